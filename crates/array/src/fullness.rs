@@ -1,7 +1,7 @@
-//! Fullness of the nodes of a typed graph. A node is *full* if it is an array without missing elements, or an edge whose elements
-//! are all in a group. Fullness follows from the promises of inputs, from literals and from the rules of operators; nothing is
-//! evaluated, and a node of which it is not known is not full. It belongs to nodes, not to types: a full array has the same type
-//! as any other, and may store presence bits, all of which are set.
+//! Finds which nodes of a typed graph are full. A node is *full* if it is an array without missing elements, or an edge whose
+//! elements are all in a group. Fullness follows from the promises of inputs, from literals and from the rules of operators;
+//! nothing is evaluated, and a node counts as not full if this is not certain. Fullness belongs to nodes, not to types: a
+//! full array has the same type as any other, and may store presence bits, all of which are set.
 
 use crate::passes::is_of_splits;
 use cembra_ops::{Argument, FullRule, InStrips, Registry, Structure, id};
@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 /// full.
 const ROUNDS: usize = 8;
 
-/// Returns for each node, by its index, whether it is surely full. A scalar is full unless it is optional, a tuple if all of its
-/// fields are full.
+/// Returns for each node, by its index, whether the node is certainly full: an array or a scalar without missing values, an
+/// edge whose elements all have a group, or a tuple whose fields are all full. A scalar counts as full if its type is not
+/// optional.
 #[must_use]
 pub fn fullness(model: &TypedModel) -> Vec<bool> {
     let (graph, registry) = (&model.graph, model.registry);
@@ -161,7 +162,7 @@ fn is_of_arrays(qtype: &QType) -> bool {
     matches!(qtype, QType::Array(..) | QType::Edge(_))
 }
 
-/// The field number that a literal index gives; `None` if the index is not a literal scalar.
+/// Returns the field index that the literal node `index` gives; `None` if the node is not a literal integer.
 pub(crate) fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
     usize::try_from(graph.value(index)?.as_scalar()?.bits()).ok()
 }

@@ -1,23 +1,24 @@
-//! The last step in making an array program: puts the steps of one pass over one domain into a sweep, and all steps into their
-//! blocks, pass by pass.
+//! The last stage of building an array program: combines the elementwise steps of one pass over the same elements into one
+//! sweep, and appends all steps to their blocks, pass by pass.
 
 use crate::passes::Pass;
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step with its place in the program.
+/// A step with the block, the pass and the side (elements or groups) that it belongs to.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) step: Step,
     pub(crate) block: BlockId,
     pub(crate) pass: Pass,
     pub(crate) over: Side,
-    /// True if the step is part of the pass. Other steps run before the pass.
+    /// True if the step is computed in its pass, one block of elements (strip) after the other. Other steps run before the
+    /// pass.
     pub(crate) is_swept: bool,
 }
 
-/// Adds the steps to a program that is complete otherwise. Each step must come after those that it needs. `edges` has the edges
-/// of the domains that have one.
+/// Adds `steps` to a program that is otherwise complete, combining them into sweeps. Each step must come after those that it
+/// needs. `edges` has, by domain, the edges that divide elements into contiguous groups.
 pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &FxHashMap<u32, ValueId>) {
     // The operands of a step come from an earlier pass, or from earlier in `steps`; a stable sort keeps that order.
     steps.sort_by_key(|ready| (ready.pass.number, ready.is_swept));

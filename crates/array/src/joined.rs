@@ -1,16 +1,16 @@
-//! Union-find: disjoint sets of numbers, each represented by its least member.
+//! Union-find: disjoint sets of integers, each represented by its least member.
 
-/// Disjoint sets of the numbers below a count.
+/// Disjoint sets of the integers from 0 to a bound.
 #[derive(Clone, Debug)]
 pub(crate) struct Joined(Vec<u32>);
 
 impl Joined {
-    /// Makes `count` sets with one number each.
+    /// Makes `count` sets, each with one of the integers from 0 to `count - 1`.
     pub(crate) fn new(count: usize) -> Self {
         Joined((0..count as u32).collect())
     }
 
-    /// The least number in the set of `at`.
+    /// Returns the least integer in the set of `at`, which represents the set.
     pub(crate) fn find(&mut self, mut at: usize) -> u32 {
         while self.0[at] as usize != at {
             let over = self.0[self.0[at] as usize];
@@ -20,7 +20,7 @@ impl Joined {
         at as u32
     }
 
-    /// Unites the sets of two numbers.
+    /// Unites the set of `a` with the set of `b`.
     pub(crate) fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.find(a), self.find(b));
         self.0[a.max(b) as usize] = a.min(b);

@@ -1,5 +1,5 @@
-//! Lifetimes of the values of a program: the last step of its block that uses a value. After it, the memory of the value is free.
-//! The results of blocks and the outputs are never freed.
+//! Lifetimes of an array program's values: the last step of a block that uses a value. After this step, the memory of the
+//! value is freed. Results of blocks and outputs of the program are never freed.
 
 use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 
@@ -58,7 +58,7 @@ fn made<'p>(program: &'p ArrayProgram, step: &'p Step) -> impl Iterator<Item = V
 }
 
 impl Lifetimes {
-    /// Computes the lifetimes of a program's values.
+    /// Computes the lifetimes of the program's values.
     #[must_use]
     pub fn of(program: &ArrayProgram) -> Lifetimes {
         let values = program.values.len();
@@ -105,7 +105,7 @@ impl Lifetimes {
         Lifetimes { ended }
     }
 
-    /// The values that no step of the block after `step` uses.
+    /// The values that no step of the block after `step` uses, so that their memory can be freed.
     #[inline]
     #[must_use]
     pub fn ended(&self, block: BlockId, step: usize) -> &[ValueId] {

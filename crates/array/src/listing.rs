@@ -1,5 +1,5 @@
-//! The printed form of array programs, like that of plans: a line per step, below it the plan that it runs, then the blocks of
-//! conditionals and loops. It is for readers and cannot be parsed.
+//! Prints array programs in the same form as plans: a line per step, below it the plan that the step runs, then the blocks of
+//! conditionals and loops. The text is for readers and cannot be parsed.
 
 use crate::sweep::{MemoryEstimate, SweepLayout};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
@@ -63,7 +63,7 @@ impl ArrayProgram {
         used
     }
 
-    /// The first lines of the printed form: the numbers of steps and arrays, and the memory that the arrays take.
+    /// Returns the first lines of the printed form: the numbers of steps and arrays, and the memory that the arrays take.
     #[must_use]
     pub fn counts(&self) -> String {
         let mut counts = String::new();

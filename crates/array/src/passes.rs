@@ -1,10 +1,11 @@
-//! Passes: each goes over the elements of arrays once. A node is in the first pass in which its operands are available. An
-//! elementwise result can be used in the pass that computes it. An aggregation is computed in the pass of its operand, and its
-//! result is available in the next pass. Only within the groups of one edge of split points, the domain's edge, is one pass
-//! enough for both, because strips of whole groups have the results of their groups.
+//! Assigns the nodes of a model with arrays to passes. Each pass goes over the elements of arrays once. A node is in the
+//! first pass in which its operands are available. An elementwise result can be used in the pass that computes it. An
+//! aggregation is computed in the pass of its operand, but its result is available only in the next pass. There is one
+//! exception: if an edge of split points groups the elements contiguously, one pass can compute and use the results of
+//! groups, because each strip consists of whole groups.
 //!
-//! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a space together
-//! with the groups of its edge, if it has one.
+//! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a space
+//! together with the contiguous groups of its edge, if it has one.
 
 use crate::joined::Joined;
 use cembra_ops::{InStrips, id};
@@ -16,27 +17,27 @@ use rustc_hash::FxHashMap;
 /// The most rounds in which nodes that cannot be delayed are searched for. If more would be needed, no node is moved.
 const ROUNDS: usize = 8;
 
-/// How a node is computed in its pass.
+/// The way in which a node is computed in its pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
-    /// Nothing is computed: an input, a literal or a state of a loop.
+    /// The node is not computed: it is an input, a literal or the state of a loop.
     Source,
-    /// Computed from scalars, before the pass.
+    /// The node is computed from scalars, before the pass.
     Scalar,
-    /// Computed from each element by itself.
+    /// The node is elementwise: each of its elements is computed from the operands' elements at the same index.
     Stream,
-    /// A value per group, copied to all elements of the group. The edge is the second operand.
+    /// The node gives each element the value of the element's group. The edge is the second operand.
     Expand,
-    /// An aggregation of the first operand, over the edge that is the last operand.
+    /// The node aggregates its first operand, over the groups of its last operand, an edge.
     Fold,
-    /// A scan of the first operand, over the edge that is the last operand.
+    /// The node is a scan of its first operand, over the groups of its last operand, an edge.
     Scan,
-    /// Computed from whole arrays by a step of its own, before the pass.
+    /// The node is computed from whole arrays by a step of its own, before the pass.
     Whole,
 }
 
 impl Role {
-    /// True if a node with this role is part of a pass.
+    /// Returns true if a node with this role is computed in a pass, one block of elements (strip) after the other.
     pub(crate) const fn is_swept(self) -> bool {
         matches!(self, Role::Stream | Role::Expand | Role::Fold | Role::Scan)
     }
@@ -47,26 +48,26 @@ impl Role {
     }
 }
 
-/// The pass and the domain in which a node is computed.
+/// The pass in which a node is computed, and the domain whose elements this pass goes over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Pass {
-    /// The number of the pass, from 0 on. A node that is not part of a pass is computed before it.
+    /// The number of the pass, from 0 on. A node that is not computed strip by strip is computed before this pass.
     pub(crate) number: u32,
-    /// The number of the domain.
+    /// The number of the domain (elements of one size, with their contiguous groups) that the pass goes over.
     pub(crate) domain: u32,
 }
 
-/// The passes of a program.
+/// The passes of an array program.
 #[derive(Debug)]
 pub(crate) struct Passes {
-    /// The role of each node.
+    /// The role of each node: the way in which it is computed.
     pub(crate) roles: Vec<Role>,
-    /// The pass of each node.
+    /// The pass in which each node is computed.
     pub(crate) of_nodes: Vec<Pass>,
-    /// For each domain with an edge of split points, the edge and the space of its elements. In this domain's passes, results of
-    /// the edge's groups are available to the elements.
+    /// For each domain whose elements are in the contiguous groups of an edge, this edge and the space of its elements. In
+    /// the domain's passes, results of groups are available to the elements.
     pub(crate) edges: FxHashMap<u32, (Id, u32)>,
-    /// The space of each array's elements, named by the least node in the space.
+    /// For each array, the space (set of arrays of the same size) that it is in, given by the least node in the space.
     pub(crate) spaces: Vec<u32>,
 }
 
@@ -75,7 +76,7 @@ fn is_plain(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(|scalar| !scalar.is_string())
 }
 
-/// Returns true if the groups of an edge are surely contiguous, given by split points.
+/// Returns true if the groups of an edge are certainly contiguous, because the edge is given by split points.
 pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
     match graph.kind(edge) {
         Kind::Leaf(leaf) => graph.leaf_promise(leaf) == Promise::Splits,
@@ -83,7 +84,8 @@ pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
     }
 }
 
-/// The role of a node. `is_element` says that it is elementwise, `is_scalar` that it is computed from scalars.
+/// The way in which a node is computed. `is_element` tells that it is elementwise, `is_scalar` that it is computed from
+/// scalars.
 pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool) -> Role {
     let graph = &placed.model.graph;
     let operands = graph.operands(node);
@@ -120,7 +122,7 @@ fn is_arrays(graph: &TypedGraph, edge: Id) -> bool {
 }
 
 impl Passes {
-    /// Assigns each node with one of these `roles`, in one of these `regions`, to a pass.
+    /// Assigns each node to a pass. `roles` has the role of each node; only nodes in `regions` and marked in `needed` count.
     pub(crate) fn of(placed: &Placed, roles: Vec<Role>, regions: &[RegionId], needed: &[bool]) -> Passes {
         let graph = &placed.model.graph;
         let nodes = || graph.ids().filter(|node| needed[node.index()]);
@@ -267,7 +269,7 @@ impl Passes {
         }
     }
 
-    /// True if a node's elements are the groups of its domain's edge. For a fold, the elements are those of its operand.
+    /// Returns true if a node has an element for each group of its domain's edge. For an aggregation, the operand decides.
     pub(crate) fn is_of_groups(&self, graph: &TypedGraph, node: Id) -> bool {
         let at = match self.roles[node.index()] {
             Role::Fold => graph.operands(node)[0].index(),

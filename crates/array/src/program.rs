@@ -1,5 +1,5 @@
-//! The form of array programs: a tree of blocks of steps, each from values to values. A value is an array, an edge, a shape or
-//! anything that a scalar model has. It is stored by itself, outside of frames.
+//! Array programs: a tree of blocks of steps, each from values to values. A value is an array, an edge (which assigns
+//! elements to groups), a shape or anything that a scalar model has. Each value is stored by itself, outside of frames.
 
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry};
@@ -27,126 +27,130 @@ macro_rules! positions {
 }
 
 positions! {
-    /// The index of a value in a program.
+    /// The index of a value in an array program.
     ValueId;
-    /// The index of a block in a program.
+    /// The index of a block in an array program.
     BlockId;
-    /// The index of a plan in a program.
+    /// The index of a plan in an array program.
     PartId;
-    /// The index of a sweep in a program.
+    /// The index of a sweep in an array program.
     SweepId;
 }
 
 impl BlockId {
-    /// The top block, which always runs.
+    /// The program's top block, which always runs.
     pub const TOP: BlockId = BlockId(0);
 }
 
-/// The computation of a step.
+/// The computation that a step of an array program performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
-    /// Evaluates a plan on scalars, once.
+    /// Evaluates this plan on scalars, once.
     Scalar(PartId),
-    /// Evaluates a plan for each element of the arrays among the arguments; scalar arguments are the same for all elements.
+    /// Evaluates this plan for each element of the arrays among the arguments; scalar arguments are the same for all
+    /// elements.
     Map(PartId),
-    /// Computes an operator on whole arrays.
+    /// Applies this operator to whole arrays.
     Operator(OpId),
-    /// Runs a sweep, which goes over elements once, strip by strip.
+    /// Runs this sweep: several steps that together go over blocks of consecutive elements.
     Sweep(SweepId),
-    /// Gathers the arguments into a tuple.
+    /// Makes a tuple of the arguments.
     MakeTuple,
-    /// Takes the field with this index out of a tuple.
+    /// Takes the field with this index from a tuple, the argument.
     Field(u32),
-    /// Runs one of two blocks, by whether the argument is present. The result is that block's result.
+    /// Runs one of two blocks, depending on whether the argument is present. The block's result is the step's result.
     Where {
-        /// The block for a present condition.
+        /// The block that runs if the condition is present.
         on: BlockId,
-        /// The block for a missing one.
+        /// The block that runs if the condition is missing.
         off: BlockId,
     },
-    /// Runs a block repeatedly. Its state is the argument at first, then the state that the previous round made. The result of
-    /// the block is a tuple of the next state and a mask, which is present as long as another round follows. The result of the
-    /// last round is the result of the loop.
+    /// Runs a block repeatedly. Its state is the argument at first, then the state that the previous round computed. The
+    /// result of the block is a tuple of the next state and a mask, which is present as long as another round follows. The
+    /// result of the last round is the result of the loop.
     Loop {
-        /// The block that each round runs.
+        /// The block that each round of the loop runs.
         round: BlockId,
-        /// The value of the state during a round.
+        /// The value by which the block reads the state.
         state: ValueId,
     },
 }
 
-/// A step of a program: an action from values to values.
+/// A step of an array program: a computation from values to values.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The computation.
+    /// The computation that the step performs.
     pub action: Action,
     /// The values that the step reads.
     pub args: Vec<ValueId>,
-    /// The values that the step makes: several for a plan.
+    /// The values that the step computes. Only a plan or a sweep computes several.
     pub outs: Vec<ValueId>,
-    /// The expression node that the step came from; the first of them if there are several.
+    /// The expression node that the step comes from; the first such node if there are several.
     pub origin: NodeId,
 }
 
-/// Steps that run in order.
+/// A block of an array program: steps that run in order.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// The steps of the block, in order.
     pub steps: Vec<Step>,
-    /// The value that the block computes; `None` for the top block, which computes the outputs.
+    /// The value that is the block's result; `None` for the top block, which computes the program's outputs.
     pub result: Option<ValueId>,
 }
 
-/// A plan in a program: its inputs are arguments of its step, and its outputs are the step's results, by position.
+/// A plan that a step of an array program evaluates. Its inputs are arguments of the step, and its outputs are the step's
+/// results, in order.
 #[derive(Clone, Debug)]
 pub struct SubPlan {
-    /// The plan. Arguments that preparation found to be unneeded are not among its inputs.
+    /// The plan itself. Arguments of the step that turned out to be unneeded are not among its inputs.
     pub plan: Plan,
     /// For each input of the plan, the index of the step's argument.
     pub inputs: Vec<usize>,
 }
 
-/// The elements or groups that a stage of a sweep goes over.
+/// The items that a stage of a sweep goes over: elements or groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
-    /// The elements of a strip.
+    /// The stage goes over the elements of each strip, a block of consecutive elements.
     Elements,
-    /// The groups that the elements of a strip are in.
+    /// The stage goes over the groups that the elements of each strip are in.
     Groups,
 }
 
-/// A step of a sweep, which sees strips instead of arrays: a plan for each element, a fold, a scan or an expansion.
+/// A step of a sweep, which works on strips (blocks of consecutive elements) instead of whole arrays: a plan for each
+/// element, an aggregation, a scan or an expansion.
 #[derive(Clone, Debug)]
 pub struct Stage {
     /// The step of the program that the stage runs.
     pub step: Step,
-    /// The side that the stage goes over: the operand's for folds and scans, the result's for other steps.
+    /// The items that the stage goes over, elements or groups: those of the operand for aggregations and scans, those of the
+    /// result for other steps.
     pub over: Side,
 }
 
-/// Steps that go over elements together: each handles one strip, then the next step handles the same strip. A value that only
-/// these steps use is never stored as an array.
+/// Steps that go over elements together, strip by strip. A strip is a block of consecutive elements; all steps run on one
+/// strip before the next strip begins. A value that only these steps use is never stored as an array.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// The stages, in order.
+    /// The stages of the sweep, in order.
     pub stages: Vec<Stage>,
-    /// The edge of split points whose groups strips hold whole, so that later stages can use the results of a group. `None` if no
-    /// stage needs that.
+    /// The edge whose groups must not be divided between strips, so that later stages can use the results of groups. Its
+    /// groups are contiguous. `None` if no stage needs such an edge.
     pub groups: Option<ValueId>,
 }
 
-/// An input of a program.
+/// An input of an array program.
 #[derive(Clone, Debug)]
 pub struct ArrayInput {
     /// The name of the input.
     pub name: Arc<str>,
-    /// The index of the input among the leaves of the model.
+    /// The index of the input among the leaves of the model that the program was built from.
     pub leaf: u32,
-    /// The value of the program that the input becomes.
+    /// The value of the program that has the input.
     pub value: ValueId,
 }
 
-/// Identifies a program: separately made programs have different ids. A clone keeps the id of the original.
+/// The identity of an array program: separately built programs have different ids. A clone keeps the id of the original.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProgramId(u64);
 
@@ -157,40 +161,41 @@ impl ProgramId {
     }
 }
 
-/// A compiled model with arrays.
+/// A compiled model with arrays: blocks of steps on whole arrays, with the plans and sweeps that they run.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
-    /// Identifies the program to the memory and the runners that are made for it.
+    /// The identity of the program, by which memory and compiled sweeps are matched with it.
     pub(crate) id: ProgramId,
-    /// The operators that the steps refer to.
+    /// The registry of the operators that the program's steps apply.
     pub(crate) registry: &'static Registry,
-    /// The type of each value.
+    /// The type of each value of the program.
     pub(crate) values: Vec<QType>,
-    /// For each value, whether it is an array or edge that is surely full: nothing is missing.
+    /// For each value, whether it is certainly full: an array without missing elements, or an edge whose elements all have a
+    /// group.
     pub(crate) full: Vec<bool>,
-    /// The blocks, the top one first.
+    /// The blocks of the program, the top block first.
     pub(crate) blocks: Vec<Block>,
-    /// The plans of the steps.
+    /// The plans that steps of the program evaluate.
     pub(crate) parts: Vec<SubPlan>,
-    /// The sweeps of the steps.
+    /// The sweeps that steps of the program run.
     pub(crate) sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
     pub(crate) inputs: Vec<ArrayInput>,
-    /// The literals, each with the value of the program that it becomes.
+    /// The literals of the program, each with the index that it has among the program's values.
     pub(crate) literals: Vec<(ValueId, Value)>,
-    /// The outputs, the main one first.
+    /// The outputs of the program by name, the main output first.
     pub(crate) outputs: Vec<(Arc<str>, ValueId)>,
 }
 
 impl ArrayProgram {
-    /// The id of this program. Memory and compiled sweeps are made for one id only.
+    /// The identity of this program. Memory and compiled sweeps belong to one program, by its id.
     #[inline]
     #[must_use]
     pub const fn id(&self) -> ProgramId {
         self.id
     }
 
-    /// The operators that the steps refer to.
+    /// The registry of the operators that the program's steps apply.
     #[inline]
     #[must_use]
     pub const fn registry(&self) -> &'static Registry {
@@ -203,39 +208,40 @@ impl ArrayProgram {
         self.values.len()
     }
 
-    /// The type of a value.
+    /// The type of a value of the program.
     #[inline]
     #[must_use]
     pub fn qtype(&self, value: ValueId) -> &QType {
         &self.values[value.index()]
     }
 
-    /// Returns true if a value is surely full: no element is missing.
+    /// Returns true if a value is certainly full: an array without missing elements, or an edge whose elements all have a
+    /// group.
     #[must_use]
     pub fn is_full(&self, value: ValueId) -> bool {
         self.full[value.index()]
     }
 
-    /// Returns true if the values have exactly the types of the program's inputs, in their order.
+    /// Returns true if `inputs` have exactly the types of the program's inputs, in their order.
     #[must_use]
     pub fn takes(&self, inputs: &[Value]) -> bool {
         let is_right = |(input, value): (&ArrayInput, &Value)| value.is_of(self.qtype(input.value));
         inputs.len() == self.inputs.len() && self.inputs.iter().zip(inputs).all(is_right)
     }
 
-    /// The blocks, the top one first.
+    /// The blocks of the program, the top block first.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The plans of the steps, indexed by [`PartId`].
+    /// The plans that steps of the program evaluate, indexed by [`PartId`].
     #[must_use]
     pub fn parts(&self) -> &[SubPlan] {
         &self.parts
     }
 
-    /// The sweeps of the steps, indexed by [`SweepId`].
+    /// The sweeps that steps of the program run, indexed by [`SweepId`].
     #[must_use]
     pub fn sweeps(&self) -> &[Sweep] {
         &self.sweeps
@@ -247,34 +253,34 @@ impl ArrayProgram {
         &self.inputs
     }
 
-    /// The literals, each with the value of the program that it becomes.
+    /// The literals of the program, each with the index that it has among the program's values.
     #[must_use]
     pub fn literals(&self) -> &[(ValueId, Value)] {
         &self.literals
     }
 
-    /// The outputs with their names, the main one first.
+    /// The outputs of the program with their names, the main output first.
     #[inline]
     #[must_use]
     pub fn outputs(&self) -> &[(Arc<str>, ValueId)] {
         &self.outputs
     }
 
-    /// The block with this index.
+    /// The block of the program with this index.
     #[inline]
     #[must_use]
     pub fn block(&self, block: BlockId) -> &Block {
         &self.blocks[block.index()]
     }
 
-    /// The sweep with this index.
+    /// The sweep of the program with this index.
     #[inline]
     #[must_use]
     pub fn sweep(&self, sweep: SweepId) -> &Sweep {
         &self.sweeps[sweep.index()]
     }
 
-    /// The plan with this index.
+    /// The plan of the program with this index.
     #[inline]
     #[must_use]
     pub fn part(&self, part: PartId) -> &SubPlan {

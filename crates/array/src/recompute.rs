@@ -1,5 +1,5 @@
-//! Recomputation: a node that is cheaper to compute again in a later pass than to store as an array until then gets a copy in
-//! that pass. A copy has the same operands, so no value changes. Expensive nodes and outputs are stored.
+//! Recomputation: if a node is cheaper to compute again in a later pass than to store as an array until then, the later pass
+//! gets a copy of the node. A copy has the same operands, so no value changes. Expensive nodes and outputs are stored.
 
 use crate::passes::{Passes, Role};
 use cembra_prepare::{Id, Placed, TypedGraph};
@@ -14,7 +14,7 @@ const MOST: u32 = 8;
 /// The cost per element of copying a value from its group.
 const EXPAND: u32 = 2;
 
-/// The model with copies; `None` if nothing is worth computing again.
+/// Returns the model with copies of nodes that are cheaper to compute again than to store; `None` if there are no such nodes.
 pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> Option<Placed> {
     let graph = &placed.model.graph;
     let costs = costs(placed, passes, needed);

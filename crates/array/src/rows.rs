@@ -1,11 +1,12 @@
-//! Converts a model with arrays, which describes one row, to one over many rows. A scalar of a row becomes an array over the
-//! rows. An array of a row becomes part of one array with the elements of all rows, together with an edge from the rows to their
-//! elements. An operator on a whole array becomes one on groups, and scalars are expanded where they meet elements. The result is
-//! an ordinary model with arrays.
+//! Converts a model with arrays, which describes one row, to a model over many rows. A scalar of a row becomes an array over
+//! the rows. An array of a row becomes part of one array with the elements of all rows, together with an edge from the rows
+//! to their elements. An operator on a whole array becomes an operator on groups, and scalars are expanded where they are
+//! combined with elements. The result is an ordinary model with arrays.
 //!
-//! Not every operator can be converted. Then there is no such model, an [`Obstacle`] gives the reason, and rows are evaluated one
-//! by one. The model may also fail where no row does: a conditional may evaluate more than a row would, and lists of different
-//! sizes are an error even if no row combines them. So if the model fails, the caller must evaluate the rows one by one.
+//! Not every operator can be converted. If one cannot, the result is an [`Obstacle`] with the reason, and rows are evaluated
+//! one by one. The converted model may also fail where no row does: a conditional may evaluate more than a row would, and
+//! lists of different sizes are an error even if no row combines them. So if the model fails, the caller must evaluate the
+//! rows one by one.
 
 use crate::fullness::position;
 use crate::struct_columns::{StructColumn, count, struct_columns};
@@ -17,55 +18,57 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The contents of a leaf in a model over rows, with the index of a [column](RowsModel::columns).
+/// The contents of a leaf (an input) in a model over rows. The index is that of one of the model's
+/// [columns](RowsModel::columns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsLeaf {
-    /// The scalars of a column, one per row.
+    /// The leaf has the scalars of this column, one per row.
     Scalars(usize),
-    /// The elements of a column of lists, of all rows, in their order.
+    /// The leaf has the elements of all lists in this column, row after row.
     Elements(usize),
-    /// The edge from the rows to the elements of a column of lists.
+    /// The leaf is the edge from the rows to the elements of the lists in this column.
     Edge(usize),
-    /// The index of the first element of each row.
+    /// The leaf has, for each row, the index of the first element of the row's list in this column.
     Starts(usize),
-    /// The index after the last element of each row.
+    /// The leaf has, for each row, the index after the last element of the row's list in this column.
     Ends(usize),
 }
 
-/// The form of a column of an output of a model over rows.
+/// The form of a column of an output in a model over rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
-    /// One value that all rows share.
+    /// The column is one value that all rows share.
     Shared,
-    /// A scalar per row.
+    /// The column has a scalar per row.
     Scalars,
-    /// The elements of all rows. Each row has as many as in the column with this index.
+    /// The column has the elements of all rows' lists. Each row has as many as in the input column with this index.
     Elements(usize),
 }
 
 /// A model over many rows, with the relation of its inputs and outputs to those of the original model.
 #[derive(Clone, Debug)]
 pub struct RowsModel {
-    /// The model. Its only lazy conditionals are those on elements.
+    /// The model over many rows. Its only lazy conditionals are conditionals on elements.
     pub placed: Placed,
-    /// The contents of the leaves. The name of a leaf is its index here.
+    /// The contents of each leaf. The name of a leaf is its index here.
     pub leaves: Vec<RowsLeaf>,
-    /// For each output of the original model, the form of its [columns](struct_columns). Each of them is an output of the new
-    /// model.
+    /// For each output of the original model, the form of each of its [columns](struct_columns). Each column is an output of
+    /// the new model.
     pub outputs: Vec<Vec<RowsOutput>>,
-    /// The columns of the original model's leaves: the index of the leaf, and the index among the [columns](struct_columns) of
-    /// its type.
+    /// The columns of the original model's leaves. For each, the index of the leaf, and the index among the
+    /// [columns](struct_columns) of the leaf's type.
     pub columns: Vec<(usize, usize)>,
     /// For each column, the first column whose lists must have the same sizes in each row.
     pub spaces: Vec<usize>,
-    /// For each column, whether its elements are only searched by key. If all rows share such elements, they may be passed once.
+    /// For each column, true if its elements are only searched by key. If all rows share these elements, they may be passed
+    /// once.
     pub sought: Vec<bool>,
 }
 
-/// The reason why there is no model over rows.
+/// The reason why a model with arrays cannot be converted to a model over rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Obstacle {
-    /// The node that has no form over rows.
+    /// The node that cannot be converted.
     pub node: Id,
     /// The reason, as the rest of a sentence about the node, such as "is a loop".
     pub why: &'static str,
@@ -74,27 +77,27 @@ pub struct Obstacle {
 /// The form that a node takes over many rows. A space is named by one of the columns whose lists have its sizes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
-    /// One value for all rows.
+    /// The node is one value for all rows.
     Shared,
-    /// A scalar per row.
+    /// The node is a scalar per row.
     Scalars,
-    /// The elements of each row, which are in the space.
+    /// The node is a list of elements per row, in this space (set of arrays whose lists have the same sizes).
     Elements(usize),
-    /// The shape of each row's elements in the space.
+    /// The node is the shape of each row's list in this space.
     Shape(usize),
-    /// The edge that puts all elements of a row, in the space, into one group.
+    /// The node is the edge that puts all elements of a row's list, in this space, into one group.
     Whole(usize),
-    /// The index of a key among the elements of the space `among`: one key per element of the space `of`, or one per row if `of`
-    /// is `None`.
+    /// The node is the index of a key among the elements of the space `among`: one key per element of the space `of`, or one
+    /// per row if `of` is `None`.
     Found { among: usize, of: Option<usize> },
-    /// A struct: a leaf or part of one, or made from columns.
+    /// The node is a struct: a leaf, a part of one, or made from columns.
     Struct,
 }
 
 /// Converts a model with arrays to a model over many rows.
 ///
 /// # Errors
-/// If a node has no form over rows. The error names the first such node.
+/// If a node cannot be converted. The error names the first such node.
 pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
     let model = &placed.model;
     let (mut columns, mut of_leaves, mut starts, mut spaces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

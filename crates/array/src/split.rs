@@ -1,10 +1,11 @@
-//! Splits a typed graph with arrays into the steps of an array program. Elementwise operators are collected into maps, as many as
-//! possible into each, and scalar operators into plans between them. Every other node is a step by itself.
+//! Splits a typed graph with arrays into the steps of an array program. Elementwise operators are combined into plans for one
+//! element, as many as possible in each, and scalar operators into plans that run between them. Every other node is a step by
+//! itself.
 //!
-//! Nodes of one class are collected into one step if three conditions hold: they are in one region, no step of another class lies
-//! between them, and they are connected, because one is an operand of the other or both read the same array. Levels tell what
-//! lies between nodes. The level of a node is the highest of its operands', plus one for an operand that is a step or of another
-//! class.
+//! Nodes of one class are combined into one step if three conditions hold: they are in one region, no step of another class
+//! must run between them, and they are connected, because one is an operand of the other or both read the same array. Levels
+//! tell whether another step must run between two nodes. The level of a node is the greatest level of its operands, plus one
+//! if that operand is of another class or a step by itself.
 
 mod part;
 
@@ -31,36 +32,36 @@ pub enum Fusion {
     /// Elementwise operators are combined as far as possible.
     #[default]
     Full,
-    /// Nothing is combined: each elementwise operator is a step, in the order of the text. It is the reference that other results
-    /// are compared with.
+    /// Operators are not combined: each elementwise operator is a step, in the order of the text. The results are the
+    /// reference that other results are compared with.
     None,
 }
 
-/// The reason why a model cannot become a program.
+/// The reason why a model with arrays cannot be split into an array program.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Unsplit<E> {
-    /// Making the plan of a part failed with this error.
+    /// A plan of the program could not be made, because of this error.
     Part(E),
-    /// An operator on arrays does not accept the types of their elements.
+    /// An operator on arrays, at this expression node, does not accept the types of their elements.
     Element(NodeId, TypeFault),
-    /// A node is not possible in a program, for the given reason.
+    /// The node cannot be part of an array program, for this reason.
     Unsupported(NodeId, &'static str),
 }
 
 /// The way in which a node is evaluated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Class {
-    /// Nothing is evaluated: an input, a literal or a state of a loop.
+    /// The node is not evaluated: it is an input, a literal or the state of a loop.
     Source,
-    /// Evaluated with other nodes, by a plan on scalars.
+    /// The node is evaluated together with others, by a plan on scalars.
     Scalar,
-    /// Evaluated with other nodes, by a plan on elements.
+    /// The node is evaluated together with others, by a plan for each element.
     Element,
-    /// Evaluated by a step of its own.
+    /// The node is evaluated by a step of its own.
     Step,
 }
 
-/// Splits a model with arrays into an array program. `plan` makes the plan of each part.
+/// Splits a model with arrays into an array program. `plan` makes a plan from each part of the model.
 ///
 /// # Errors
 /// If a part cannot be prepared, or if a node cannot be part of a program.

@@ -1,24 +1,27 @@
-//! The columns of a struct over many rows: one column per scalar, and one column of lists per field of a list of structs. They
-//! are in the order of the type's members, depth first. A dictionary is a list of its entries.
+//! The columns into which a struct over many rows is divided: one column per scalar, and one column of lists per field of a
+//! list of structs. They are in the order of the type's members, depth first. A dictionary is a list of its entries.
 
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::Promise;
 
-/// A column of a struct.
+/// The description of a column into which a struct type is divided.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StructColumn {
-    /// The type of the values. A scalar inside an optional struct has an optional type.
+    /// The type of the column's values. A scalar inside an optional struct has an optional type.
     pub qtype: QType,
-    /// `Full` if no element of its lists is missing.
+    /// The promise about the column's lists: `Full` if no element is missing.
     pub promise: Promise,
-    /// For a field of a list of structs, the first column of that list, whose lists have the same size in each row; else `None`.
+    /// For a field of a list of structs, the index of that list's first column, whose lists have the same size in each row;
+    /// else `None`.
     pub list: Option<usize>,
-    /// For a scalar that is present wherever its optional struct is, the column that says where; else `None`.
+    /// For a scalar that is present in every row in which its optional struct is present, the index of the column that tells
+    /// in which rows that is; else `None`.
     pub wherever: Option<usize>,
 }
 
-/// The columns of a value with this type; a value that is not a struct is its own column. `None` for types without such columns,
-/// for example an optional struct that contains an optional struct or a list, or that is the element of a list.
+/// The columns of a value of this type; a value that is not a struct is its own column. `None` for types that cannot be
+/// divided into columns, for example an optional struct that contains an optional struct or a list, or that is the element of
+/// a list.
 #[must_use]
 pub fn struct_columns(qtype: &QType) -> Option<Vec<StructColumn>> {
     let mut parts = Vec::new();
@@ -26,7 +29,7 @@ pub fn struct_columns(qtype: &QType) -> Option<Vec<StructColumn>> {
     Some(parts)
 }
 
-/// The number of columns in a type, even if [`struct_columns`] is `None` for it.
+/// The number of columns that a type takes, even if [`struct_columns`] returns `None` for it.
 pub(crate) fn count(qtype: &QType) -> usize {
     // Types nest only as deep as the text that spelled them.
     match qtype {

@@ -1,30 +1,32 @@
-//! Checks of an array program: values are made before they are used, plans and steps agree on types, and a value that a sweep
-//! makes for its own stages is not used elsewhere.
+//! Checks of an array program: values are computed before they are used, plans and steps agree on types, and a value that a
+//! sweep computes for its own stages is not used elsewhere.
 
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, SubPlan, ValueId};
 use cembra_runtime::QType;
 use rustc_hash::FxHashSet;
 
-/// An inconsistency in a program. The number is the value's, or the block's for [`Flaw::Result`].
+/// An inconsistency in an array program. The number is the index of the value, or that of the block for [`Flaw::Result`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// A step uses a value that is not made before it.
+    /// A step uses this value, but no earlier step computes it.
     #[error("%{0} is used before it is made")]
     Unmade(u32),
-    /// A value is made twice.
+    /// Two steps compute this value.
     #[error("%{0} is made twice")]
     MadeTwice(u32),
-    /// A plan or a loop's round disagrees with its step on the type of a value.
+    /// A plan or a loop's block disagrees with its step on the type of this value.
     #[error("the plan or the round of %{0} takes or gives another type")]
     Type(u32),
-    /// The step of a sweep does not list a value that the sweep reads, or lists a result that no stage makes.
+    /// The step of a sweep does not list this value among its operands although the sweep reads it, or lists it as a result
+    /// although no stage computes it.
     #[error("the sweep that makes %{0} does not say so")]
     Sweep(u32),
-    /// A stage goes over groups although the strips of its sweep have none.
+    /// The stage that computes this value goes over groups, although the strips of its sweep need not consist of whole
+    /// groups.
     #[error("%{0} is of groups that strips do not have")]
     Groups(u32),
-    /// A block other than the top one has no result.
+    /// The block, which is not the top block, has no result.
     #[error("block {0} has no result")]
     Result(u32),
 }
@@ -35,7 +37,7 @@ struct Verifier<'p> {
     made: Vec<bool>,
 }
 
-/// Checks a program for inconsistencies.
+/// Checks that an array program is consistent.
 ///
 /// # Errors
 /// If the program has an inconsistency. The first one is returned.

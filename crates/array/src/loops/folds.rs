@@ -1,7 +1,7 @@
-//! Aggregations that a loop computes while it makes the elements, without a column in between: the loop carries sums, counts and
-//! extremes from one element to the next. Floats are added in the order of the elements. For lists of up to
-//! [`CHAINS`](cembra_runtime::CHAINS) elements, a sum over a column has the same order; longer lists are read back from a column
-//! and added by `cembra_ops::column`.
+//! Aggregations that a loop computes together with the elements, without storing them: sums, counts and extremes are part of
+//! the loop's state. Floats are added in the order of the elements. For lists of up to [`CHAINS`](cembra_runtime::CHAINS)
+//! elements, a sum over a stored array has the same order. For longer lists the orders differ, so the elements are stored
+//! after all, and added by `cembra_ops::column`.
 
 use super::Unlooped;
 use super::nodes::Nodes;
@@ -15,13 +15,13 @@ use cembra_value::{ScalarValue, Value};
 /// The state that a loop carries for a fold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FoldKind {
-    /// The sum of integers.
+    /// A sum of integers.
     Sum,
-    /// The sum in FLOAT64, which depends on the order of the elements.
+    /// A sum computed in FLOAT64, which depends on the order of the elements.
     FloatSum,
-    /// The least element, or the greatest.
+    /// The least element, or the greatest if `is_max`.
     Best { is_max: bool },
-    /// The number of present elements alone.
+    /// Only the number of present elements.
     Count,
 }
 
@@ -41,17 +41,18 @@ impl FoldKind {
     }
 }
 
-/// Returns true if a fold over elements of type `scalar` reads them from a column, always or only if there are many.
+/// Returns true if a fold over elements of type `scalar` reads them from a stored array, always or only if there are many
+/// elements.
 pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
     FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
 }
 
-/// A fold whose state a loop carries. `value` and `count` are indices into the loop's state.
+/// A fold whose state is part of a loop's state, where `value` and `count` are its indices.
 #[derive(Debug)]
 pub(super) struct LoopFold {
-    /// The array that is folded.
+    /// The array that the fold aggregates.
     pub(super) array: ValueId,
-    /// The result of the fold.
+    /// The value of the program that is the fold's result.
     pub(super) out: ValueId,
     fold: Fold,
     kind: FoldKind,
@@ -64,8 +65,8 @@ pub(super) struct LoopFold {
 }
 
 impl LoopFold {
-    /// Begins a fold over elements of type `element`, and appends the first values of its state to `first`. `None` if loops
-    /// cannot carry the fold.
+    /// Makes the fold for `step` and appends the initial values of its state to `first`. Returns `None` if a loop cannot
+    /// compute a fold of this kind.
     pub(super) fn begin(
         nodes: &mut Nodes,
         (step, fold): (&Step, Fold),
@@ -88,7 +89,7 @@ impl LoopFold {
         Some(LoopFold { array, out: step.outs[0], fold, kind, element, value, count, origin: step.origin })
     }
 
-    /// Appends the state after one more element to `next`.
+    /// Appends to `next` the fold's state after one more element.
     pub(super) fn advance(
         &self,
         nodes: &mut Nodes,
@@ -125,7 +126,7 @@ impl LoopFold {
         Ok(())
     }
 
-    /// The result of the fold, from the state after the loop and the number of elements `len`.
+    /// Returns the fold's result, computed from the state after the loop and from `len`, the number of elements.
     pub(super) fn finish(&self, nodes: &mut Nodes, state: &[Id], len: Id) -> Result<Id, Unlooped> {
         nodes.origin = self.origin;
         let count = self.count.map_or(len, |at| state[at]);
@@ -153,7 +154,8 @@ impl LoopFold {
         })
     }
 
-    /// True if the result equals that of a fold over a column only for up to [`CHAINS`](cembra_runtime::CHAINS) elements.
+    /// Returns true for a sum of floats: it equals the sum over a stored array only for up to
+    /// [`CHAINS`](cembra_runtime::CHAINS) elements.
     pub(super) fn depends_on_order(&self) -> bool {
         self.kind == FoldKind::FloatSum
     }

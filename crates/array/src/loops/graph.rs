@@ -1,5 +1,5 @@
-//! Builds the model of a program with loops over elements. The graphs of its plans are copied into one graph, in which an array
-//! is a column that its elements are read from or written to.
+//! Builds a model with loops over elements from an array program. The graphs of the program's plans are copied into one
+//! graph, in which an array is memory that elements are read from or written to: a column.
 //!
 //! A loop counts positions from 0 on, and a round handles the element at its position. A write returns the position that it was
 //! given, and the next position is computed from the last write, so no write can be removed as unused. A reader of a column takes
@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Builds the model of a program whose steps were divided into loops.
+/// Builds the model with loops from `members`, a program whose steps were divided into loops.
 pub(super) fn build(
     program: &ArrayProgram,
     parts: &[TypedModel],

@@ -1,4 +1,5 @@
-//! Divides a program's steps into loops. The steps are read in the order of evaluation, each after its operands.
+//! Divides an array program's steps into loops over elements, and the steps between the loops. The steps are visited in the
+//! order of evaluation, each after its operands.
 
 use super::folds::reads_column;
 use super::{EdgeInput, Form, InputPath, LoopList, Unlooped, field_type, is_unspecified};
@@ -19,40 +20,40 @@ const MOST_LOOPS: usize = 64;
 /// The deepest nesting of conditionals in a program that becomes one plan.
 const MOST_DEPTH: usize = 32;
 
-/// A part of a program, in the order of evaluation: each unit comes after those that it needs. A loop is placed where its last
-/// step is.
+/// A loop, or a step outside of loops. Units are in the order of evaluation: each comes after those that it needs.
 #[derive(Debug)]
 pub(super) enum Unit<'p> {
-    /// A plan on scalars, and its block.
+    /// A step that evaluates a plan on scalars, and the step's block.
     Scalar(&'p Step, BlockId),
-    /// An aggregation, and the index of the loop that may carry it.
+    /// A step that aggregates an array, and the index of the loop that may compute the aggregation.
     Fold(&'p Step, Fold, usize),
-    /// The number of elements in a list, by the list's index.
+    /// A step whose result is the number of elements in the list with this index.
     Size(&'p Step, usize),
-    /// A dictionary's value for a key, or (`is_value` false) whether the key exists.
+    /// A step that looks up `key` in the dictionary input `map`. Its result is the value for the key or, if `is_value` is
+    /// false, whether the dictionary has the key.
     Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
-    /// A conditional, and the blocks of its branches.
+    /// A step that is a conditional, and the blocks of its branches.
     Where(&'p Step, [BlockId; 2]),
-    /// A loop, by its index.
+    /// The loop with this index. Its position among the units is that of its last step.
     Loop(usize),
 }
 
-/// The work that a step does for each element.
+/// The work that a loop does for a step, element by element.
 #[derive(Clone, Debug)]
 pub(super) enum ElementWork {
-    /// Evaluates a plan.
+    /// The loop evaluates this plan for each element.
     Map(PartId),
-    /// Looks the element up in a dictionary.
+    /// The loop looks each element up in this dictionary.
     Find(InputPath),
-    /// Folds the elements of a group; the loop goes over groups.
+    /// The loop goes over the groups of this edge, and aggregates the elements of each group.
     Fold(Fold, EdgeInput),
-    /// Takes the value of the group that the element is in.
+    /// The loop gives each element the value of the group that this edge assigns it to.
     Expand(EdgeInput),
-    /// Counts the elements of a group; the loop goes over groups.
+    /// The loop goes over the groups of this edge, and counts the elements of each group.
     Size(EdgeInput),
 }
 
-/// A step of the program that a loop applies to each element.
+/// A step of the program that a loop runs for each element.
 #[derive(Debug)]
 pub(super) struct ElementStep<'p> {
     pub(super) step: &'p Step,
@@ -64,13 +65,13 @@ pub(super) struct ElementStep<'p> {
 /// A loop over the elements of a list.
 #[derive(Debug)]
 pub(super) struct Loop<'p> {
-    /// The index of the list.
+    /// The index of the list that the loop goes over.
     pub(super) list: usize,
     /// The block whose steps the loop runs.
     pub(super) block: BlockId,
-    /// The steps for each element, in order.
+    /// The steps that the loop runs for each element, in order.
     pub(super) steps: Vec<ElementStep<'p>>,
-    /// The folds that the loop carries.
+    /// The aggregations whose state is part of the loop's state.
     pub(super) folds: Vec<(&'p Step, Fold)>,
     /// The loops that must end before this one begins, one bit per loop.
     needs: u64,
@@ -78,11 +79,11 @@ pub(super) struct Loop<'p> {
     is_closed: bool,
 }
 
-/// The steps of a program, sorted into loops and other units.
+/// The steps of an array program, divided into loops and steps outside of loops.
 #[derive(Debug)]
 pub(super) struct Members<'p> {
     pub(super) program: &'p ArrayProgram,
-    /// The form of each value that has been visited.
+    /// For each value of the program, its form in the model with loops; `None` if the value has not been visited.
     pub(super) forms: Vec<Option<Form>>,
     pub(super) lists: Vec<LoopList>,
     /// Sets of lists that must have the same length.
@@ -91,7 +92,7 @@ pub(super) struct Members<'p> {
     pub(super) units: Vec<Unit<'p>>,
     /// For each value, the loops that it depends on, one bit per loop.
     needs: Vec<u64>,
-    /// For each value, whether it is an array that a loop must write to memory.
+    /// For each value of the program, whether it is an array that a loop must write to memory.
     pub(super) is_written: Vec<bool>,
     /// The index of each list.
     known: FxHashMap<LoopList, usize>,
@@ -168,7 +169,7 @@ impl<'p> Members<'p> {
         })
     }
 
-    /// For each list, the first list that must have as many elements.
+    /// Returns for each list the first list that must have as many elements.
     pub(super) fn spaces(&self) -> Vec<usize> {
         let mut spaces = self.spaces.clone();
         (0..self.lists.len()).map(|list| spaces.find(list) as usize).collect()
@@ -366,7 +367,8 @@ impl<'p> Members<'p> {
         self.units.push(Unit::Size(step, list));
     }
 
-    /// The value that `value` stands for: the field's own value if `value` was taken out of a tuple, else `value` itself.
+    /// Returns the value that `value` is the same as: for a field that is taken from a tuple, the value that the tuple was
+    /// made from; else `value` itself.
     pub(super) fn meant(&self, value: ValueId) -> ValueId {
         match self.forms[value.index()] {
             Some(Form::Same(other)) => other,

@@ -1,15 +1,17 @@
-//! The plan with loops for a whole array program, made for short lists: the work per element becomes a round of a loop, and
-//! arrays become columns in memory. Running it makes no arrays and allocates nothing.
+//! Builds one plan with loops from a whole array program, for short lists: a loop does the work for one element after the
+//! other, and arrays become columns, elements in memory. Running the plan makes no arrays and allocates nothing.
 //!
-//! A loop goes over the elements of one list and evaluates the maps for one element. Elements that are needed elsewhere are
-//! written to columns, which other loops, aggregations and outputs read. Steps over the same list share a loop, unless one needs
-//! an aggregation of the other. `members` decides which steps become which loops, `graph` makes the model, and `folds` computes
-//! the aggregations that a loop carries. Only maps, aggregations, expansions, plans on scalars and conditionals are supported;
-//! for any other step the result is an [`Unlooped`].
+//! A loop goes over the elements of one list and evaluates the program's elementwise plans for one element at a time.
+//! Elements that are needed elsewhere are written to columns, which other loops, aggregations and outputs read. Steps over
+//! the same list share a loop, unless one needs an aggregation of the other's elements. `members` decides which steps become
+//! which loops, `graph` builds the model, and `folds` has the aggregations that a loop computes. Only elementwise plans,
+//! aggregations, expansions, plans on scalars and conditionals are supported; for any other step the result is an
+//! [`Unlooped`].
 //!
-//! The groups of an edge are a list as well, if the edge is an input with split points. An aggregation into groups is the work
-//! per group: it reads the split points at both ends of the group and folds the elements between them. An element that takes a
-//! value of its group reads the group's number from a column, and then the value at that number.
+//! The groups of an edge are a list as well, if the edge is an input with split points (the index of each group's first
+//! element, and the end). A loop over groups aggregates the elements between the group's two split points. A loop over
+//! elements that needs a value per group reads the index of the element's group from a column, and then the value at this
+//! index.
 
 mod folds;
 mod graph;
@@ -23,7 +25,7 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use members::Members;
 
-/// The reason why a program cannot become a plan with loops.
+/// The reason why an array program cannot become a plan with loops.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unlooped {
     /// The expression node that is not supported; `None` if the reason concerns no single node.
@@ -38,87 +40,87 @@ impl Unlooped {
     }
 }
 
-/// The path to a value in an input of the program.
+/// The path to a value inside an input of the program: the input, then the field of each nested struct.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InputPath {
     /// The index of the input among the program's inputs.
     pub input: usize,
-    /// The field to take at each struct, outermost first.
+    /// The index of the field to take from each nested struct, outermost first.
     pub fields: Vec<u32>,
 }
 
-/// A list whose number of elements an input determines.
+/// A list that loops go over. An input determines its number of elements.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LoopList {
-    /// The elements of an array or of a list of structs.
+    /// The elements of an input array or an input list of structs.
     Items(InputPath),
-    /// The elements of an edge.
+    /// The elements of an edge, which is an input.
     EdgeElements(InputPath),
-    /// The groups of an edge.
+    /// The groups of an edge, which is an input.
     EdgeGroups(InputPath),
 }
 
-/// The origin of the elements of a column.
+/// The origin of the elements in a column.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ColumnOrigin {
-    /// The plan writes the elements.
+    /// The plan writes the column's elements.
     Plan,
-    /// The elements are an input.
+    /// The column's elements are those of an input array.
     Input(InputPath),
-    /// The elements are the split points of an edge: one more than its groups.
+    /// The column's elements are the split points of an input edge: the index of each group's first element, and the end.
     Points(InputPath),
-    /// The elements are group numbers: for each element of an edge with split points, the group that it is in.
+    /// The column has, for each element of an input edge with split points, the index of the element's group.
     Groups(InputPath),
 }
 
-/// A column: the elements of an array in memory.
+/// A column of a plan with loops: the elements of an array in memory.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// The type of an element, stored as in a slot of a frame.
+    /// The type of the column's elements, which are stored as in a slot of a frame.
     pub element: QType,
-    /// The index of the list with as many elements.
+    /// The index of the list that the column has an element for each element of.
     pub list: usize,
-    /// The origin of the elements.
+    /// The origin of the column's elements.
     pub from: ColumnOrigin,
 }
 
-/// The meaning of a leaf of a [`LoopModel`]. Columns and lists are given by their indices.
+/// The meaning of a leaf (an input) of a [`LoopModel`]. Columns and lists are given by their indices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopLeaf {
-    /// A value of an input.
+    /// The leaf is a value from an input of the program.
     Value(InputPath),
-    /// The address of the first element of a column.
+    /// The leaf is the address of the first element of a column.
     Base(usize),
-    /// The distance between two elements of a column, in bytes.
+    /// The leaf is the distance in bytes between two elements of a column.
     Stride(usize),
-    /// The number of elements in a list.
+    /// The leaf is the number of elements in a list.
     Count(usize),
-    /// The address of the `MapView` of a dictionary.
+    /// The leaf is the address of the `MapView` of a dictionary.
     Map(InputPath),
 }
 
-/// The source of an output of the program.
+/// The source from which an output of the array program is assembled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopOutput {
-    /// An output of the model, by its index.
+    /// The output of the model with this index.
     Value(usize),
-    /// The elements of a column, by its index.
+    /// An array of the elements of the column with this index.
     Column(usize),
-    /// A tuple of sources.
+    /// A tuple of values from these sources.
     Tuple(Vec<LoopOutput>),
 }
 
-/// The model of a program with loops over elements.
+/// The model with loops that replaces an array program, and the relation of its inputs and outputs to the program's.
 #[derive(Clone, Debug)]
 pub struct LoopModel {
-    /// The model. All of its values are in a frame.
+    /// The model with loops. All of its values are scalars and optionals that a frame can hold.
     pub model: TypedModel,
-    /// The meaning of each leaf.
+    /// The meaning of each leaf of the model.
     pub leaves: Vec<LoopLeaf>,
-    /// The lists whose lengths the inputs determine.
+    /// The lists that the loops go over. The inputs determine their lengths.
     pub lists: Vec<LoopList>,
-    /// For each list, the first list that must have the same length, possibly itself. If the lengths differ, the evaluation must
-    /// fail.
+    /// For each list, the first list that must have the same length, possibly itself. If the lengths differ, the evaluation
+    /// must fail.
     pub spaces: Vec<usize>,
     /// The columns that the model reads and writes.
     pub columns: Vec<Column>,
@@ -126,7 +128,7 @@ pub struct LoopModel {
     pub outputs: Vec<LoopOutput>,
 }
 
-/// Makes one model with loops for a whole program. `parts` are the models of its plans, in order.
+/// Builds one model with loops for a whole array program. `parts` are the models of the program's plans, in order.
 ///
 /// # Errors
 /// If a step cannot be part of such a model.
@@ -138,32 +140,32 @@ pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, 
 /// The form of a value of a program.
 #[derive(Clone, Debug)]
 enum Form {
-    /// An input, or a field of one, that a frame cannot hold.
+    /// An input, or a field of an input, that a frame cannot hold.
     Input(InputPath),
-    /// An input, or a field of one, that a frame can hold.
+    /// An input, or a field of an input, that a frame can hold.
     Leaf(InputPath),
-    /// A value that the plan makes in its frame, or a literal.
+    /// A literal, or a value that the plan stores in its frame.
     Framed,
-    /// An array that is in an input, and the index of its list.
+    /// An array in an input, and the index of the list with its elements.
     Column(InputPath, usize),
-    /// An array that a loop makes.
+    /// An array that a loop computes.
     Made {
-        /// The index of the loop.
+        /// The index of the loop that computes the array.
         by: usize,
-        /// The index of the loop's list.
+        /// The index of the list that the loop goes over.
         list: usize,
     },
-    /// A tuple of values.
+    /// A tuple of these values.
     Tuple(Vec<ValueId>),
-    /// The keys of a dictionary that is an input (true), or its values (false).
+    /// The keys of a dictionary input (true), or its values (false).
     MapPart(InputPath, bool),
-    /// The row of a key in a dictionary, or the row of each key in an array. The second field is the key or the array.
+    /// The index of a dictionary entry with a key, or of each key in an array. The second field is the key or the array.
     MapRow(InputPath, ValueId),
     /// An edge that is an input.
     Edge(EdgeInput),
-    /// A field of a tuple, which is the same as another value of the program.
+    /// A value that is the same as this other value, because it is a field of a tuple made from that value.
     Same(ValueId),
-    /// The value `unspecified`.
+    /// The value `unspecified`, for an argument that is not given.
     Unspecified,
 }
 

@@ -1,4 +1,4 @@
-//! The graph of a model with loops while it is built. Nodes are typed as they are added.
+//! The graph of a model with loops while it is built. Each node gets its type when it is added.
 
 use super::Unlooped;
 use cembra_expr::NodeId;
@@ -8,7 +8,7 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use std::sync::Arc;
 
-/// A graph, and the expression node that new nodes are attributed to.
+/// A graph that is being built, and the expression node that new nodes are attributed to in errors.
 pub(super) struct Nodes {
     pub(super) graph: TypedGraph,
     pub(super) registry: &'static Registry,
@@ -24,7 +24,7 @@ impl Nodes {
         self.graph.literal(value, self.origin)
     }
 
-    /// A literal of type INT64.
+    /// Adds a literal of type INT64.
     pub(super) fn number(&mut self, number: i64) -> Id {
         self.literal(Value::from(number))
     }
@@ -37,13 +37,13 @@ impl Nodes {
         self.graph.add(kind, operands, qtype, self.origin)
     }
 
-    /// Applies an operator, whose overload follows from the types of the operands.
+    /// Adds the application of an operator. Its overload follows from the types of the operands.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, Unlooped> {
         let made = self.graph.apply(self.registry, op, operands, self.origin);
         made.map_err(|_| Unlooped::new(Some(self.origin), "has elements of other types than it takes"))
     }
 
-    /// The first `count` fields of a tuple.
+    /// Adds nodes that read the first `count` fields of a tuple.
     pub(super) fn parts(&mut self, tuple: Id, count: usize) -> Result<Vec<Id>, Unlooped> {
         let part = |at: usize| {
             let at = self.number(at as i64);

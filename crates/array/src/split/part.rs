@@ -1,5 +1,6 @@
-//! The plans of a program: nodes on elements, or on scalars, become a typed model of their own. Its leaves are the operands from
-//! outside. Operators are resolved again for elements, because the type of an element differs from the type of its array.
+//! Builds the plans of an array program: nodes on elements, or on scalars, are copied into a typed model of their own. The
+//! operands that other steps compute become its leaves. Operators are resolved again for elements, because the type of an
+//! element differs from the type of its array.
 
 use super::{Class, Splitter, Unsplit};
 use crate::{Action, PartId, Step, SubPlan};
@@ -119,7 +120,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         results
     }
 
-    /// Makes the step for nodes that one plan evaluates.
+    /// Makes the step that evaluates `members` by one plan. `is_result` marks the nodes whose values other steps need.
     pub(super) fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let of_elements = self.classes[members[0].index()] == Class::Element;

@@ -12,54 +12,58 @@ use smallvec::SmallVec;
 /// The most arrays from outside that a sweep can read: each has a bit in a `u128`.
 const MOST_ARRAYS: u32 = u128::BITS;
 
-/// The source of a column in a sweep.
+/// The source of the data in a column of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// An array from outside that is read strip by strip.
+    /// The column is an array, not computed by the sweep, that is read strip by strip, in blocks of consecutive elements.
     Array,
-    /// An array from outside with a value per group of an edge. Each strip may read any part of it.
+    /// The column is an array, not computed by the sweep, with a value per group of an edge. Each strip may read any part of
+    /// it.
     Looked,
-    /// A scalar from outside, the same for all elements.
+    /// The column is a scalar, not computed by the sweep, that is the same for all elements.
     Shared,
-    /// Made by a stage and used by later stages only; just one strip of it exists at a time.
+    /// A stage computes the column, and only later stages use it; just one strip of it exists at a time.
     Strip,
-    /// Made by a stage strip by strip, and stored as an array.
+    /// A stage computes the column strip by strip, and it is stored as an array.
     Kept,
-    /// The result of a fold, available after the last strip: an array of groups, or a scalar.
+    /// The column is the result of an aggregation, available after the last strip: an array with a value per group, or a
+    /// scalar.
     Result,
 }
 
-/// A column of a sweep.
+/// A column of a sweep: elements or values of groups that stages read or write.
 #[derive(Clone, Debug)]
 pub struct Lane {
     /// The value of the program whose elements are in the column.
     pub value: ValueId,
-    /// The source of the column.
+    /// The source of the column's data.
     pub origin: Origin,
-    /// The type of an element, without its presence.
+    /// The type of the column's elements, without presence.
     pub scalar: Scalar,
-    /// The storage of its elements.
+    /// The storage of the column's elements.
     pub storage: Storage,
-    /// Whether the column has elements or values of groups.
+    /// Whether the column has an element per element of the sweep or per group.
     pub over: Side,
-    /// True if the column may have presence bits; if a stage makes the column, true means that it has them.
+    /// True if the column may have presence bits. If a stage computes the column, true means that it has them.
     pub has_bits: bool,
-    /// For an array from outside, its bit in the set of arrays that have presence bits.
+    /// The column's bit in the set of arrays that have presence bits. Meaningful only for arrays that the sweep does not
+    /// compute.
     pub bit: u32,
-    /// The accumulator that sums all elements of the column, if nothing else uses them.
+    /// The index of the accumulator that sums all elements of the column, if nothing else uses them; else `None`.
     pub sum: Option<usize>,
 }
 
 impl Lane {
-    /// True if the elements are only added to the sums of an accumulator and not stored. `adds` says that the code of the run
-    /// adds them itself.
+    /// Returns true if the column's elements are only added to the sums of an accumulator and not stored. `adds` tells that
+    /// the machine code of the run adds them itself.
     #[inline]
     #[must_use]
     pub const fn is_added(&self, adds: bool) -> bool {
         adds && self.sum.is_some()
     }
 
-    /// The storage of the elements in a run: `Nothing` for elements that are only added.
+    /// The storage of the column's elements in a run: `Nothing` for elements that are only added to sums. `adds` tells that
+    /// the machine code of the run adds them itself.
     #[inline]
     #[must_use]
     pub const fn storage(&self, adds: bool) -> Storage {
@@ -67,10 +71,10 @@ impl Lane {
     }
 }
 
-/// A column that a plan reads, as the plan's code expects it.
+/// A column that a plan reads, and whether the plan takes missing values from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
-    /// The index of the column.
+    /// The index of the column among the sweep's columns.
     pub lane: usize,
     /// True if the plan takes values that may be missing.
     pub is_optional: bool,
@@ -81,11 +85,11 @@ pub struct Port {
 pub enum Over {
     /// One group with all elements.
     Whole,
-    /// The groups of an edge from outside.
+    /// The groups of this edge, which the sweep does not compute.
     Edge(ValueId),
 }
 
-/// The result of a fold.
+/// The result of an aggregation: its computation and its column.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldResult {
     /// The computation of the result from the accumulated value.
@@ -94,94 +98,94 @@ pub struct FoldResult {
     pub lane: usize,
 }
 
-/// The work of a stage. Columns, accumulators and scanners are given by their indices in the layout.
+/// The work of a stage of a sweep. Columns, accumulators and scanners are given by their indices in the layout.
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Evaluates a plan. A run must have its functions in the order of these stages.
+    /// Evaluates a plan for each element or group. A run must be given the compiled plans in the order of these stages.
     Map {
-        /// The index of the plan.
+        /// The plan that is evaluated.
         part: PartId,
-        /// The columns of the plan's inputs, in their order.
+        /// The columns that the plan's inputs are read from, in their order.
         inputs: Vec<Port>,
-        /// The columns of the plan's outputs, in their order.
+        /// The indices of the columns that the plan's outputs are written to, in their order.
         outputs: Vec<usize>,
         /// Whether the plan is evaluated for elements or for groups.
         side: Side,
     },
     /// Adds the elements of a column to an accumulator.
     Fold {
-        /// The index of the accumulator.
+        /// The index of the accumulator that the elements are added to.
         accumulator: usize,
         /// The index of the column that is accumulated.
         x: usize,
         /// The groups that the elements are accumulated by.
         over: Over,
     },
-    /// Takes the results of the strip's groups from an accumulator.
+    /// Reads the results of the strip's groups from an accumulator.
     Finish {
-        /// The index of the accumulator.
+        /// The index of the accumulator that has the results.
         accumulator: usize,
-        /// The result, and its column.
+        /// The result that is read, and its column.
         wanted: FoldResult,
     },
-    /// Scans a column within groups.
+    /// Scans a column, each group by itself.
     Scan {
-        /// The index of the scanner.
+        /// The index of the scanner that is used.
         scanner: usize,
         /// The index of the column that is scanned.
         x: usize,
-        /// The index of the column with the result.
+        /// The index of the column that receives the results of the scan.
         to: usize,
-        /// The groups, each of which is scanned by itself.
+        /// The groups that are scanned, each by itself.
         over: Over,
     },
-    /// Copies the value of each group to its elements.
+    /// Gives each element the value of its group.
     Expand {
-        /// The index of the column with a value per group.
+        /// The index of the column that has a value per group.
         values: usize,
-        /// The index of the column with the result.
+        /// The index of the column that receives the values of the elements' groups.
         to: usize,
         /// The groups whose values are copied.
         over: Over,
-        /// True if each group with an element surely has a value.
+        /// True if each group with an element certainly has a value.
         is_there: bool,
     },
     /// Divides each element by the value of its group, all in FLOAT64.
     Divide {
-        /// The index of the column with the dividends.
+        /// The index of the column that has the dividends.
         x: usize,
-        /// The index of the column with a divisor per group.
+        /// The index of the column that has a divisor per group.
         by: usize,
-        /// The index of the column with the quotients.
+        /// The index of the column that receives the quotients.
         to: usize,
-        /// The groups of the elements.
+        /// The groups that the elements are in.
         over: Over,
     },
 }
 
-/// The configuration of an accumulator.
+/// The configuration of an accumulator: what it aggregates, and over which groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Gathering {
-    /// The quantity that is accumulated per group.
+    /// The quantity that is accumulated per group, such as a sum.
     pub gathers: Gathers,
-    /// The type of the elements.
+    /// The type of the elements that are accumulated.
     pub scalar: Scalar,
     /// The groups that the elements are accumulated by.
     pub over: Over,
-    /// The side (elements or groups) of the column that is accumulated.
+    /// The side (elements or groups) that the accumulated column belongs to.
     pub side: Side,
 }
 
-/// The configuration of a scanner.
+/// The configuration of a scanner: which scan it computes, and over which groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanning {
     /// The kind of scan.
     pub scan: Scan,
-    /// The type of the elements.
+    /// The type of the elements that are scanned.
     pub scalar: Scalar,
-    /// The groups, each of which is scanned by itself.
+    /// The groups that are scanned, each by itself.
     pub over: Over,
-    /// The side (elements or groups) of the column that is scanned.
+    /// The side (elements or groups) that the scanned column belongs to.
     pub side: Side,
 }
 
@@ -206,42 +210,42 @@ impl SweepLayout {
         &self.lanes
     }
 
-    /// The work of the stages, in order.
+    /// The work of each stage of the sweep, in order.
     #[inline]
     #[must_use]
     pub fn work(&self) -> &[Work] {
         &self.work
     }
 
-    /// The edge whose groups strips hold whole; `None` if no stage needs that.
+    /// The edge whose groups must not be divided between the strips of the sweep; `None` if no stage needs that.
     #[inline]
     #[must_use]
     pub const fn groups(&self) -> Option<ValueId> {
         self.groups
     }
 
-    /// The edges from all elements, or all groups, to a scalar. Only their sizes matter, which must be checked.
+    /// The edges that put all elements, or all groups, into one group. Only their sizes are used: they must be checked.
     #[inline]
     #[must_use]
     pub fn whole(&self) -> &[(ValueId, Side)] {
         &self.whole
     }
 
-    /// The configurations of the accumulators.
+    /// The configuration of each accumulator that the sweep needs.
     #[inline]
     #[must_use]
     pub fn accumulators(&self) -> &[Gathering] {
         &self.accumulators
     }
 
-    /// The results that are taken from accumulators after the last strip, each with the index of its accumulator.
+    /// The results that are read from accumulators after the last strip, each with the index of its accumulator.
     #[inline]
     #[must_use]
     pub fn results(&self) -> &[(usize, FoldResult)] {
         &self.results
     }
 
-    /// The configurations of the scanners.
+    /// The configuration of each scanner that the sweep needs.
     #[inline]
     #[must_use]
     pub fn scanners(&self) -> &[Scanning] {
@@ -388,7 +392,8 @@ fn quotient(plan: &Plan) -> Option<[usize; 2]> {
 }
 
 impl ArrayProgram {
-    /// The layout of each sweep; `None` for a sweep that strips cannot hold. The stages of such a sweep must run one by one.
+    /// The layout of each sweep of the program; `None` for a sweep that cannot run strip by strip. The stages of such a sweep
+    /// must run one by one on whole arrays.
     #[must_use]
     pub fn sweep_layouts(&self) -> Vec<Option<SweepLayout>> {
         let mut layouts: Vec<Option<SweepLayout>> = self.sweeps.iter().map(|_| None).collect();

@@ -1,20 +1,20 @@
-//! The storage of a column's elements, by their type. Addresses are known only while a sweep runs.
+//! The storage of a column's elements, which follows from their type. Addresses are known only while a sweep runs.
 
 use cembra_runtime::{ColumnForm, DataForm, PresenceForm, QType, Scalar};
 
-/// The storage of an element of a column.
+/// The way in which the elements of a column are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Storage {
-    /// No memory: units have no data.
+    /// Elements take no memory: they are units, or are only added to sums.
     Nothing,
-    /// One bit per element.
+    /// The elements are bits.
     Bits,
-    /// A number of this many bytes per element.
+    /// The elements are numbers of this many bytes each.
     Numbers(usize),
 }
 
 impl Storage {
-    /// The storage of elements with this type.
+    /// The storage of elements of type `scalar`.
     #[inline]
     #[must_use]
     pub fn of(scalar: Scalar) -> Storage {
@@ -25,7 +25,7 @@ impl Storage {
         }
     }
 
-    /// The bits per element.
+    /// The number of bits that an element takes.
     #[inline]
     #[must_use]
     pub const fn bits(self) -> u64 {
@@ -36,7 +36,7 @@ impl Storage {
         }
     }
 
-    /// The number of 64-bit words for `elements` elements.
+    /// The number of 64-bit words that `elements` elements take.
     #[inline]
     #[must_use]
     pub const fn words(self, elements: usize) -> usize {
@@ -47,7 +47,8 @@ impl Storage {
         }
     }
 
-    /// The form of a column with a separate value per row. `has_bits` says that it has presence bits.
+    /// The form in which compiled plans are given a column with a value per row. `has_bits` tells that the column has
+    /// presence bits.
     #[must_use]
     pub fn form(self, has_bits: bool) -> ColumnForm {
         ColumnForm {

@@ -1,26 +1,28 @@
-//! The memory that a sweep writes, known before it runs: its arrays, in bits per element, and the strips between its stages. The
-//! internal memory of plans and edges is not counted.
+//! Estimates the memory that a sweep writes, before it runs: its arrays, in bits per element, and the strips between its
+//! stages. The internal memory of plans and edges is not counted.
 
 use super::layout::{Lane, Origin, SweepLayout};
 use super::storage::Storage;
 use crate::{ArrayProgram, Side};
 use cembra_runtime::{QType, STRIP_ROWS, Scalar};
 
-/// The memory that a sweep writes.
+/// An estimate of the memory that a sweep writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MemoryEstimate {
-    /// Bits per element, summed over all arrays with a value per element of the sweep.
+    /// Bits per element, summed over all arrays that have a value per element of the sweep.
     pub(crate) of_elements: u64,
-    /// Bits per group, summed over all arrays with a value per group.
+    /// Bits per group, summed over all arrays that have a value per group.
     pub(crate) of_groups: u64,
-    /// The number of columns of which one strip is stored for a later stage.
+    /// The number of columns of which one strip (a block of consecutive elements) is stored for a later stage.
     pub(crate) strips: usize,
-    /// The bytes of these strips, at `STRIP_ROWS` rows each. Strips that hold a larger group whole need more.
+    /// The bytes of the strips that are stored for later stages, at `STRIP_ROWS` rows each. A strip takes more if it must
+    /// contain a larger group.
     pub(crate) strip_bytes: usize,
 }
 
 impl MemoryEstimate {
-    /// The memory of one array with elements of type `scalar`.
+    /// The estimate for one array with an element of type `scalar` per element of the sweep. `has_bits` tells that it has
+    /// presence bits.
     pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> MemoryEstimate {
         MemoryEstimate { of_elements: element_bits(scalar) + u64::from(has_bits), ..MemoryEstimate::default() }
     }
@@ -36,7 +38,8 @@ impl MemoryEstimate {
     }
 }
 
-/// The bits per element of an array, without its presence. A string counts the bits of its view, not its bytes in the buffer.
+/// The number of bits that an element of type `scalar` takes in an array, without its presence. A string counts the bits of
+/// its view, not its bytes in the buffer.
 #[inline]
 #[must_use]
 pub fn element_bits(scalar: Scalar) -> u64 {
@@ -44,8 +47,8 @@ pub fn element_bits(scalar: Scalar) -> u64 {
 }
 
 impl SweepLayout {
-    /// The memory that the sweep writes. Columns that are only summed count nothing: machine code adds them directly. Without
-    /// machine code each takes a strip.
+    /// Estimates the memory that the sweep writes. Columns that are only summed count nothing, because machine code adds them
+    /// directly. Without machine code each of these columns takes a strip.
     pub(crate) fn written(&self, program: &ArrayProgram) -> MemoryEstimate {
         let of_lane = |lane: &Lane| {
             let array = MemoryEstimate::of_array(lane.scalar, lane.has_bits);
