@@ -1,20 +1,20 @@
-//! Division by a divisor that all rows share, computed by multiplication with corrected products. [`cembra_runtime::quotient`]
-//! explains them, and for which divisors they are right.
+//! Division by a divisor that all rows share, computed as a multiplication by its inverse and a correction of the product.
+//! [`cembra_runtime::quotient`] explains the method, and for which divisors it gives the bits of a division.
 
 use cembra_runtime::MachineType;
 use cembra_runtime::quotient::{Parts, parts};
 
-/// A divisor at a port that all rows share.
+/// A divisor that all rows share, which the loop reads from an input with one element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Divisor {
-    /// The index of the port.
+    /// The index of the loop's input that has the divisor.
     pub(crate) port: u32,
-    /// The bytes of the float: 4 or 8.
+    /// The size of the divisor, a float, in bytes: 4 or 8.
     pub(crate) element: u8,
 }
 
-/// The `r` for which `x * r` equals `x / c` in every bit, where `c` is the constant with these bits; `None` unless `c` is a power
-/// of two whose reciprocal is a normal number.
+/// The `r` for which `x * r` equals `x / c` in every bit, where `c` is the constant of type `ty` with these bits; `None`
+/// unless `c` is a power of two whose reciprocal is a normal number.
 pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
     if ty == MachineType::F32 {
         let number = f32::from_bits(bits as u32);
@@ -29,9 +29,9 @@ pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
 }
 
 impl Divisor {
-    /// The parts of a divisor, given by its bits. For a divisor that has none, the parts make every product zero or NaN, which is
-    /// not moderate, so that such rows are divided. Zeros and NaN are not tested for that; with these parts, their products equal
-    /// their quotients.
+    /// Returns the divisor with these bits and its rounded inverse. If the inverse cannot be used, the two returned numbers
+    /// make every product zero or NaN, so that the loop divides those rows instead. Dividends that are zero or NaN are not
+    /// divided; for them, these numbers give the true quotient.
     pub(crate) fn parts(self, bits: u64) -> Parts {
         parts(self.element, bits).unwrap_or_else(|| {
             if self.element == 8 {

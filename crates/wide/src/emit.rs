@@ -1,5 +1,5 @@
-//! Writes a program's instructions. Operands are loaded to the registers that an instruction requires. If the instruction
-//! overwrites an operand, an operand that is not needed any more is chosen.
+//! Writes the machine code of a program's instructions. Operands are loaded into registers where an instruction requires
+//! that. If an instruction overwrites one of its operands, an operand without later uses is chosen.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
 use crate::homes::{ARRAYS, BYTE, FAILED, PORTS, STORED, bit_memory, chain_memory, row_memory};
@@ -26,29 +26,29 @@ const FUSED: [[[Code; 2]; 3]; 4] = [
     [[Code::Fnms132x32, Code::Fnms132x64], [Code::Fnms213x32, Code::Fnms213x64], [Code::Fnms231x32, Code::Fnms231x64]],
 ];
 
-/// The writer of one program's machine code.
+/// The state of writing one program's machine code.
 pub(crate) struct Emission<'a> {
     pub(crate) asm: &'a mut Assembler,
     pub(crate) registers: &'a mut Registers,
     pub(crate) program: &'a Program,
     pub(crate) isa: Isa,
-    /// The places where scalar functions are called for single lanes.
+    /// The positions in the code that call a scalar function for single lanes.
     pub(crate) sites: &'a mut Vec<Site>,
-    /// The places where rows are divided if a product is not right.
+    /// The positions in the code that jump to a division if a multiplication by the inverse is not exact for a row.
     pub(crate) divisions: &'a mut Vec<Division>,
     pub(crate) waiting: &'a mut Vec<Waiting>,
-    /// The bytes that differ, with their positions, in the code that stores past the caches.
+    /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
-    /// The first mask slot for half a byte of an output mask, which waits there for the other half. One slot per port.
+    /// The first of the mask slots in which half a byte of an output mask waits for the other half. Each output has one slot.
     pub(crate) halves: u32,
-    /// True if only the rows in the mask [`STORED`] are stored.
+    /// True if only the rows in the mask register [`STORED`] are stored.
     pub(crate) stores_some: bool,
-    /// The most bytes of code.
+    /// The maximum size of the code in bytes.
     pub(crate) most: usize,
 }
 
 impl Emission<'_> {
-    /// Writes all instructions. Returns false if they take more than `most` bytes.
+    /// Writes the code of all instructions. Returns false if it is longer than `most` bytes.
     pub(crate) fn play(&mut self) -> bool {
         // The jump over the current stretch, and the numbers of sites and divisions before the stretch.
         let mut over: Option<(Label, [usize; 2])> = None;
@@ -98,7 +98,8 @@ impl Emission<'_> {
         true
     }
 
-    /// Reserves no-ops that become prefetches of a port's rows, some iterations ahead, in the code that stores past the caches.
+    /// Reserves no-ops that become prefetches in the variant of the code with non-temporal stores. They prefetch the rows of
+    /// the input `port`, `element` bytes each, some iterations ahead.
     pub(crate) fn fetch_ahead(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         for line in (0..bytes).step_by(LINE) {
@@ -109,7 +110,8 @@ impl Emission<'_> {
         }
     }
 
-    /// Prefetches as many bytes from a port as one iteration reads, with `element` bytes per row.
+    /// Writes prefetches from an address that the caller passes as the additional port `port`: as many bytes as one iteration
+    /// reads, with `element` bytes per row.
     pub(crate) fn fetch_port(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         let first = row_memory(self.asm, port, element, 0);
@@ -159,7 +161,7 @@ impl Emission<'_> {
         }
     }
 
-    /// Copies a mask to a general register, one bit per lane.
+    /// Copies the mask `mask`, which is in the register `register`, to the general register `to`, one bit per lane.
     pub(crate) fn lanes(&mut self, register: u8, mask: Value, to: Gpr) {
         let info = self.program.info(mask);
         let (code, length) = match (info.class, info.element) {

@@ -1,6 +1,7 @@
-//! Ends of a loop: the head, which has the rows before the first aligned load, and the tail, which has the rows after the last
-//! whole step. One step with masked stores handles either, together with rows around them that other steps store. A load that
-//! crosses a cache line reads two lines; if memory is in the nearest cache, short loops mostly wait for such loads.
+//! The ends of a loop: the head, which handles the rows before the first aligned load, and the tail, which handles the rows
+//! after the last full vector. Each is one vector of rows whose stores are masked, because the vector also has rows that the
+//! rest of the loop stores. Aligned loads matter, because a load that crosses a cache line reads two lines; if the data is in
+//! the first-level cache, short loops mostly wait for such loads.
 
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::homes::{BYTE, END, PORTS, ROW, STORED};
@@ -17,7 +18,7 @@ const WORTH: u32 = 4;
 /// A mask for packed counts of columns: the bits 1 and 2 of every four, of which one is set in each count from two to seven.
 const SEVERAL: u64 = 0x6666_6666_6666_6666;
 
-/// The parameters of a loop's ends.
+/// The registers and sizes from which the code for a loop's head and tail is written.
 pub(crate) struct Ends {
     /// The bytes of an element in all columns that are read.
     element: u8,
@@ -30,8 +31,8 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// `None` if a step on more rows than it stores would have effects other than stores, or if a vector of the columns read is
-    /// not a cache line.
+    /// Describes the ends of a loop. Returns `None` if computing rows that are not stored would have effects other than
+    /// stores, or if a vector of the inputs that are read is not exactly a cache line.
     pub(crate) fn of(isa: Isa, single: &Program, steps: u8, read: &[(u32, u8)], ports: usize) -> Option<Ends> {
         let (_, element) = *read.first()?;
         let stores = |op: &Op| match op.kind {
@@ -53,8 +54,8 @@ impl Ends {
         (is_able && is_line).then_some(Ends { element, read: registers, rows: single.rows, least })
     }
 
-    /// Writes the code after the last whole step, which prepares a step for the rows that are left. That step's code must follow;
-    /// it continues with the next row. Returns the jump that is taken if no row is left.
+    /// Writes the code after the last full vector, which prepares the masked computation of the rows that are left. The code
+    /// of one vector must follow. Returns the jump that is taken if no row is left.
     pub(crate) fn behind(&self, asm: &mut Assembler) -> Label {
         let rows = self.rows.cast_signed();
         asm.compare(ROW, END);
@@ -71,15 +72,16 @@ impl Ends {
         over
     }
 
-    /// Writes the instruction that continues with the next row.
+    /// Writes the instruction that sets the current row to the next row after the loop's head or tail.
     pub(crate) fn go_on(asm: &mut Assembler) {
         asm.copy(ROW, NEXT);
     }
 
-    /// Writes the code before the first row. It jumps to `step` if a head is worth its time, else to `begin`. The head has as
-    /// many rows as it takes to align loads: those of several columns if these begin at the same place of a line, else those of
-    /// one. If numbers are not aligned to their size, any number below a step's rows is possible. Appends to `at_once` the
-    /// changed bytes, with their positions, that make the loop begin without a head.
+    /// Writes the code before the first row. It jumps to `step` if the loop is long enough for a head, else to `begin`. The
+    /// head has as many rows as it takes to align loads: those of several inputs if these begin at the same offset in a cache
+    /// line, else those of one input. If elements are not aligned to their size, the head may have any number of rows less
+    /// than a vector has. Appends to `at_once` the changed bytes, with their positions, that make the loop begin without a
+    /// head.
     pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);

@@ -1,27 +1,27 @@
-//! The reasons why a tape was not compiled.
+//! The reasons why a tape was not compiled to a loop.
 
 use cembra_runtime::CodeMemoryError;
 
-/// The kinds of failure.
+/// The kinds of failure when a tape is compiled to a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// This machine lacks the instruction set.
     Unsupported,
-    /// The tape's instruction with this index cannot be played on many rows.
+    /// No loop can execute the tape's instruction with this index.
     Instruction(usize),
-    /// The ports do not fit the tape, which has this many inputs. There must be a port per input, and each port must be possible
-    /// for its input or output.
+    /// The memory layouts given for inputs and outputs do not fit the tape, which has this many inputs. Each input must have
+    /// one, and it must be possible for its input or output.
     Ports(usize),
-    /// The code would take more bytes than this limit.
+    /// The code would take more bytes than this limit, `Limits::code_bytes`.
     Code(usize),
-    /// The loop would take more bytes of stack than this limit.
+    /// The loop would take more bytes of stack than this limit, `Limits::stack_bytes`.
     Stack(usize),
     /// Memory for the code could not be allocated.
     Memory,
 }
 
-/// The error of a tape that could not be compiled.
+/// The error for a tape that could not be compiled to a loop.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(#[from] Reason);
@@ -43,7 +43,7 @@ pub(crate) enum Reason {
 }
 
 impl Error {
-    /// The kind of failure.
+    /// The kind of failure, for callers that handle some kinds themselves.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self.0 {

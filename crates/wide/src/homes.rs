@@ -1,5 +1,5 @@
-//! Homes: the memory from which values can be loaded at any time, and the slots of the stack. This file has their addresses,
-//! loads and stores. Which value has which register is decided in `registers`.
+//! The homes of values: memory from which a value can be loaded at any time, such as an input array, the constants or a stack
+//! slot. This file computes their addresses, and writes loads and stores. Registers are allocated in `registers`.
 
 use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm};
 use crate::isa::Isa;
@@ -7,31 +7,32 @@ use crate::program::{Class, Home, Info};
 use crate::registers::Registers;
 use cembra_runtime::CHAINS;
 
-/// The general registers with the addresses of the first ports. Called functions may overwrite them.
+/// The general registers that have the addresses of the first inputs and outputs. Called functions may overwrite these
+/// registers.
 pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr::R8, Gpr::R9, Gpr::R10];
 
-/// The register with the first row of an iteration.
+/// The general register that has the index of the first row of the current iteration.
 pub(crate) const ROW: Gpr = Gpr::Rbx;
 
-/// The register with the row after the loop's last.
+/// The general register that has the index after the loop's last row.
 pub(crate) const END: Gpr = Gpr::R12;
 
-/// The mask register with the rows to store.
+/// The mask register that has the rows to store.
 pub(crate) const STORED: u8 = 7;
 
 /// The vector register in which AVX2 code collects the rows that failed.
 pub(crate) const FAILED: u8 = 15;
 
-/// The register with the byte of a bitmap that an iteration begins with.
+/// The general register that has the byte offset, in arrays of bits, of the current iteration's first row.
 pub(crate) const BYTE: Gpr = Gpr::R14;
 
-/// The register with the address of the constants.
+/// The general register that has the address of the constants.
 pub(crate) const POOL: Gpr = Gpr::R13;
 
-/// The register with the address of the array of ports.
+/// The general register that has the address of the array of pointers to inputs and outputs.
 pub(crate) const ARRAYS: Gpr = Gpr::R15;
 
-/// The caller's registers that the code saves below the frame pointer. Masks on the stack come below them.
+/// The caller's registers, which the code saves below the frame pointer. Masks on the stack are stored below them.
 pub(crate) const SAVED: [Gpr; 5] = [Gpr::Rbx, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 impl Registers {
@@ -39,12 +40,12 @@ impl Registers {
         if self.isa == Isa::Avx512 { Prefix::Evex } else { Prefix::Vex }
     }
 
-    /// The length of the vector registers.
+    /// The length of the vector registers: 512 bits with AVX-512, else 256.
     pub(crate) fn whole(&self) -> Length {
         if self.isa == Isa::Avx512 { Length::Z } else { Length::Y }
     }
 
-    /// The memory of a stack slot, by its number.
+    /// The memory of the stack slot `slot`; vectors and masks have separate slots.
     pub(crate) fn slot(&self, class: Class, slot: u32) -> Memory {
         match class {
             Class::Vector => Memory::at(Gpr::Rsp, (slot * self.whole().bytes()).cast_signed()),
@@ -52,7 +53,7 @@ impl Registers {
         }
     }
 
-    /// The memory operand for a value's home. It may be relative to `rax`.
+    /// The memory operand that reads a value from its home. Its address may use `rax`.
     pub(crate) fn home(&self, asm: &mut Assembler, info: &Info, rows: u32) -> Rm {
         match info.home {
             Home::Pool(offset) => {
@@ -75,7 +76,7 @@ impl Registers {
         }
     }
 
-    /// Loads a value from its home into a register.
+    /// Writes the instructions that load a value from its home into `register`.
     pub(crate) fn load_home(&self, asm: &mut Assembler, info: &Info, rows: u32, register: u8) {
         let from = self.home(asm, info, rows);
         let at_length = |code: Code, length: Length, from: Rm| (code, length, from);
@@ -100,8 +101,9 @@ impl Registers {
         asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
     }
 
-    /// Loads the sums that stay in registers before the first iteration, or stores them after the last whole iteration. An
-    /// iteration has a row for each sum, so the next row is again for the first sum.
+    /// Writes the loads, before the first iteration, of the partial sums that stay in registers, or (if `stores`) their
+    /// stores after the last full iteration. An iteration has one row for each partial sum, so each iteration begins with the
+    /// first sum.
     pub(crate) fn move_sums(&self, asm: &mut Assembler, stores: bool) {
         let code = if stores { Code::Store32 } else { Code::Load32 };
         for (info, register) in self.fixed() {
@@ -112,7 +114,8 @@ impl Registers {
         }
     }
 
-    /// Loads a stack slot into a register, or stores a register in it.
+    /// Writes an instruction that loads the stack slot at `memory` into `register`, or (if `stores`) stores the register in
+    /// the slot.
     pub(crate) fn move_slot(&self, asm: &mut Assembler, class: Class, register: u8, memory: Memory, stores: bool) {
         let (code, length) = match (class, stores) {
             (Class::Vector, false) => (Code::Load32, self.whole()),
@@ -124,8 +127,8 @@ impl Registers {
     }
 }
 
-/// The register with the address of a port's array or sums. If the port has no register of its own, the address is loaded into
-/// `spare`.
+/// Returns the register that has the address of an input's or output's array. If no register holds it, writes a load of the
+/// address into `spare`.
 pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     match PORTS.get(port as usize) {
         Some(register) => *register,
@@ -136,14 +139,15 @@ pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     }
 }
 
-/// The elements of a port that begin `rows` rows after the iteration's first.
+/// The memory of the elements of an input or output, from `rows` rows after the iteration's first row on.
 pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     let scale = element.trailing_zeros() as u8;
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
 }
 
-/// The sums of a port to which rows are added that begin `rows` rows after the iteration's first. The address uses `rax`.
+/// The memory of an output's partial sums, from the sum for the row that is `rows` rows after the iteration's first row on.
+/// The address uses `rax`.
 pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::R11);
     asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
@@ -151,7 +155,7 @@ pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory 
     Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }
 }
 
-/// The bits of a port that begin `rows` rows after the iteration's first.
+/// The memory of the bits of an input or output, from `rows` rows after the iteration's first row on.
 pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }

@@ -1,29 +1,30 @@
-//! The instruction sets, and which instructions of a tape each set can play; this is known before anything is compiled.
+//! The sets of vector instructions, and which instructions of a tape each set can execute; this is known before anything is
+//! compiled.
 
 use crate::divisor::exact_inverse;
 use cembra_runtime::{MachineType, RuntimeFn};
 use cembra_tape::{Bin, CanPlay, Instr, Output, Port, Tape, Un, Val};
 
-/// A set of vector instructions.
+/// A set of vector instructions that loops are compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Isa {
-    /// 512 bits: AVX-512 F, DQ, BW and VL.
+    /// AVX-512 F, DQ, BW and VL: vectors of 512 bits.
     Avx512,
-    /// 256 bits: AVX2, FMA, BMI1 and BMI2.
+    /// AVX2, FMA, BMI1 and BMI2: vectors of 256 bits.
     Avx2,
 }
 
 impl Isa {
-    /// Both sets, the wider first.
+    /// Both instruction sets, the one with wider vectors first.
     pub const ALL: [Isa; 2] = [Isa::Avx512, Isa::Avx2];
 
-    /// The widest set that this machine supports; `None` if it supports neither.
+    /// The instruction set with the widest vectors that this machine supports; `None` if it supports neither.
     #[must_use]
     pub fn best() -> Option<Isa> {
         Isa::ALL.into_iter().find(|isa| isa.is_supported())
     }
 
-    /// True if this machine supports the instruction set.
+    /// Returns true if this machine supports the instruction set.
     #[must_use]
     pub fn is_supported(self) -> bool {
         #[cfg(target_arch = "x86_64")]
@@ -40,9 +41,10 @@ impl Isa {
         }
     }
 
-    /// The set that plays a tape fastest, of the sets that a machine with this one has. `inputs` are the ports of the inputs.
-    /// Dividing two narrow vectors takes no longer than dividing a wide one, and processors run slower while they use wide
-    /// vectors. So narrow vectors are better if divisions take most of the time.
+    /// The instruction set that runs a tape fastest on a machine that supports this set: this set, or a narrower one.
+    /// `inputs` are the memory layouts of the inputs. Dividing two narrow vectors takes no longer than dividing a wide one,
+    /// and processors run slower while they use wide vectors. So narrow vectors are better if divisions take most of the
+    /// time.
     #[must_use]
     pub fn suited(self, tape: &Tape, inputs: &[Port]) -> Isa {
         if self != Isa::Avx512 || !Isa::Avx2.is_supported() {
@@ -55,13 +57,13 @@ impl Isa {
         if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
     }
 
-    /// True if divisions by a value that all rows share should be computed as multiplications by its inverse. They should not if
-    /// a processor has enough other work to do meanwhile.
+    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse: if
+    /// divisions would take most of the tape's time. `played` marks the instructions that are executed.
     pub(crate) fn mends(self, tape: &Tape, played: &[bool]) -> bool {
         Work::of(tape, played, |_| false).is_dividing(self)
     }
 
-    /// Returns the function that tells whether loops of this set play an instruction of a tape.
+    /// Returns the function that tells, for this set, whether a loop can execute an instruction of a tape.
     #[must_use]
     pub fn can_play(self) -> CanPlay {
         match self {
@@ -134,7 +136,7 @@ fn is_power_of_two(tape: &Tape, val: Val) -> bool {
     }
 }
 
-/// The most arguments of a function that is called for single lanes.
+/// The most arguments of a scalar function that is called for single lanes.
 pub(crate) const MOST_ARGUMENTS: usize = 3;
 
 /// Returns true if a function takes at most [`MOST_ARGUMENTS`] numbers, returns a number and needs no context.
@@ -152,7 +154,7 @@ const fn bits(ty: MachineType) -> u8 {
     }
 }
 
-/// Returns true if the instruction at a position exists and makes a mask.
+/// Returns true if the tape has an instruction at index `at` and this instruction makes a mask.
 pub(crate) fn is_mask(tape: &Tape, at: usize) -> bool {
     use Instr::{Cmp, InputMask, MaskAnd, MaskConst, MaskNot, MaskOr, MaskXor};
     matches!(
@@ -161,7 +163,7 @@ pub(crate) fn is_mask(tape: &Tape, at: usize) -> bool {
     )
 }
 
-/// Returns true if an instruction is well formed and can be played.
+/// Returns true if the tape's instruction at index `at` is well formed and a loop can execute it.
 pub(crate) fn plays(tape: &Tape, at: usize) -> bool {
     use MachineType::{Flag, I32, I64};
     let Some(instr) = tape.instrs().get(at) else { return false };
@@ -215,7 +217,7 @@ pub(crate) fn plays(tape: &Tape, at: usize) -> bool {
     }
 }
 
-/// The bytes of an element in an array; 0 for masks, which are bits there.
+/// The size in bytes of an array element of type `ty`; 0 for masks, which are stored as bits.
 pub(crate) const fn element(ty: MachineType) -> u8 {
     bits(ty) / 8
 }

@@ -1,11 +1,11 @@
-//! The wide assembler: plays a tape on many rows with AVX-512 or AVX2, in its own machine code. It compiles a tape to a loop in
-//! some microseconds. Where rows come from and what happens to rows that fail is the caller's business.
+//! The wide assembler: compiles a tape to a loop over many rows, with AVX-512 or AVX2, in its own machine code, in some
+//! microseconds. The caller provides the arrays of rows, and handles rows that fail.
 //!
-//! From a tape to a loop: `select` chooses machine instructions on values without registers (`program`), and `schedule` orders
-//! them. `registers` allocates registers (`homes` describes where else values are) while `emit` writes the instructions
-//! (`encode`). `loops` adds the walk over rows, `rare` the calls of scalar functions. `wide` publishes the code and plays the
-//! rows after the last whole step. `divisor` describes division by a shared value as a multiplication, `quotient` the rows for
-//! which that is not right. `docs/wide.md` gives the reasons.
+//! From a tape to a loop: `select` chooses machine instructions for virtual registers (`program`), and `schedule` orders
+//! them. `registers` allocates registers (`homes` describes the memory of values) while `emit` writes the instructions
+//! (`encode`). `loops` adds the loop over rows, `rare` the calls of scalar functions. `wide` makes the code executable and
+//! runs the rows after the last full vector. `divisor` describes division by a shared value as a multiplication by its
+//! inverse, `quotient` the divisions of rows for which that is not exact. `docs/wide.md` gives the reasons.
 
 mod divisor;
 mod emit;

@@ -1,6 +1,6 @@
-//! Limits for compiling one loop.
+//! Limits for compiling a tape to a loop.
 
-/// The resources that one loop may use.
+/// The resources that a compiled loop may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The most bytes of machine code, including constants. Default: 64 MiB.

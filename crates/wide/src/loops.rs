@@ -1,5 +1,5 @@
-//! Loops: a program's instructions with the code that walks the rows around them. The code plays whole steps only, unless the
-//! loop has `ends`; `wide` then plays the rows after the last whole step.
+//! Loops: a program's instructions with the loop over rows around them. The code handles only whole steps (one step is one
+//! vector of rows), unless it has the code of `ends`; `wide` then runs the rows after the last whole step.
 
 use crate::divisor::Divisor;
 use crate::emit::Emission;
@@ -46,31 +46,32 @@ const MEDIUM: usize = 64;
 /// The most instructions of a step for which an iteration has parts of two steps.
 const LONG: usize = 256;
 
-/// The steps in an iteration.
+/// The number of steps (vectors of rows) in an iteration, and how their instructions are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Iteration {
-    /// A single step.
+    /// An iteration has a single step.
     One,
-    /// Several steps; a loop of one step follows.
+    /// An iteration has several steps; a second loop, of one step each, runs the rest.
     Several,
-    /// Two steps whose instructions alternate.
+    /// An iteration has two steps whose instructions alternate.
     Two,
-    /// Parts of two steps. The first part of the first step comes before the loop, the second part of the last step after it.
+    /// Software-pipelined: each iteration runs the second part of one step and the first part of the next. The first part of
+    /// the first step comes before the loop, the second part of the last step after it.
     Parts,
 }
 
-/// The use of a program's code, when it is written.
+/// The purpose for which a program's code is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// The code of most iterations, written first. The values that stay in registers are chosen for it.
     First,
-    /// The code of the other iterations, which store all that they make.
+    /// The code of the remaining iterations, which stores all rows.
     Rest,
-    /// The code of an end, which stores only some rows.
+    /// The code of the loop's head or tail, which stores only some rows.
     End,
 }
 
-/// The memory that a thread reuses from one compilation to the next.
+/// The buffers of a compilation, which a thread reuses for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     selection: Selection,
@@ -93,23 +94,24 @@ pub(crate) struct Workspace {
 /// The machine code of a loop, with the facts that its caller needs.
 pub(crate) struct LoopCode<'a> {
     pub(crate) code: &'a [u8],
-    /// The position of the entry.
+    /// The position in the code of the function's entry.
     pub(crate) entry: usize,
-    /// The bytes of instructions. Constants follow them.
+    /// The size of the machine instructions in bytes. The constants follow them.
     pub(crate) instructions: usize,
-    /// The rows must be a multiple of this number, unless `plays_rest`.
+    /// The number of rows in a call of the code must be a multiple of this number, unless `plays_rest`.
     pub(crate) rows: u32,
-    /// The rows of a vector.
+    /// The number of rows in a vector.
     pub(crate) lanes: u32,
-    /// The bytes that differ, with their positions, in the code that stores past the caches.
+    /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
     pub(crate) changes: &'a [(u32, u8)],
-    /// The divisors whose parts the code takes at ports after those of the tape.
+    /// The divisors that the code needs together with their inverses. The code is passed pointers to them after those to the
+    /// tape's inputs and outputs.
     pub(crate) divisors: &'a [Divisor],
-    /// The number of ports, after all others, with addresses from which the code prefetches as much as it reads.
+    /// The number of addresses that the code prefetches from, as much as it reads. They follow all other pointers.
     pub(crate) fetches: usize,
-    /// True if the code goes from line to line.
+    /// True if one call of the code can run several lines, each with its own arrays, one after the other.
     pub(crate) lines: bool,
-    /// True if the code also plays the rows after the last whole step, provided that there is at least one whole step.
+    /// True if the code also handles the rows after the last whole step, provided that there is at least one whole step.
     pub(crate) plays_rest: bool,
 }
 
@@ -119,15 +121,15 @@ impl Workspace {
         self.program.ops.capacity()
     }
 
-    /// True if the code made last plays the instruction `at` of its tape.
+    /// Returns true if the loop that was compiled last executes the tape's instruction with the index `at`.
     pub(crate) fn is_played(&self, at: usize) -> bool {
         self.selection.is_played(at)
     }
 
-    /// Makes the code of a loop. With `fetches`, the code prefetches from addresses that its caller passes.
+    /// Writes the code of a loop. If `fetches` is set, the code prefetches from addresses that its caller passes.
     ///
     /// # Errors
-    /// If an instruction cannot be played, or a limit is exceeded.
+    /// If no loop can execute an instruction of the tape, or a limit is exceeded.
     pub(crate) fn make(
         &mut self,
         tape: &Tape,

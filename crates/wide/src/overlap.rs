@@ -1,7 +1,7 @@
-//! Overlapping: an iteration does the second part of one step and the first part of the next, and their instructions alternate. A
-//! processor finds independent work among the next hundred instructions or so. Long dependency chains, one after the other, fill
-//! this window with instructions that cannot begin yet. Values that the first part makes for the second go through slots of the
-//! stack.
+//! Software pipelining: an iteration does the second part of one step and the first part of the next, and their instructions
+//! alternate. A processor finds independent work among the next hundred instructions or so. Long dependency chains, one after
+//! the other, fill this window with instructions that cannot begin yet. Values that the first part computes for the second
+//! are stored in stack slots.
 
 use crate::encode::Length;
 use crate::program::{Home, Kind, Op, Program, Value};
@@ -10,7 +10,7 @@ use crate::schedule::{latency, operands};
 /// The number of equal pieces between which cuts are tried: at every second boundary, then at the neighbours of the best.
 const PLACES: usize = 16;
 
-/// The parts of a program that run outside of the loop, and memory to compute them.
+/// The parts of a software-pipelined program that run before and after the loop, with buffers to compute them.
 #[derive(Debug, Default)]
 pub(crate) struct Overlap {
     /// The first part of the first step, which runs before the loop.
@@ -32,8 +32,8 @@ pub(crate) struct Overlap {
 }
 
 impl Overlap {
-    /// Replaces a step of a program without stretches by an iteration with parts of two steps. New slots, of vectors and of
-    /// masks, are numbered after the existing ones.
+    /// Turns a program of one step, without skippable stretches, into an iteration that runs parts of two steps. `slots` are
+    /// the numbers of vector and mask slots in use; the slots that this adds follow them.
     pub(crate) fn apply(&mut self, program: &mut Program, slots: &mut [u32; 2]) {
         let cut = self.cut(program);
         self.split(program, cut, slots);

@@ -1,5 +1,5 @@
-//! Machine programs: the steps of an iteration, as machine instructions on values without registers. A value that memory always
-//! holds (an input, a constant) has a home there, and instructions read it from its home if they can.
+//! Machine programs: the instructions of one iteration, on virtual registers. A value that memory always has (an input, a
+//! constant) has a home there, and instructions read it from its home if they can.
 
 use crate::divisor::Divisor;
 use crate::encode::{Code, Length};
@@ -8,12 +8,12 @@ use cembra_runtime::RuntimeFn;
 /// The most masks that may wait to be stored, of seven mask registers.
 const MOST_BITS: usize = 4;
 
-/// A vector or a mask of an iteration, by its number.
+/// The index of a vector or mask that an iteration computes or reads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Value(pub(crate) u32);
 
 impl Value {
-    /// The placeholder for an absent value.
+    /// The placeholder for an operand, result or mask that an instruction does not have.
     pub(crate) const NONE: Value = Value(u32::MAX);
 
     pub(crate) const fn index(self) -> usize {
@@ -25,7 +25,7 @@ impl Value {
     }
 }
 
-/// The kind of register that holds a value.
+/// The kind of register, vector or mask, that holds a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Vector,
@@ -35,27 +35,29 @@ pub(crate) enum Class {
 /// The memory from which a value can be loaded at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
-    /// No home: an instruction makes the value.
+    /// The value has no home: an instruction computes it.
     None,
-    /// The constants after the code, at this offset in bytes.
+    /// The value is among the constants after the code, at this offset in bytes.
     Pool(u32),
-    /// Two constant vectors at this offset in bytes: one for the lower half of a byte of bits, then one for the upper half.
+    /// The value is one of two constant vectors at this offset in bytes: the first for the lower half of a byte of bits, the
+    /// second for the upper half.
     Halves(u32),
-    /// The array of a port, at the rows of the step with this number.
+    /// The value is in the array of the input with this index, at the rows of the step with this index.
     Rows(u32, u8),
-    /// The sums of a port, from the sum for the row with this number in the iteration.
+    /// The value is a vector of partial sums of the output with this index, from the sum for this row of the iteration on.
     Chains(u32, u8),
-    /// The bits of a port, at the rows of the step with this number: loaded as a mask, or without mask registers, as their byte
-    /// in all bytes of a vector.
+    /// The value is in the bits of the input with this index, at the rows of the step with this index. It is loaded as a
+    /// mask, or without mask registers, as a vector whose bytes all equal the byte of bits.
     Bits(u32, u8),
-    /// The one element of a port. The ports after those of the tape have the parts of divisors.
+    /// The value is the one element of the input with this index. The elements that have a divisor and its inverse are passed
+    /// after the tape's inputs and outputs.
     Shared(u32),
-    /// A slot of the stack that is filled before the loop.
+    /// The value is in this stack slot, which is filled before the loop.
     Slot(u32),
 }
 
 impl Home {
-    /// The home of this value, `steps` steps later; `rows` are the rows of a step.
+    /// The home of the same value `steps` steps later; each step has `rows` rows.
     pub(crate) const fn later(self, steps: u8, rows: u32) -> Home {
         match self {
             Home::Rows(port, step) => Home::Rows(port, step + steps),
@@ -66,65 +68,67 @@ impl Home {
     }
 }
 
-/// The properties of a value.
+/// The home, the kind of register and the sizes of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info {
     pub(crate) home: Home,
     pub(crate) class: Class,
     pub(crate) length: Length,
-    /// The bytes of an element.
+    /// The size in bytes of the value's elements.
     pub(crate) element: u8,
 }
 
-/// The operation of an instruction.
+/// The operation that an instruction of a program performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// An instruction of the table. Its operands are the one that is always in a register, the one that may be in memory and, for
-    /// blends with vectors, the one in the immediate.
+    /// An instruction of the encoder's table. Its operands are first the one that is always in a register, then the one that
+    /// may be in memory and, for blends with vectors, the one whose register is in the immediate.
     Plain(Code),
-    /// The product of two operands plus the third, rounded once. One bit of the immediate negates the product, another the third
-    /// operand.
+    /// Computes the product of two operands plus the third, rounded once. One bit of the immediate negates the product,
+    /// another the third operand.
     Fma,
-    /// Bitwise: the second operand where bits of the third are set, else the first.
+    /// Selects bit by bit: the second operand where bits of the third are set, else the first.
     Merge,
-    /// Stores an operand in the array of a port.
+    /// Stores an operand in the array of the output with this index.
     Store(u32),
-    /// Stores an operand in the sums of a port, from the sum for the row with this number in the iteration.
+    /// Stores an operand in the partial sums of the output with this index, from the sum for this row of the iteration on.
     StoreChains(u32, u8),
-    /// Adds the first operand to the second, whose sums stay in a register for all iterations. A mask restricts the addition.
+    /// Adds the first operand to the second, a vector of partial sums that stays in a register for all iterations. A mask
+    /// restricts the addition.
     Carry,
-    /// Stores a mask in the bits of a port.
+    /// Stores a mask in the bits of the output with this index.
     StoreMask(u32),
-    /// Stores an operand in a stack slot, for the next iteration.
+    /// Stores an operand in the stack slot with this index, for the next iteration.
     Keep(u32),
-    /// Adds a mask to the rows that failed.
+    /// Marks the rows of a mask as failed.
     Fault,
-    /// The result of a function on the other operands where the mask holds, else the first operand.
+    /// Calls this function on the other operands where the mask holds; elsewhere the result is the first operand.
     Rare(RuntimeFn),
-    /// The first operand or, if the mask holds in any row, the second operand divided by this value, which has a home.
+    /// The result is the first operand or, if the mask holds in any row, the second operand divided by this value, which has
+    /// a home.
     Quotient(Value),
-    /// Begins a stretch that is jumped over if the mask holds nowhere.
+    /// Begins a stretch of instructions that is jumped over if the mask holds in no row.
     Begin,
-    /// Ends the stretch that was begun last.
+    /// Ends the stretch of instructions that was begun last.
     End,
 }
 
 impl Kind {
-    /// Returns true for a store to the array of a port.
+    /// Returns true if the instruction stores to an output.
     pub(crate) fn is_store(self) -> bool {
         matches!(self, Kind::Store(_) | Kind::StoreChains(..) | Kind::StoreMask(_))
     }
 }
 
-/// An instruction of a program.
+/// An instruction of a program, with its virtual registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
     pub(crate) kind: Kind,
     pub(crate) length: Length,
     pub(crate) immediate: u8,
-    /// True if lanes where the mask does not hold become zero.
+    /// True if lanes of the result become zero where the mask does not hold.
     pub(crate) zeroing: bool,
-    /// The number of its step in the iteration.
+    /// The index, in the iteration, of the step that the instruction belongs to.
     pub(crate) step: u8,
     pub(crate) result: Value,
     pub(crate) operands: [Value; 4],
@@ -132,7 +136,7 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// An instruction of the first step, without operands, result or mask.
+    /// Makes an instruction of the iteration's first step, without operands, result or mask.
     pub(crate) const fn new(kind: Kind, length: Length) -> Op {
         Op {
             kind,
@@ -147,29 +151,30 @@ impl Op {
     }
 }
 
-/// The value with which a stack slot is filled before the loop.
+/// The value that a stack slot is filled with before the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preset {
-    /// The mask whose byte is at a port: 0 or 1.
+    /// The mask of an input that all rows share, the one with this index: its byte is 0 or 1.
     Shared(u32),
-    /// A constant mask.
+    /// A constant mask: true for all rows, or for none.
     Constant(bool),
 }
 
-/// The instructions and values of an iteration.
+/// The instructions and virtual registers of an iteration.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
     pub(crate) infos: Vec<Info>,
-    /// The constants after the code.
+    /// The constants that follow the code.
     pub(crate) pool: Vec<u64>,
-    /// The slots that are filled before the loop, by number.
+    /// The contents of the stack slots that are filled before the loop, by slot.
     pub(crate) presets: Vec<Preset>,
-    /// The divisors whose parts are at ports after those of the tape, two ports per divisor.
+    /// The divisors that the code needs together with their inverses. For each, the code is passed two pointers after those
+    /// of the tape's inputs and outputs.
     pub(crate) divisors: Vec<Divisor>,
-    /// The rows that a step plays at once.
+    /// The number of rows in a step, which are computed at once.
     pub(crate) rows: u32,
-    /// The steps of an iteration.
+    /// The number of steps in an iteration.
     pub(crate) steps: u8,
     pub(crate) faults: bool,
     /// Buffers for doubling and reordering: the instructions of both steps, and for each value of the first step that of the
@@ -179,7 +184,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// True if the program reads or writes bits of rows.
+    /// Returns true if the program reads or writes arrays of bits, one bit per row.
     pub(crate) fn uses_bits(&self) -> bool {
         self.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
             || self.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
@@ -194,7 +199,7 @@ impl Program {
         self.faults = false;
     }
 
-    /// Adds a value and returns its number.
+    /// Adds a virtual register described by `info` and returns its index.
     pub(crate) fn value(&mut self, info: Info) -> Value {
         self.infos.push(info);
         Value(self.infos.len() as u32 - 1)
@@ -204,8 +209,8 @@ impl Program {
         &self.infos[value.index()]
     }
 
-    /// Turns an iteration of one step into one of two steps, whose instructions alternate so that independent chains run side by
-    /// side. Stores come last, because an output array may also be an input.
+    /// Turns an iteration of one step into one of two steps, whose instructions alternate so that the processor executes both
+    /// at the same time. Stores come last, because an output array may also be an input.
     pub(crate) fn double(&mut self) {
         self.steps = 2;
         self.seconds.clear();
@@ -244,8 +249,8 @@ impl Program {
         std::mem::swap(&mut self.ops, &mut self.turns);
     }
 
-    /// Moves the stores of bits to the end of an iteration with several steps, if their masks can wait in registers. No step
-    /// reads bits of another step.
+    /// Moves the stores of bits to the end of an iteration with several steps, if their masks can wait in registers. That is
+    /// correct, because no step reads bits that another step stores.
     pub(crate) fn store_bits_last(&mut self) {
         let is_last = |op: &&Op| matches!(op.kind, Kind::StoreMask(_));
         if self.ops.iter().filter(is_last).count() > MOST_BITS {

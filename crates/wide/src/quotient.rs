@@ -1,28 +1,28 @@
-//! The code that divides rows if a product with the divisor's parts is not right for one of them. `divisor` describes the parts;
-//! `select` decides which divisions become products.
+//! The code that divides rows if a multiplication by the divisor's inverse is not exact for one of them. `divisor` describes
+//! the method; `select` decides which divisions become multiplications.
 
 use crate::encode::{Assembler, Code, Label, Length, Operands, Rm};
 use crate::program::Info;
 use crate::registers::Registers;
 
-/// A place in a loop that jumps to a division if a row requires it.
+/// A position in a loop that jumps to a division if a row requires it.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
-    /// The jump to the division.
+    /// The label of the jump to the division.
     pub(crate) jump: Label,
-    /// The position to return to.
+    /// The position in the code to return to after the division.
     pub(crate) back: usize,
-    /// The register of the dividend.
+    /// The vector register that holds the dividend.
     pub(crate) dividend: u8,
-    /// The divisor, which has a home.
+    /// The divisor, which the division loads from its home.
     pub(crate) divisor: Info,
-    /// The register and the length of the quotient.
+    /// The vector register for the quotient, and its length.
     pub(crate) result: (u8, Length),
     pub(crate) rows: u32,
 }
 
 impl Division {
-    /// Writes the code that a place jumps to, which divides all lanes.
+    /// Writes the code that the loop jumps to, which divides all lanes and jumps back.
     pub(crate) fn write(&self, asm: &mut Assembler, registers: &Registers) {
         let start = asm.position();
         asm.bind(self.jump, start);

@@ -1,5 +1,5 @@
-//! Calls of scalar functions for single lanes: cold code beside a loop. It stores the vectors on the stack, calls a function of
-//! the runtime for the lanes that need it, and returns with all registers restored.
+//! Calls of scalar functions for single lanes, in cold code outside of the loop. The code stores the vectors on the stack,
+//! calls a function of the runtime for the lanes that need it, and returns with all registers restored.
 
 use crate::encode::{Assembler, Code, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::homes::{ARRAYS, FAILED, PORTS};
@@ -12,7 +12,7 @@ use std::ops::Range;
 /// The bytes reserved for a vector on the stack: those of the widest vector.
 const VECTOR: usize = 64;
 
-/// The bytes of stack for a call: its arguments, its result and all registers.
+/// The stack size in bytes that a call of a scalar function needs: for its arguments, its result and all registers.
 pub(crate) const STACK: u32 = (VECTOR * (MOST_ARGUMENTS + 1 + 32) + 64) as u32;
 
 /// The offset of the result.
@@ -21,32 +21,33 @@ const RESULT: usize = VECTOR * MOST_ARGUMENTS;
 /// The offset of the saved registers, vectors first.
 const SAVED: usize = RESULT + VECTOR;
 
-/// A place in a loop that calls a scalar function.
+/// A position in a loop that calls a scalar function for single lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// The jump to the call.
+    /// The label of the jump to the code of the call.
     pub(crate) jump: Label,
-    /// The position to return to.
+    /// The position in the code to return to after the call.
     pub(crate) back: usize,
     pub(crate) function: RuntimeFn,
-    /// The register of the mask.
+    /// The register, and the properties, of the mask of lanes that the function is called for.
     pub(crate) mask: (u8, Info),
-    /// The registers of the arguments.
+    /// The vector registers that hold the function's arguments.
     pub(crate) arguments: [u8; MOST_ARGUMENTS],
-    /// The register and the length of the result, which holds the ordinary result before the call.
+    /// The register and the length of the result. Before the call, the register holds the result for the lanes without a
+    /// call.
     pub(crate) result: (u8, Length),
-    /// The registers that must be restored, as a range of [`Calls::waiting`].
+    /// The registers that must be restored after the call, as a range of [`Calls::waiting`].
     pub(crate) waiting: Range<usize>,
     pub(crate) rows: u32,
 }
 
-/// The parameters that all sites of a loop share.
+/// The parameters that all calls of scalar functions in a loop share.
 pub(crate) struct Calls<'a> {
     pub(crate) registers: &'a Registers,
     pub(crate) isa: Isa,
-    /// The offset from `rsp` of the `STACK` bytes.
+    /// The offset from `rsp` of the [`STACK`] bytes that calls use.
     pub(crate) stack: u32,
-    /// The number of ports.
+    /// The number of inputs and outputs whose addresses are in registers or memory.
     pub(crate) ports: usize,
     pub(crate) faults: bool,
     pub(crate) waiting: &'a [Waiting],
@@ -70,7 +71,7 @@ impl Calls<'_> {
         self.faults.then_some(if self.isa == Isa::Avx512 { (Class::Mask, 0) } else { (Class::Vector, FAILED) })
     }
 
-    /// Writes the code that a site jumps to.
+    /// Writes the code that the loop jumps to at `site`: the call for each lane of the mask.
     pub(crate) fn write(&self, asm: &mut Assembler, site: &Site) {
         let registers = self.registers;
         let start = asm.position();

@@ -1,6 +1,6 @@
-//! Register allocation in one pass over a program's instructions. If registers run out, the value whose next use is farthest is
-//! moved to the stack, or dropped if it has a home. Some values stay in registers for all iterations. Only loads, stores and
-//! moves are written here; `emit` writes the instructions.
+//! Register allocation in one pass over a program's instructions. If registers run out, the value whose next use is farthest
+//! is spilled to the stack, or dropped if it has a home in memory. Some values stay in registers for all iterations. This
+//! file writes only loads, stores and moves; `emit` writes the instructions.
 
 use crate::encode::{Assembler, Code, Rm, Shape, Tuple};
 use crate::isa::Isa;
@@ -9,7 +9,7 @@ use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 /// The number of registers in which no constant stays. An instruction uses at most five.
 const NEEDED: u32 = 8;
 
-/// The next use of a value that is not used any more.
+/// The next use of a value without later uses.
 pub(crate) const NEVER: u32 = u32::MAX;
 
 /// The register of a value that is in none.
@@ -61,7 +61,7 @@ impl Slots {
     }
 }
 
-/// A value in a register that a call overwrites, and how to restore it.
+/// A value in a register that a call overwrites, and how the value is restored after the call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     pub(crate) register: u8,
@@ -69,14 +69,14 @@ pub(crate) struct Waiting {
     pub(crate) back: Back,
 }
 
-/// The way in which a value is restored.
+/// The way in which a value is restored after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Back {
-    /// Loaded from its home.
+    /// The value is loaded from its home.
     Home,
-    /// Loaded from a slot that has it already.
+    /// The value is loaded from this stack slot, which has it already.
     Slot(u32),
-    /// Saved before the call, and loaded after it.
+    /// The value is saved before the call, and loaded after it.
     Saved,
 }
 
@@ -89,7 +89,7 @@ struct Stretch {
     position: usize,
 }
 
-/// Registers and the stack while a program is written.
+/// The state of register allocation: which value each register and stack slot holds while a program is written.
 #[derive(Debug)]
 pub(crate) struct Registers {
     pub(crate) isa: Isa,
@@ -126,7 +126,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// Forgets everything, for another loop.
+    /// Resets the allocator for another loop, with the instruction set `isa`.
     pub(crate) fn clear(&mut self, isa: Isa) {
         self.isa = isa;
         self.fixed.clear();
@@ -136,20 +136,20 @@ impl Registers {
         }
     }
 
-    /// Reserves `count` slots and returns the number of the first.
+    /// Reserves `count` stack slots for values of `class` and returns the index of the first.
     pub(crate) fn reserve(&mut self, class: Class, count: u32) -> u32 {
         let slots = &mut self.slots[class as usize];
         slots.count += count;
         slots.count - count
     }
 
-    /// The bytes of stack for all slots.
+    /// The stack size in bytes for all slots.
     pub(crate) fn stack(&self) -> u32 {
         let [vectors, masks] = [Class::Vector, Class::Mask].map(|class| self.slots[class as usize].count);
         (vectors * self.whole().bytes()).saturating_add(8 * masks)
     }
 
-    /// The bytes of stack for the slots of vectors.
+    /// The stack size in bytes for the slots of vectors.
     pub(crate) fn vector_stack(&self) -> u32 {
         self.slots[Class::Vector as usize].count * self.whole().bytes()
     }
@@ -168,8 +168,8 @@ impl Registers {
         }
     }
 
-    /// Finds the uses of all values in a program. For the first program of a loop, also chooses the values that stay in
-    /// registers.
+    /// Finds the uses of all values in a program. If `first`, the program is a loop's first, and the values that stay in
+    /// registers for all iterations are chosen too.
     pub(crate) fn begin(&mut self, program: &Program, first: bool) {
         let ops = &program.ops;
         let place = ValueState { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
@@ -227,7 +227,7 @@ impl Registers {
         }
     }
 
-    /// Excludes a mask register from allocation.
+    /// Excludes the mask register `register` from allocation.
     pub(crate) fn leave_mask(&mut self, register: u8) {
         self.files[Class::Mask as usize].free &= !(1 << register);
     }
@@ -281,7 +281,7 @@ impl Registers {
         self.fixed.extend(kept.map(|(number, (_, value))| (*program.info(*value), register(number))));
     }
 
-    /// Begins the next instruction, which has no registers pinned yet.
+    /// Begins the next instruction: the registers of the previous instruction's operands may be reused.
     pub(crate) fn next_instruction(&mut self) {
         for (class, slot) in self.released.drain(..) {
             self.slots[class as usize].free.push(slot);
@@ -291,27 +291,28 @@ impl Registers {
         }
     }
 
-    /// The register that holds a value; `None` if no register does.
+    /// The register that holds a value; `None` if the value is in no register.
     pub(crate) fn register(&self, value: Value) -> Option<u8> {
         let register = self.places[value.index()].register;
         (register != NOWHERE).then_some(register)
     }
 
-    /// True if an instruction may overwrite the register of an operand: the operand is not used after the instruction, or is
-    /// loaded for it from a home where it remains.
+    /// Returns true if the instruction `op`, at index `at`, may overwrite the register of its operand `value`: the operand
+    /// has no later uses, or is loaded for this instruction from a home, where it remains.
     pub(crate) fn can_overwrite(&self, at: usize, value: Value, op: &Op, program: &Program) -> bool {
         let fresh = self.register(value).is_none() && program.info(value).home != Home::None;
         fresh || self.dies(at, value, op)
     }
 
-    /// True if an operand is not used after the instruction, and does not stay in its register for all iterations.
+    /// Returns true if the operand `value` of the instruction `op` has no later uses, and does not stay in its register for
+    /// all iterations.
     pub(crate) fn dies(&self, at: usize, value: Value, op: &Op) -> bool {
         let place = &self.places[value.index()];
         !place.fixed && operands(op).zip(self.uses[at]).any(|(operand, next)| operand == value && next == NEVER)
     }
 
-    /// True if an instruction may read an operand from memory: it is in no register, and loading it would not serve another
-    /// instruction.
+    /// Returns true if the instruction `op` may read its operand `value` from memory: the operand is in no register, and
+    /// having loaded it would not help a later instruction.
     pub(crate) fn in_memory(&self, at: usize, value: Value, code: Code, op: &Op, program: &Program) -> bool {
         let place = &self.places[value.index()];
         let form = code.form();
@@ -332,7 +333,7 @@ impl Registers {
         }
     }
 
-    /// The memory operand of a value. It may be relative to `rax`, until that is used again.
+    /// The memory operand that reads `value`. Its address may use `rax`, so it is valid until `rax` is overwritten.
     pub(crate) fn memory(&self, asm: &mut Assembler, value: Value, program: &Program) -> Rm {
         let (info, place) = (program.info(value), &self.places[value.index()]);
         match info.home {
@@ -341,7 +342,7 @@ impl Registers {
         }
     }
 
-    /// The register of a value for the current instruction. The value is loaded if it is in no register.
+    /// Returns the register that holds `value` for the current instruction, and writes a load if no register holds it.
     pub(crate) fn fetch(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
         let info = *program.info(value);
         let place = self.places[value.index()];
@@ -368,7 +369,7 @@ impl Registers {
         self.files[class as usize].holds[register as usize] = value;
     }
 
-    /// Allocates a register for the result of the current instruction.
+    /// Allocates a register for `value`, the result of the current instruction.
     pub(crate) fn define(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
         let class = program.info(value).class;
         let register = self.take(asm, class, program);
@@ -377,7 +378,7 @@ impl Registers {
         register
     }
 
-    /// Gives the register of an operand to the result of the current instruction.
+    /// Transfers the register of the operand `from` to `to`, the result of the current instruction, and returns it.
     pub(crate) fn rename(&mut self, from: Value, to: Value, program: &Program) -> u8 {
         let class = program.info(to).class;
         let register = self.places[from.index()].register;
@@ -387,8 +388,8 @@ impl Registers {
         register
     }
 
-    /// Records that the operands of an instruction have been read. Operands that are not used any more release their registers
-    /// and slots.
+    /// Records that the operands of the instruction at index `at` have been read. Operands without later uses release their
+    /// registers and slots.
     pub(crate) fn used(&mut self, at: usize, op: &Op, program: &Program) {
         for (number, operand) in operands(op).enumerate() {
             if !operand.is_some() {
@@ -401,7 +402,7 @@ impl Registers {
         }
     }
 
-    /// Releases the result of an instruction if it is never used.
+    /// Releases the register of the instruction's result if the result is never used.
     pub(crate) fn made(&mut self, op: &Op, program: &Program) {
         if op.result.is_some() && self.places[op.result.index()].next == NEVER {
             self.release(op.result, program);
@@ -485,7 +486,8 @@ impl Registers {
         file.free |= 1 << register;
     }
 
-    /// Begins a stretch that may be jumped over, at a position of the code.
+    /// Begins a stretch of instructions that may be jumped over. `at` is the index of its first instruction, `position` its
+    /// position in the code.
     pub(crate) fn begin_stretch(&mut self, at: usize, position: usize) {
         self.stretch = Some(Stretch { begin: at as u32, position });
         self.early.bytes.clear();
@@ -494,8 +496,9 @@ impl Registers {
         }
     }
 
-    /// Ends a stretch. Registers loaded in the stretch are emptied, because they are not loaded if it is jumped over. Returns the
-    /// position where the stretch began, and the number of bytes inserted there.
+    /// Ends a stretch of instructions that may be jumped over. Registers that were loaded in the stretch are marked as empty,
+    /// because a jump skips those loads. Returns the position where the stretch began, and the number of bytes inserted
+    /// there.
     pub(crate) fn end_stretch(&mut self, asm: &mut Assembler, program: &Program) -> (usize, usize) {
         let Some(stretch) = self.stretch.take() else { return (asm.position(), 0) };
         for class in [Class::Vector, Class::Mask] {
@@ -518,7 +521,8 @@ impl Registers {
         (stretch.position, length)
     }
 
-    /// Appends the values in registers that a call must preserve, except the instruction's result.
+    /// Appends to `out` the values in registers that a call must preserve: all except `result`, the result of the instruction
+    /// that calls.
     pub(crate) fn waiting(&self, result: Value, program: &Program, out: &mut Vec<Waiting>) {
         for class in [Class::Vector, Class::Mask] {
             let file = &self.files[class as usize];

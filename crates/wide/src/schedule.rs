@@ -1,6 +1,7 @@
-//! Orders a program's instructions: those on which the longest chains depend come first, as far as registers suffice. A processor
-//! looks only some hundred instructions ahead. In long programs that is one step or two, so independent chains must lie side by
-//! side. Instructions are not moved across the marks of stretches or across stores, because an output array may also be an input.
+//! Instruction scheduling: the instructions that the longest dependency chains wait for come first, as far as registers
+//! suffice. A processor looks only some hundred instructions ahead. In long programs that is one step or two, so independent
+//! chains must be interleaved. Instructions are not moved across the begin and end of stretches or across stores, because an
+//! output array may also be an input.
 
 use crate::encode::Code;
 use crate::isa::Isa;
@@ -23,7 +24,7 @@ const fn most_waiting(isa: Isa) -> i32 {
 /// The maker of a value that no instruction of the run makes.
 const NOBODY: u32 = u32::MAX;
 
-/// The memory that a thread reuses from one program to the next.
+/// The buffers of the scheduler, which a thread reuses from program to program.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     ordered: Vec<Op>,
@@ -45,7 +46,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// Reorders the instructions of a program.
+    /// Reorders the instructions of a program for the instruction set `isa`.
     pub(crate) fn order(&mut self, program: &mut Program, isa: Isa) {
         if program.ops.len() < SHORT {
             return;
@@ -220,13 +221,13 @@ fn waits(program: &Program, value: Value) -> bool {
     info.class == Class::Vector && info.home == Home::None
 }
 
-/// The operands of an instruction and its mask.
+/// The operands of an instruction, and its mask.
 pub(crate) fn operands(op: &Op) -> impl Iterator<Item = Value> {
     let [a, b, c, d] = op.operands;
     [a, b, c, d, op.mask].into_iter().filter(|operand| operand.is_some())
 }
 
-/// The latency of an instruction, in half cycles of usual processors.
+/// The latency of an instruction on typical processors, in half cycles.
 pub(crate) fn latency(op: &Op) -> u32 {
     use Code::{
         AddInt32, AddInt64, AndInt32, AndInt64, AndVector, Div32, Div64, MulInt64, OrInt32, OrInt64, OrVector, Sqrt32,

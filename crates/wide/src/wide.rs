@@ -1,4 +1,5 @@
-//! Compiled loops: a tape's code in executable memory, and the playing of rows after the last whole step if the code has no ends.
+//! Compiled loops: a tape's code in executable memory, and running the rows after the last whole vector if the code itself
+//! does not.
 
 use crate::divisor::Divisor;
 use crate::error::{Error, Reason};
@@ -57,7 +58,7 @@ const FEW_FETCHING: usize = 16;
 #[repr(C, align(64))]
 struct ArrayStep([u8; STEP_BYTES]);
 
-/// A tape compiled to a loop over many rows. Its code lives as long as the loop.
+/// A tape compiled to a loop over many rows. The machine code is freed with this value.
 #[derive(Debug)]
 pub struct WideLoop {
     pages: Arc<CodePages>,
@@ -90,12 +91,13 @@ pub struct WideLoop {
     fetching: Option<Box<WideLoop>>,
 }
 
-/// Compiles a tape to a loop over many rows. `inputs` has a port per input; `outputs` has the ports of the first outputs, and the
-/// others are in rows. Instructions that no output and no fault needs are left out.
+/// Compiles a tape to a loop over many rows for the instruction set `isa`. `inputs` has the memory layout of each input.
+/// `outputs` has the layouts of the first outputs; each other output has an element per row. Instructions that no output and
+/// no fault needs are left out.
 ///
 /// # Errors
-/// If the machine lacks the instruction set, if the tape has an instruction that cannot be played or does not fit the ports, if a
-/// limit is exceeded, or if memory for the code cannot be allocated.
+/// If the machine lacks the instruction set, if the tape has an instruction that no loop can execute, if the memory layouts
+/// do not fit the tape, if a limit is exceeded, or if memory for the code cannot be allocated.
 pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits: &Limits) -> Result<WideLoop, Error> {
     if !isa.is_supported() {
         return Err(Reason::Unsupported.into());
@@ -178,7 +180,7 @@ fn published(code: &[u8]) -> Result<Arc<CodePages>, Reason> {
 }
 
 impl WideLoop {
-    /// The machine instructions, without the constants after them.
+    /// The machine instructions of the loop, without the constants that follow them.
     #[must_use]
     pub fn code(&self) -> &[u8] {
         &self.pages.bytes()[..self.instructions]
@@ -194,7 +196,7 @@ impl WideLoop {
         streaming.as_deref()
     }
 
-    /// The number of rows before the first row at which the vectors of all outputs are aligned, as stores past the caches
+    /// The number of rows before the first row at which the vectors of all outputs are aligned, as non-temporal stores
     /// require; `None` if there is no such row.
     pub(crate) fn head(&self, ports: &[*mut u8]) -> Option<usize> {
         let outputs = || self.plugs.iter().zip(ports).skip(self.inputs).filter(|(plug, _)| plug.element > 0);

@@ -1,4 +1,4 @@
-//! Instructions on general registers: counting rows, addressing, jumps and calls.
+//! Instructions on general registers: those that count rows, compute addresses, jump and call.
 
 use super::{Assembler, Memory, Rm};
 
@@ -38,15 +38,16 @@ pub(crate) enum Condition {
 
 /// The last opcode byte of a no-op with a memory operand.
 const NOTHING: u8 = 0x1F;
-/// The last opcode byte and the `reg` bits that turn such a no-op into a prefetch of a cache line to all levels.
+/// The last opcode byte, and the bits of the byte after it, that turn a no-op with a memory operand into a prefetch of a
+/// cache line to all cache levels.
 pub(crate) const FETCHES: (u8, u8) = (0x18, 1 << 3);
 
-/// The position of a four-byte distance or number that is still to be filled in.
+/// The position in the code of a four-byte jump distance or number that is filled in later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Label(pub(crate) usize);
 
 impl Assembler {
-    /// The position of the next instruction.
+    /// The position in the code at which the next instruction is written.
     pub(crate) fn position(&self) -> usize {
         self.bytes.len()
     }
@@ -78,79 +79,79 @@ impl Assembler {
         self.bytes.push(0x58 | r as u8 & 7);
     }
 
-    /// `to = from`.
+    /// Writes the instruction `to = from`.
     pub(crate) fn copy(&mut self, to: Gpr, from: Gpr) {
         self.with_rex(true, from as u8, Rm::Register(to as u8), &[0x89]);
     }
 
-    /// Loads 64 bits.
+    /// Writes an instruction that loads 64 bits from memory.
     pub(crate) fn load(&mut self, to: Gpr, from: Memory) {
         self.with_rex(true, to as u8, Rm::Memory(from), &[0x8B]);
     }
 
-    /// Loads a byte, zeros above it.
+    /// Writes an instruction that loads a byte from memory and zero-extends it.
     pub(crate) fn load_byte(&mut self, to: Gpr, from: Memory) {
         self.with_rex(false, to as u8, Rm::Memory(from), &[0x0F, 0xB6]);
     }
 
-    /// Stores the low byte of `rax`.
+    /// Writes an instruction that stores the low byte of `rax` in memory.
     pub(crate) fn store_al(&mut self, to: Memory) {
         self.with_rex(false, 0, Rm::Memory(to), &[0x88]);
     }
 
-    /// `al |= memory`.
+    /// Writes the instruction `al |= memory`.
     pub(crate) fn or_al(&mut self, from: Memory) {
         self.with_rex(false, 0, Rm::Memory(from), &[0x0A]);
     }
 
-    /// `eax <<= by`.
+    /// Writes the instruction `eax <<= by`.
     pub(crate) fn shift_eax(&mut self, by: u8) {
         self.bytes.extend_from_slice(&[0xC1, 0xE0, by]);
     }
 
-    /// `r >>= by`, unsigned; sets the zero flag.
+    /// Writes the instruction `r >>= by`, unsigned, which sets the zero flag.
     pub(crate) fn shift_right(&mut self, r: Gpr, by: u8) {
         self.with_rex(true, 5, Rm::Register(r as u8), &[0xC1]);
         self.bytes.push(by);
     }
 
-    /// `eax = -eax`.
+    /// Writes the instruction `eax = -eax`.
     pub(crate) fn negate_eax(&mut self) {
         self.bytes.extend_from_slice(&[0xF7, 0xD8]);
     }
 
-    /// `r = -r`.
+    /// Writes the instruction `r = -r`.
     pub(crate) fn negate(&mut self, r: Gpr) {
         self.with_rex(true, 3, Rm::Register(r as u8), &[0xF7]);
     }
 
-    /// `rax = rbx & 4`.
+    /// Writes the instructions for `rax = rbx & 4`.
     pub(crate) fn half_of_rbx(&mut self) {
         self.bytes.extend_from_slice(&[0x89, 0xD8, 0x83, 0xE0, 4]);
     }
 
-    /// Sets the flags of `rbx & 4`.
+    /// Writes an instruction that sets the flags of `rbx & 4`.
     pub(crate) fn test_half_of_rbx(&mut self) {
         self.bytes.extend_from_slice(&[0xF6, 0xC3, 4]);
     }
 
-    /// `r14 = rbx / 8`.
+    /// Writes the instructions for `r14 = rbx / 8`.
     pub(crate) fn byte_of_rbx(&mut self) {
         self.bytes.extend_from_slice(&[0x49, 0x89, 0xDE, 0x49, 0xC1, 0xEE, 3]);
     }
 
-    /// Sets the flags of `eax & eax`.
+    /// Writes an instruction that sets the flags of `eax & eax`.
     pub(crate) fn test_eax(&mut self) {
         self.bytes.extend_from_slice(&[0x85, 0xC0]);
     }
 
-    /// `eax = 1` if the last result was not zero, else 0.
+    /// Writes the instructions that set `eax` to 1 if the zero flag is clear, else to 0.
     pub(crate) fn set_not_zero(&mut self) {
         self.bytes.extend_from_slice(&[0x0F, 0x95, 0xC0, 0x0F, 0xB6, 0xC0]);
     }
 
-    /// Writes a no-op with a memory operand and returns the position of its last opcode byte. Replacing this byte and setting
-    /// bits of the next, as in [`FETCHES`], makes it a prefetch.
+    /// Writes a no-op with the memory operand `at` and returns the position of its last opcode byte. If this byte is replaced
+    /// and bits of the next byte are set, both from [`FETCHES`], the no-op becomes a prefetch.
     pub(crate) fn nothing(&mut self, at: Memory) -> usize {
         let start = self.position();
         self.with_rex(false, 0, Rm::Memory(at), &[0x0F, NOTHING]);
@@ -159,59 +160,59 @@ impl Assembler {
         opcode
     }
 
-    /// Prefetches the cache line at an address, which may be unmapped.
+    /// Writes a prefetch of the cache line at the address `at`, which may be unmapped.
     pub(crate) fn fetch(&mut self, at: Memory) {
         let (opcode, bits) = FETCHES;
         self.with_rex(false, bits >> 3, Rm::Memory(at), &[0x0F, opcode]);
     }
 
-    /// `to = address of the memory operand`.
+    /// Writes the instruction `to = address of the memory operand`.
     pub(crate) fn address(&mut self, to: Gpr, of: Memory) {
         self.with_rex(true, to as u8, Rm::Memory(of), &[0x8D]);
     }
 
-    /// `to = ` an address in the code. The label is bound to it later.
+    /// Writes an instruction that sets `to` to an address in the code. The returned label is bound to the address later.
     pub(crate) fn address_of_label(&mut self, to: Gpr) -> Label {
         self.bytes.extend_from_slice(&[0x48 | (to as u8 >> 3) << 2, 0x8D, 5 | (to as u8 & 7) << 3, 0, 0, 0, 0]);
         Label(self.position() - 4)
     }
 
-    /// `r += by`.
+    /// Writes the instruction `r += by`.
     pub(crate) fn add(&mut self, r: Gpr, by: i32) {
         self.immediate(r, 0, by);
     }
 
-    /// `r &= with`, sign-extended.
+    /// Writes the instruction `r &= with`, where `with` is sign-extended.
     pub(crate) fn and(&mut self, r: Gpr, with: i32) {
         self.immediate(r, 4, with);
     }
 
-    /// `r += other`.
+    /// Writes the instruction `r += other`.
     pub(crate) fn add_register(&mut self, r: Gpr, other: Gpr) {
         self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x01]);
     }
 
-    /// `r -= other`.
+    /// Writes the instruction `r -= other`.
     pub(crate) fn subtract(&mut self, r: Gpr, other: Gpr) {
         self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x29]);
     }
 
-    /// `r &= other`; sets the zero flag.
+    /// Writes the instruction `r &= other`, which sets the zero flag.
     pub(crate) fn and_register(&mut self, r: Gpr, other: Gpr) {
         self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x21]);
     }
 
-    /// `to = from`, if the zero flag is set.
+    /// Writes the instruction `to = from` that is executed if the zero flag is set.
     pub(crate) fn copy_if_zero(&mut self, to: Gpr, from: Gpr) {
         self.with_rex(true, to as u8, Rm::Register(from as u8), &[0x0F, 0x44]);
     }
 
-    /// Sets the bit of `r` with the number `bit` modulo 64.
+    /// Writes an instruction that sets one bit of `r`: the bit whose index is in the register `bit`, modulo 64.
     pub(crate) fn set_bit(&mut self, r: Gpr, bit: Gpr) {
         self.with_rex(true, bit as u8, Rm::Register(r as u8), &[0x0F, 0xAB]);
     }
 
-    /// `to = ` the number of the lowest set bit of `of`, which must not be zero.
+    /// Writes an instruction that sets `to` to the index of the lowest set bit of `of`, which must not be zero.
     pub(crate) fn first_bit(&mut self, to: Gpr, of: Gpr) {
         self.with_rex(true, to as u8, Rm::Register(of as u8), &[0x0F, 0xBC]);
     }
@@ -229,24 +230,25 @@ impl Assembler {
         }
     }
 
-    /// `rsp -= ` a number of four bytes, filled in later.
+    /// Writes an instruction that subtracts a four-byte number from `rsp`. The number is filled in later, at the returned
+    /// label.
     pub(crate) fn take_stack(&mut self) -> Label {
         self.bytes.extend_from_slice(&[0x48, 0x81, 0xEC, 0, 0, 0, 0]);
         Label(self.position() - 4)
     }
 
-    /// Touches the memory at an address without changing it.
+    /// Writes an instruction that accesses the memory at an address without changing it, so that the page is mapped.
     pub(crate) fn touch(&mut self, at: Memory) {
         self.with_rex(true, 1, Rm::Memory(at), &[0x83]);
         self.bytes.push(0);
     }
 
-    /// `r = 0`.
+    /// Writes the instruction `r = 0`.
     pub(crate) fn clear(&mut self, r: Gpr) {
         self.with_rex(false, r as u8, Rm::Register(r as u8), &[0x31]);
     }
 
-    /// `r = value`, of 32 bits.
+    /// Writes the instruction `r = value`, where `value` has 32 bits.
     pub(crate) fn set(&mut self, r: Gpr, value: u32) {
         if r as u8 >= 8 {
             self.bytes.push(0x41);
@@ -255,13 +257,13 @@ impl Assembler {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// `r = value`, of 64 bits.
+    /// Writes the instruction `r = value`, where `value` has 64 bits.
     pub(crate) fn set_wide(&mut self, r: Gpr, value: u64) {
         self.bytes.extend_from_slice(&[0x48 | r as u8 >> 3, 0xB8 | r as u8 & 7]);
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Sets the flags of `a - b`.
+    /// Writes an instruction that sets the flags of `a - b`.
     pub(crate) fn compare(&mut self, a: Gpr, b: Gpr) {
         self.with_rex(true, b as u8, Rm::Register(a as u8), &[0x39]);
     }
@@ -271,7 +273,7 @@ impl Assembler {
         Label(self.position() - 4)
     }
 
-    /// The two bytes before the label of a conditional jump that make it an unconditional one.
+    /// The two bytes that make a conditional jump unconditional: they replace the two opcode bytes before its label.
     pub(crate) const ALWAYS: [u8; 2] = [0x90, 0xE9];
 
     pub(crate) fn jump(&mut self) -> Label {
@@ -291,13 +293,13 @@ impl Assembler {
         self.bytes.push(0xC3);
     }
 
-    /// Fills in the distance of a jump: from the end of its four bytes to the position `target` of the code.
+    /// Fills in the distance of the jump at `label`: from the end of its four bytes to the position `target` of the code.
     pub(crate) fn bind(&mut self, label: Label, target: usize) {
         let distance = target as i64 - (label.0 as i64 + 4);
         self.fill(label, distance as u32);
     }
 
-    /// Fills in a number of four bytes.
+    /// Fills in the four-byte number at `label`.
     pub(crate) fn fill(&mut self, label: Label, value: u32) {
         self.bytes[label.0..label.0 + 4].copy_from_slice(&value.to_le_bytes());
     }

@@ -1,5 +1,5 @@
-//! Machine code of x86-64, byte by byte: the vector and mask instructions of the table, with EVEX and VEX prefixes, and the few
-//! others that a loop needs. No instruction or register is chosen here.
+//! The encoder of x86-64 machine code: the vector and mask instructions of a table, with EVEX and VEX prefixes, and the few
+//! other instructions that a loop needs. Instructions and registers are chosen elsewhere.
 
 mod integer;
 mod table;
@@ -9,24 +9,24 @@ mod tests;
 pub(crate) use integer::{Condition, FETCHES, Gpr, Label};
 pub(crate) use table::{Code, Shape, Tuple};
 
-/// The length of a vector.
+/// The length of the vectors that an instruction works on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Length {
-    /// 128 bits, `xmm`.
+    /// Vectors of 128 bits: `xmm` registers.
     X,
-    /// 256 bits, `ymm`.
+    /// Vectors of 256 bits: `ymm` registers.
     Y,
-    /// 512 bits, `zmm`.
+    /// Vectors of 512 bits: `zmm` registers.
     Z,
 }
 
 impl Length {
-    /// The length in bytes.
+    /// The length of a vector in bytes.
     pub(crate) const fn bytes(self) -> u32 {
         16 << self as u8
     }
 
-    /// The shortest vector with at least `bytes` bytes; `Z` beyond 64.
+    /// The shortest vector length with at least `bytes` bytes; `Z` if no length has that many.
     pub(crate) const fn of_bytes(bytes: u32) -> Length {
         match bytes {
             0..=16 => Length::X,
@@ -36,11 +36,11 @@ impl Length {
     }
 }
 
-/// A memory operand: base, index and offset.
+/// A memory operand: the address is the sum of a base register, a scaled index register and an offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Memory {
     pub(crate) base: Gpr,
-    /// An index register, and the power of two that scales it as an exponent.
+    /// The index register, and the exponent of the power of two that it is scaled by; `None` if the address has no index.
     pub(crate) index: Option<(Gpr, u8)>,
     pub(crate) offset: i32,
 }
@@ -51,35 +51,36 @@ impl Memory {
     }
 }
 
-/// The operand that may be in memory.
+/// The operand of an instruction that may be a register or in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rm {
-    /// A register.
+    /// The operand is the register with this number.
     Register(u8),
-    /// A memory operand as long as the instruction requires.
+    /// The operand is in memory, in the length that the instruction requires.
     Memory(Memory),
-    /// An element in memory, broadcast to all lanes.
+    /// The operand is one element in memory, broadcast to all lanes.
     Broadcast(Memory),
 }
 
-/// The prefix of a vector instruction.
+/// The kind of prefix that a vector instruction is encoded with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefix {
     Evex,
     Vex,
 }
 
-/// The registers of an instruction. Its shape determines which of the fields are used.
+/// The operands of an instruction: registers, and what may be in memory. The instruction's shape determines which of the
+/// fields are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
-    /// The result, or the operand of a store.
+    /// The register of the result, or of the operand that a store writes.
     pub(crate) result: u8,
-    /// The operand that is always in a register.
+    /// The register of the first operand, which is never in memory.
     pub(crate) first: u8,
     pub(crate) rm: Rm,
-    /// The mask register that restricts the instruction; 0 if it is not restricted.
+    /// The mask register that restricts the instruction to some lanes; 0 if it is not restricted.
     pub(crate) mask: u8,
-    /// True if the lanes where the mask does not hold become zero.
+    /// True if lanes of the result become zero where the mask does not hold.
     pub(crate) zeroing: bool,
 }
 
@@ -89,14 +90,15 @@ impl Operands {
     }
 }
 
-/// Code that is being written.
+/// Machine code that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Assembler {
-    /// Writes an instruction of the table. If it has an immediate, [`Assembler::byte`] must follow.
+    /// Writes a vector or mask instruction of the table. If the instruction has an immediate, a call of [`Assembler::byte`]
+    /// must follow.
     pub(crate) fn vector(&mut self, prefix: Prefix, code: Code, length: Length, operands: Operands) {
         let form = code.form();
         let Operands { result, first, rm, mask, zeroing } = operands;
@@ -152,7 +154,7 @@ impl Assembler {
         }
     }
 
-    /// The position of the opcode in a vector instruction that begins at `start`.
+    /// The position of the opcode in a vector instruction that begins at the position `start`.
     pub(crate) fn opcode(&self, start: usize) -> usize {
         start
             + match self.bytes[start] {
@@ -162,7 +164,7 @@ impl Assembler {
             }
     }
 
-    /// Writes an immediate byte.
+    /// Writes an immediate byte, which completes the instruction before it.
     pub(crate) fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }

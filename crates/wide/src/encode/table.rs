@@ -1,37 +1,38 @@
-//! The table of vector and mask instructions, with their encodings by either prefix. Which instruction implements a tape's
-//! instruction is decided elsewhere.
+//! The table of vector and mask instructions, with their EVEX and VEX encodings. Which of these implements an instruction of
+//! a tape is decided elsewhere.
 
-/// The encoding of an instruction's operands.
+/// The placement of an instruction's operands in the fields of its encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
-    /// Result in `reg`, first operand in `vvvv`, second in `rm`.
+    /// The result is in `reg`, the first operand in `vvvv`, the second in `rm`.
     Rvm,
-    /// Result in `reg`, operand in `rm`.
+    /// The result is in `reg`, the operand in `rm`.
     Rm,
-    /// Result in `rm`, operand in `reg`.
+    /// The result is in `rm`, the operand in `reg`.
     Mr,
-    /// Result in `vvvv`, operand in `rm`; `reg` has more of the opcode.
+    /// The result is in `vvvv`, the operand in `rm`; `reg` has this extension of the opcode.
     Vm(u8),
 }
 
-/// The size of a memory operand, which is the unit of one-byte displacements and of broadcasts.
+/// The amount of memory that an instruction's memory operand covers. It is the unit of one-byte displacements, and determines
+/// broadcasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tuple {
-    /// A whole vector, or one broadcast element of this many bytes.
+    /// The memory operand is a whole vector, or one element of this many bytes, which is broadcast.
     Full(u8),
-    /// A whole vector.
+    /// The memory operand is a whole vector, without broadcast.
     Whole,
-    /// Half a vector, or one broadcast element of this many bytes.
+    /// The memory operand is half a vector, or one element of this many bytes, which is broadcast.
     Half(u8),
-    /// Half a vector.
+    /// The memory operand is half a vector, without broadcast.
     HalfWhole,
-    /// A single element of this many bytes.
+    /// The memory operand is a single element of this many bytes.
     Scalar(u8),
-    /// No memory operand is possible.
+    /// The instruction cannot have a memory operand.
     None,
 }
 
-/// A row of the table.
+/// A row of the instruction table: the encoding of one instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// The instruction's name in other assemblers, for tests that compare encodings.
@@ -40,17 +41,17 @@ pub(crate) struct Form {
     pub(crate) map: u8,
     pub(crate) prefix: u8,
     pub(crate) opcode: u8,
-    /// The bit W of the EVEX prefix; `None` if there is no EVEX form.
+    /// The bit W of the instruction's EVEX prefix; `None` if the instruction has no EVEX encoding.
     pub(crate) evex: Option<bool>,
-    /// The bit W of the VEX prefix; `None` if there is no VEX form.
+    /// The bit W of the instruction's VEX prefix; `None` if the instruction has no VEX encoding.
     pub(crate) vex: Option<bool>,
     pub(crate) shape: Shape,
     pub(crate) tuple: Tuple,
-    /// The possible vector lengths, one bit for each of 128, 256 and 512 bits.
+    /// The vector lengths that the instruction may have, one bit for each of 128, 256 and 512 bits.
     pub(crate) lengths: u8,
-    /// True if an immediate byte follows.
+    /// True if an immediate byte follows the instruction.
     pub(crate) immediate: bool,
-    /// True if the operands may be swapped.
+    /// True if the instruction's two operands may be swapped.
     pub(crate) commutes: bool,
 }
 
@@ -70,11 +71,11 @@ macro_rules! table {
     ($($code:ident $name:literal $map:literal $prefix:literal $opcode:literal $evex:tt $vex:tt
        $shape:ident $(($more:literal))? $tuple:ident $(($bytes:literal))? $lengths:literal
        $($immediate:ident)? $(, $commutes:ident)?;)*) => {
-        /// An instruction of the table.
+        /// The vector and mask instructions of the table.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Code { $($code),* }
 
-        /// The rows of the table, in the order of [`Code`].
+        /// The rows of the table of instructions, in the order of [`Code`].
         pub(crate) const TABLE: &[Form] = &[$(Form {
             #[cfg(test)]
             name: $name,
@@ -90,7 +91,7 @@ macro_rules! table {
 }
 
 impl Code {
-    /// The row of the table for this instruction.
+    /// The row of the table that describes this instruction.
     pub(crate) const fn form(self) -> &'static Form {
         &TABLE[self as usize]
     }

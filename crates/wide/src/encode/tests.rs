@@ -1,5 +1,5 @@
-//! Tests of the encoder against iced's decoder: every row of the table with every prefix, length, form of operand and mask that
-//! is possible, and the instructions on general registers by their text.
+//! Tests of the encoder against iced's decoder: each row of the instruction table with all possible prefixes, vector lengths,
+//! operand forms and masks, and the instructions on general registers by their disassembled text.
 
 use super::table::ALL;
 use super::{Assembler, Code, Condition, FETCHES, Gpr, Length, Memory, Operands, Prefix, Rm, Shape, Tuple};

@@ -1,5 +1,6 @@
-//! Masks: comparisons and the logic on them. With AVX-512 a mask is in a mask register. With AVX2 it is a vector whose lanes are
-//! as wide as those of the compared numbers, and it is converted where the other width is needed.
+//! Instruction selection for masks: comparisons, and logic on their results. With AVX-512 a mask is in a mask register. With
+//! AVX2 it is a vector whose lanes are as wide as those of the compared numbers; where lanes of another width are needed, it
+//! is converted.
 //!
 //! A comparison that only a conjunction or a negation uses becomes a part of that instruction. A negation is made at its first
 //! use.
@@ -91,7 +92,7 @@ impl Selector<'_> {
         }) as u32
     }
 
-    /// Selects the instructions for a tape's instruction that makes a mask.
+    /// Selects the machine instructions for `instr`, the tape's instruction at index `at`, which makes a mask.
     pub(super) fn mask_instr(&mut self, at: usize, instr: &Instr) {
         let (value, element) = match instr {
             Instr::MaskConst(holds) => {
@@ -202,7 +203,8 @@ impl Selector<'_> {
         Some(Comparison { op: *op, operands, float: ty.is_float(), opposite: false })
     }
 
-    /// A mask in the width in which it exists, or else in its natural width.
+    /// Returns the mask of the tape's instruction at index `at`, with lanes of any width for which it exists, else of its
+    /// natural width.
     pub(super) fn mask_of_any_width(&mut self, at: usize) -> Value {
         let element = match self.selection.values[at] {
             [Value::NONE, Value::NONE] => self.natural(at),
@@ -229,7 +231,8 @@ impl Selector<'_> {
         }
     }
 
-    /// A mask whose lanes have `element` bytes, converted or made if it does not exist yet.
+    /// Returns the mask of the tape's instruction at index `at` with lanes of `element` bytes. It is converted or computed if
+    /// it does not exist yet.
     pub(super) fn mask(&mut self, at: usize, element: u8) -> Value {
         let width = self.width(element);
         let known = self.selection.values[at][width];
@@ -296,7 +299,8 @@ impl Selector<'_> {
         result
     }
 
-    /// A logical operation on two masks, by its codes for masks of 8 bits, of 16 bits and in vectors.
+    /// Selects a logical operation on two masks whose lanes have `element` bytes. `codes` are its instructions for masks of 8
+    /// bits, masks of 16 bits, and vectors.
     pub(super) fn logic(&mut self, codes: [Code; 3], element: u8, operands: [Value; 2]) -> Value {
         if !self.is_avx512() {
             let length = self.length(element);
@@ -317,7 +321,7 @@ impl Selector<'_> {
         self.even_words(mask)
     }
 
-    /// The lower halves of four 64-bit elements.
+    /// Returns a vector of the lower halves of four 64-bit elements.
     pub(super) fn even_words(&mut self, vector: Value) -> Value {
         let upper = self.plain(Code::UpperHalf, 4, Length::Y, [vector, Value::NONE], 1);
         self.plain(Code::Shuffle32, 4, Length::X, [vector, upper], 0x88)
@@ -374,7 +378,8 @@ impl Selector<'_> {
         if negated == opposite { found } else { self.negated(found, element) }
     }
 
-    /// An instruction on two vectors whose result is a mask register. A mask `under` restricts where the result may hold.
+    /// Selects an instruction that compares or tests two vectors and returns the resulting mask register. The result may hold
+    /// only where the mask `under` holds.
     pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
         let element = self.program.info(a).element;
         let result = self.new_mask(Home::None, element);
@@ -383,7 +388,7 @@ impl Selector<'_> {
         result
     }
 
-    /// A comparison of numbers that are not instructions of the tape.
+    /// Selects a comparison of two vectors that are not results of the tape's instructions; `float` tells their kind.
     pub(super) fn compared(&mut self, op: Cmp, operands: [Value; 2], float: bool) -> Value {
         self.compare(Comparison { op, operands, float, opposite: false }, Value::NONE)
     }

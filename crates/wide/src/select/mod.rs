@@ -1,5 +1,5 @@
-//! Instruction selection: from a tape to a machine program, for one instruction set. Registers are allocated later, and the walk
-//! over rows is added later too.
+//! Instruction selection: translates a tape to a machine program for one instruction set. Register allocation and the loop
+//! over rows come later.
 
 mod masks;
 mod needs;
@@ -21,7 +21,7 @@ const REPEATED: usize = 6;
 /// The number of instructions, after a negated float was bounded, in which uses of the result are searched.
 const NEAR: usize = 64;
 
-/// The memory that a thread reuses from one selection to the next.
+/// The buffers of instruction selection, which a thread reuses from tape to tape.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     needs: Needs,
@@ -59,10 +59,10 @@ struct Selector<'a> {
 }
 
 impl Selection {
-    /// Finds which instructions of a tape are played, and returns the number of rows in a step.
+    /// Finds which instructions of a tape are needed, and returns the number of rows in a step.
     ///
     /// # Errors
-    /// If an instruction cannot be played.
+    /// If no loop can execute an instruction of the tape.
     pub(crate) fn look(&mut self, tape: &Tape, outputs: &[Port], isa: Isa) -> Result<u32, Reason> {
         let is_whole = |output: &&Output| match output {
             Output::Number(val) => val.index() < tape.instrs().len() && tape.ty(*val) != MachineType::Flag,
@@ -80,7 +80,7 @@ impl Selection {
         Ok(bytes / if self.needs.has_double(tape, outputs) { 8 } else { 4 })
     }
 
-    /// True if the tape given to [`look`](Selection::look) reads or writes bits of rows.
+    /// Returns true if the tape given to [`look`](Selection::look) reads or writes arrays of bits, one bit per row.
     pub(crate) fn has_bits(&self, tape: &Tape, inputs: &[Port]) -> bool {
         let reads = |((at, ty), port): ((usize, MachineType), &Port)| {
             ty == MachineType::Flag && *port == Port::Rows && self.needs.played[at]
@@ -88,13 +88,14 @@ impl Selection {
         tape.inputs().zip(inputs).any(reads) || tape.outputs().iter().any(|output| matches!(output, Output::Mask(_)))
     }
 
-    /// True if the tape given to [`look`](Selection::look) needs the instruction `at`.
+    /// Returns true if outputs or faults of the tape given to [`look`](Selection::look) need its instruction with the index
+    /// `at`.
     pub(crate) fn is_played(&self, at: usize) -> bool {
         self.needs.played[at]
     }
 
-    /// Selects the instructions of `steps` steps with `rows` rows each. The tape must have been given to
-    /// [`look`](Selection::look).
+    /// Selects the machine instructions of an iteration of `steps` steps with `rows` rows each. The tape must have been given
+    /// to [`look`](Selection::look).
     pub(crate) fn choose(
         &mut self,
         tape: &Tape,

@@ -1,5 +1,6 @@
-//! The instructions of a tape that are played: those that outputs and faults need, with their numbers of uses, and the stretches
-//! that are worth a jump. The operands that a fault reports are not needed, because rows that fail are played again elsewhere.
+//! Finds which instructions of a tape are needed by outputs and faults, counts the uses of each, and decides which stretches
+//! are worth a jump. The operands that a fault reports are not needed, because a slower backend runs the rows that fail
+//! again.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Port, Tape, Un};
@@ -7,14 +8,14 @@ use cembra_tape::{Bin, Instr, Port, Tape, Un};
 /// The fewest plain instructions that a stretch must cost to be jumped over.
 const WORTH_A_JUMP: u32 = 20;
 
-/// The uses of each instruction of a tape.
+/// For each instruction of a tape, whether it is needed, and how often it is used.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// The number of instructions and outputs that use each instruction. Uses by instructions that are not played do not count.
+    /// For each instruction, the number of instructions and outputs that use it. Uses by unneeded instructions do not count.
     pub(super) uses: Vec<u32>,
-    /// The first instruction, in the order of the tape, that uses each instruction.
+    /// For each instruction, the first instruction in the order of the tape that uses it.
     pub(super) user: Vec<u32>,
-    /// For each instruction, whether it is played.
+    /// For each instruction, whether it is needed and so translated.
     pub(super) played: Vec<bool>,
     /// The open stretches while the tape is walked backwards: the index of the end, and the cost of all instructions after it.
     open: Vec<(usize, u32)>,
@@ -68,7 +69,8 @@ impl Needs {
         }
     }
 
-    /// Returns true for a conversion from `F32` to `F64` that is used only by sums.
+    /// Returns true if the tape's instruction at index `at` is a conversion from `F32` to `F64` whose only use is an output
+    /// that is summed over rows.
     pub(super) fn is_widened_in_sum(&self, tape: &Tape, outputs: &[Port], at: usize) -> bool {
         let Instr::Un(Un::Convert(MachineType::F64), narrow) = &tape.instrs()[at] else { return false };
         let mut ports = tape.outputs().iter().zip(outputs);
@@ -77,7 +79,7 @@ impl Needs {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
-    /// True if a 64-bit number is played, other than a conversion that is used only by sums.
+    /// Returns true if a needed instruction has a 64-bit number, other than a conversion whose only use is a sum over rows.
     pub(super) fn has_double(&self, tape: &Tape, outputs: &[Port]) -> bool {
         let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
         let is_double = |(at, instr): (usize, &Instr)| match instr {

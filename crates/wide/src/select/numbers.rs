@@ -1,5 +1,5 @@
-//! Numbers: arithmetic, conversions and selections. An operation that the instruction set lacks is composed of others, by the
-//! expansions of the tape if several players use them.
+//! Instruction selection for numbers: arithmetic, conversions and selections. An operation that the instruction set lacks is
+//! composed of other operations. If several backends need the same composition, it is one of the tape's expansions.
 
 use super::{Selector, by_element, by_type};
 use crate::encode::{Code, Length};
@@ -24,7 +24,7 @@ impl Selector<'_> {
         self.plain(code, element, length, [Value::NONE, a], immediate)
     }
 
-    /// An instruction on two operands, with a result of the same width.
+    /// Selects the machine instruction `code` on two operands, with a result of the same width.
     pub(super) fn two(&mut self, code: Code, a: Value, b: Value) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
@@ -271,7 +271,7 @@ impl Selector<'_> {
         self.one(code, a, by)
     }
 
-    /// `on` where the mask holds, else `off`.
+    /// Selects a blend: `on` where the mask holds, else `off`.
     pub(super) fn blend(&mut self, mask: Value, on: Value, off: Value) -> Value {
         let element = self.program.info(on).element;
         let length = self.length(element);
@@ -294,7 +294,8 @@ impl Selector<'_> {
         result
     }
 
-    /// A scaled float where the mask holds, else zero. Other lanes are not computed, so subnormal results there take no time.
+    /// Selects a scaling of `a` by the power of two `power` where the mask holds; other lanes become zero. Those lanes are
+    /// not computed, so subnormal results there take no time.
     pub(super) fn scaled_or_zero(&mut self, mask: Value, [a, power]: [Value; 2]) -> Value {
         let element = self.program.info(a).element;
         let result = self.vector(Home::None, element);

@@ -1,4 +1,5 @@
-//! Quotients of floats: products if the divisor is a constant or shared by all rows, else divisions.
+//! Instruction selection for quotients of floats: multiplications by the inverse if the divisor is a constant or shared by
+//! all rows, else divisions.
 
 use super::{Selector, by_element};
 use crate::divisor::{Divisor, exact_inverse};

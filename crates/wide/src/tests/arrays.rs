@@ -1,5 +1,5 @@
-//! Arrays with pages before and after them that fault, and otherwise surrounded by a pattern, so that no access beyond them goes
-//! unnoticed.
+//! Arrays for tests, between pages that fault on access and otherwise surrounded by a pattern, so that tests detect every
+//! access outside of an array.
 
 use cembra_runtime::MachineType;
 use memmap2::MmapMut;
@@ -123,7 +123,7 @@ impl Guarded {
         self.memory.as_ptr().wrapping_add(self.start).cast_mut()
     }
 
-    /// The value of a row.
+    /// The value at index `row` of the array.
     pub(super) fn value(&self, ty: MachineType, row: usize) -> u64 {
         match crate::isa::element(ty) as usize {
             0 => u64::from(self.memory[self.start + row / 8] >> (row % 8) & 1),

@@ -1,4 +1,5 @@
-//! Edges: rare calls in few and many lanes, outputs over inputs, operators' own rules, tapes that are wrong or too large.
+//! Tests of special cases: rare calls in few and many lanes, outputs that overwrite inputs, the rules of operators, and tapes
+//! that are wrong or too large.
 
 use super::{Case, bits, check, columns, random, sets};
 use crate::{ErrorKind, Isa, Limits, compile};

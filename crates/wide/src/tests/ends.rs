@@ -1,4 +1,5 @@
-//! Tests of ends: rows before the first aligned loads and rows after the last whole step, wherever columns begin.
+//! Tests of a loop's head and tail: rows before the first aligned load and after the last whole vector, with arrays at all
+//! alignments.
 
 use super::{Case, bits, columns, is_nan, random, sets};
 use crate::{Isa, Limits, compile};

@@ -1,5 +1,5 @@
-//! Every instruction with every type: a set either refuses it, or gives the evaluator's results for operands that the instruction
-//! is specified for.
+//! Tests of every tape instruction with every type: an instruction set either refuses it, or gives the results of the
+//! reference evaluator for all operands whose result is specified.
 
 use super::{bits, can_play, check, random, sets};
 use crate::Isa;

@@ -1,4 +1,4 @@
-//! Loops that go from line to line by themselves must give the same as a call per line.
+//! Tests that one call for many lines gives the same results as a call per line.
 
 use super::{bits, random, sets};
 use crate::{Isa, Limits, WideLoop, compile};

@@ -1,4 +1,5 @@
-//! Tests of loops against the evaluator on bits: every instruction, and tapes of all kinds, on arrays between pages that fault.
+//! Tests of compiled loops against the reference evaluator of tapes: every instruction, and tapes of all kinds, on arrays
+//! between pages that fault.
 
 mod arrays;
 mod edges;

@@ -1,5 +1,5 @@
-//! Quotients by a shared number against division: divisors and dividends of all kinds, with quotients as near as possible to the
-//! middle between two floats.
+//! Tests of divisions by a divisor that all rows share, against true divisions: divisors and dividends of all kinds, with
+//! quotients as near as possible to the middle between two floats.
 
 use super::{random, sets};
 use crate::{Limits, WideLoop, compile};

@@ -1,4 +1,5 @@
-//! Random tapes with all instructions, widths and masks, more values than registers, stretches, rare calls and faults.
+//! Tests of random tapes: all instructions, widths and masks, more values than registers, skippable stretches, rare calls and
+//! faults.
 
 use super::{check, columns, random};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};

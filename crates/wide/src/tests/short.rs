@@ -1,4 +1,5 @@
-//! Random short tapes, whose loops have ends: columns at any address, outputs that are inputs, and all numbers of rows.
+//! Tests of random short tapes, whose loops have a head and a tail: arrays at any address, outputs that overwrite inputs, and
+//! all numbers of rows.
 
 use super::{Column, columns, expected, is_nan, output_type, random, sets};
 use crate::{Isa, Limits, WideLoop, compile};
