@@ -1,5 +1,5 @@
-//! The callees of steps. A step whose operator has no lowering rule is a call: of a function on registers where the types
-//! allow one, else of the operator's kernel. Calls are numbered in the order of the plan's steps.
+//! Finds what a step calls. A step whose operator has no lowering rule is a call: of the operator's function on registers
+//! where the types allow that, else of the operator's kernel. Calls are numbered in the order of the plan's steps.
 
 use cembra_ops::{Lower, MemoryAccess, RegisterFn};
 use cembra_plan::{Action, Plan, StepId, ValueId};
@@ -8,14 +8,14 @@ use cembra_runtime::{Kernel, Scalar};
 /// The function or kernel that a step without a lowering rule calls.
 #[derive(Clone, Copy, Debug)]
 pub enum Callee {
-    /// The operator's kernel, which works on slots of the frame.
+    /// The step calls the operator's kernel, which works on slots of the frame.
     Kernel(Kernel),
-    /// The operator's function on registers.
+    /// The step calls the operator's function, with arguments in registers.
     Registers(RegisterFn),
 }
 
 impl Callee {
-    /// The function's address.
+    /// The address of the kernel or function.
     #[must_use]
     pub fn address(self) -> *const () {
         match self {
@@ -33,7 +33,7 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     matches!(overload.lower, Lower::Kernel).then_some(callee)
 }
 
-/// The access to an element of a column that a step makes; `None` for any other step.
+/// The access to an element of a column that a step makes; `None` if the step does not access a column.
 pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     let Action::Operator { op, overload, .. } = plan.step(step).action else { return None };
     match plan.registry().get(op).overloads()[usize::from(overload)].lower {
@@ -42,13 +42,13 @@ pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     }
 }
 
-/// Returns the steps that are calls with their callees, in the order in which calls are numbered.
+/// Returns the steps that call a function or kernel, each with its callee, in the order in which calls are numbered.
 pub fn callees(plan: &Plan) -> impl Iterator<Item = (StepId, Callee)> {
     (0..plan.step_count()).map(StepId::from_index).filter_map(|id| Some((id, callee(plan, id)?)))
 }
 
-/// Returns true if any step may compare strings in instructions: an operator with a rule and two strings among its
-/// arguments.
+/// Returns true if instructions of the plan may compare strings: if any step has an operator with a lowering rule and two
+/// strings among its arguments.
 pub(crate) fn compares_strings(plan: &Plan) -> bool {
     let is_string = |value: &ValueId| plan.value(*value).qtype.scalar().is_some_and(Scalar::is_string);
     (0..plan.step_count()).map(StepId::from_index).any(|id| {

@@ -1,9 +1,9 @@
 //! Turns a plan into tapes: finds the straight lines of steps, each recorded on one tape; cuts a large plan into several
-//! functions; finds the kernel or function that a step without a rule calls; and decides where values are stored between
-//! lines.
+//! functions; finds the kernel or function that a step without a lowering rule calls; and decides where values are stored
+//! between lines.
 //!
-//! This crate does not depend on a code generator: the inputs of a tape are the parts of values, named as the player names
-//! them (a player runs tapes). The player adds the blocks between the lines, and memory.
+//! This crate does not depend on a code generator: the inputs of a tape are the parts of values, in a type that the backend
+//! chooses. The backend adds the blocks between the lines, and memory.
 
 mod callee;
 mod lanes;

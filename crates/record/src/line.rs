@@ -1,6 +1,5 @@
-//! A straight line of steps, recorded on one tape with its inputs and results. The inputs are parts of values from outside
-//! of the line, by the names of the player (the backend that runs the tape). The results are the values that are needed
-//! outside of the line.
+//! Records a straight line of steps on one tape with its inputs and results. The inputs are parts of values that are computed
+//! outside the line, in the backend's representation. The results are the values that are needed outside the line.
 
 use crate::{Datum, MachineValue, Outline, Presence, ScopedValueMap};
 use cembra_ops::record;
@@ -10,23 +9,23 @@ use cembra_tape::{self as tape, Cell, Mask, Output, Tape, Val};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// The values outside of a line of steps, as the player (the backend that runs the tape) stores them.
+/// The values outside a line of steps, in the backend's representation: parts of type `P`, such as registers.
 pub trait Values<P> {
-    /// The value in parts; `None` if the player does not hold it in parts yet.
+    /// Returns `value` in parts; `None` if the backend does not have it in parts yet.
     fn held(&self, value: ValueId) -> Option<&MachineValue<P>>;
 
-    /// Returns the value in parts, loading it if the player does not hold it yet.
+    /// Returns `value` in parts, loading it from memory if the backend does not have it in parts yet.
     fn bring(&mut self, value: ValueId) -> MachineValue<P>;
 }
 
-/// A value of the plan on a tape.
+/// A value of the plan as parts on a tape.
 #[derive(Clone, Debug)]
 pub(crate) enum TapeValue {
     Scalar(Cell),
     Tuple(Vec<TapeValue>),
 }
 
-/// A straight line of steps on a tape. One `Line` is reused for many lines, most of which have few steps.
+/// A straight line of steps, recorded on a tape. One `Line` is reused for many lines, most of which have few steps.
 #[derive(Debug)]
 pub struct Line<P> {
     tape: Tape,
@@ -53,25 +52,25 @@ impl<P: Copy> Line<P> {
         self.tape.set_inlining(inlined);
     }
 
-    /// The finished tape.
+    /// The finished tape of the line.
     #[must_use]
     pub fn tape(&self) -> &Tape {
         &self.tape
     }
 
-    /// The inputs of the tape in order, by the names of the player (the backend that runs the tape).
+    /// The inputs of the tape in order, each as the backend's part that it is read from.
     #[must_use]
     pub fn inputs(&self) -> &[P] {
         &self.inputs
     }
 
-    /// The values that are needed outside of the line, in parts as the player (the backend that runs the tape) stores them.
-    /// `part` maps the position of an instruction to the player's part for its result.
+    /// The values that are needed outside the line, in parts. `part` maps the position of an instruction on the tape to the
+    /// backend's part for its result.
     pub fn results(&self, part: impl Fn(usize) -> Option<P>) -> impl Iterator<Item = (ValueId, MachineValue<P>)> {
         self.results.iter().filter_map(move |value| Some((*value, self.values.get(*value)?.export(&part))))
     }
 
-    /// Records a straight line of steps.
+    /// Records `steps`, a straight line of steps of the outline's plan, and reads values of other steps from `outside`.
     pub fn record(&mut self, outline: &Outline<'_>, steps: &[StepId], outside: &mut impl Values<P>) {
         let plan = outline.plan;
         self.tape.clear();

@@ -1,5 +1,5 @@
-//! Straight lines: runs of steps that are recorded on one tape. A line ends at the end of a block or piece, and before a
-//! step that stands alone: a conditional, a loop, a call or an access to a column. Only this file decides that.
+//! Divides a plan's steps into straight lines: runs of steps that are recorded on one tape. A line ends at the end of a block
+//! or piece, and before a step that stands alone: a conditional, a loop, a call or an access to a column.
 
 use crate::callee::{access, callee};
 use crate::pieces::Pieces;
@@ -9,20 +9,20 @@ use cembra_plan::{Action, BlockId, Plan, StepId};
 /// A segment of a block: a straight line of steps, or one step that stands alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Segment<'p> {
-    /// Steps that are recorded on one tape.
+    /// A straight line of steps, which are recorded on one tape.
     Line(&'p [StepId]),
-    /// A conditional.
+    /// A step that is a conditional.
     Where(StepId),
-    /// A loop.
+    /// A step that is a loop.
     Loop(StepId),
-    /// A call.
+    /// A step that calls a kernel or a function.
     Call(StepId),
-    /// An access to an element of a column.
+    /// A step that accesses an element of a column, and how.
     Access(StepId, MemoryAccess),
 }
 
 impl<'p> Segment<'p> {
-    /// The first segment of `steps`, which are consecutive steps of one block; `None` if there are none.
+    /// The first segment of `steps`, which are consecutive steps of one block; `None` if `steps` is empty.
     #[must_use]
     pub fn first(plan: &Plan, steps: &'p [StepId]) -> Option<Segment<'p>> {
         let alone = |id: &StepId| standing_alone(plan, *id);
@@ -54,12 +54,12 @@ fn standing_alone<'p>(plan: &Plan, step: StepId) -> Option<Segment<'p>> {
     }
 }
 
-/// Returns true if a step belongs to no straight line.
+/// Returns true if a step belongs to no straight line: it is a conditional, a loop, a call or an access to a column.
 pub(crate) fn stands_alone(plan: &Plan, step: StepId) -> bool {
     standing_alone(plan, step).is_some()
 }
 
-/// The straight lines of a plan.
+/// For each step of a plan, the straight line that it belongs to.
 pub(crate) struct Lines {
     of_step: Vec<u32>,
     count: u32,
@@ -83,17 +83,17 @@ impl Lines {
         Lines { of_step, count: line + 1 }
     }
 
-    /// The line that a step belongs to.
+    /// The number of the straight line that a step belongs to.
     pub(crate) fn of_step(&self, step: StepId) -> u32 {
         self.of_step[step.index()]
     }
 
-    /// The number of lines, one more than the greatest line number.
+    /// The number of straight lines in the plan, one more than the greatest line number.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// For each value, whether it is used outside of the line that makes it.
+    /// Returns for each value of the plan whether it is used outside the line that computes it.
     pub(crate) fn escapes(&self, plan: &Plan) -> Vec<bool> {
         let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
         let mut escapes = vec![false; plan.value_count()];

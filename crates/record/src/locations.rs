@@ -1,6 +1,6 @@
-//! The places of values: registers of the piece (function) that makes a value, or the value's slot of the frame, where
-//! other pieces read it. In the plan, a slot belongs to one value from its making to its last read, so a slot may be
-//! written and read at any time in between.
+//! Decides where values are stored: in registers of the piece (function) that computes a value, or in the value's slot of the
+//! frame, where other pieces read it. In the plan, a slot belongs to one value from its making to its last read, so a slot
+//! may be written and read at any time in between.
 //!
 //! Slots also stop the code generator from repeating work. An optimising code generator moves operations without effects
 //! into the blocks that need them, once per block: a long sum that a thousand branches use becomes a thousand sums. A value
@@ -17,13 +17,13 @@ const MOST_PLACES: usize = 8;
 /// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
-    /// Made by a step.
+    /// The value is computed by a step.
     Step,
     Input(u32),
     Literal(u32),
 }
 
-/// The places of a plan's values.
+/// The locations of a plan's values: registers, slots or both.
 #[derive(Debug)]
 pub struct ValueLocations {
     sources: Vec<Source>,
@@ -78,17 +78,18 @@ impl ValueLocations {
         self.roots[value.index()]
     }
 
-    /// Returns true if a value is written to its slot when it is made.
+    /// Returns true if a value is written to its slot when it is computed.
     pub fn is_stored(&self, value: ValueId) -> bool {
         self.stored[value.index()]
     }
 
-    /// Returns true if a value does not stay in registers beyond the line that makes it.
+    /// Returns true if a value does not stay in registers beyond the line that computes it, so that later lines load it from
+    /// its slot.
     pub fn is_in_slot_only(&self, value: ValueId) -> bool {
         self.in_slot_only[self.root(value).index()]
     }
 
-    /// The index of a literal among the plan's literals; `None` if the value is not a literal.
+    /// The index of the value among the plan's literals; `None` if the value is not a literal.
     pub fn literal(&self, value: ValueId) -> Option<usize> {
         match self.sources[value.index()] {
             Source::Literal(at) => Some(at as usize),
@@ -96,7 +97,7 @@ impl ValueLocations {
         }
     }
 
-    /// Returns true if a value is in its slot once it is made.
+    /// Returns true if a value is in its slot once it is computed.
     pub fn lies_in_slot(&self, value: ValueId) -> bool {
         let root = self.root(value);
         match self.sources[root.index()] {
@@ -106,7 +107,8 @@ impl ValueLocations {
         }
     }
 
-    /// The location from which a value outside of registers is read, and true if nothing writes there during the call.
+    /// The memory location that a value outside of registers is read from, and true if nothing writes to that location during
+    /// the call.
     pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (ValueLocation, bool) {
         let root = self.root(value);
         match self.sources[root.index()] {
@@ -156,8 +158,8 @@ impl ValueLocations {
         }
     }
 
-    /// Counts the steps that the code generator would repeat. If that is to be `prevented`, values that are used in many
-    /// places are stored in slots.
+    /// Counts the steps of the plan that the code generator would repeat. If `prevented` is set, values that are used in many
+    /// places are stored in slots instead.
     pub(crate) fn count_copies(&mut self, plan: &Plan, lines: &Lines, prevented: bool) {
         let count = lines.count();
         let mut places: Vec<Places> = vec![Places::default(); plan.value_count()];
@@ -231,7 +233,7 @@ fn steps(plan: &Plan) -> impl Iterator<Item = StepId> {
     (0..plan.step_count()).map(StepId::from_index)
 }
 
-/// Returns true if the result of a step is a part of its argument.
+/// Returns true if the result of an action is a part of its argument, not a new value.
 pub(crate) fn is_view(action: &Action) -> bool {
     matches!(action, Action::Has | Action::Field(_))
 }

@@ -1,4 +1,4 @@
-//! The outline of a plan, decided before any of it is recorded: the functions that it becomes, its straight lines, its
+//! The outline of a plan, decided before any of the plan is recorded: the functions that it becomes, its straight lines, its
 //! calls, and where its values are stored.
 
 use crate::callee::{Callee, callees, compares_strings};
@@ -12,13 +12,13 @@ use rustc_hash::FxHashMap;
 /// A plan with the decisions on how it is recorded.
 #[derive(Debug)]
 pub struct Outline<'a> {
-    /// The plan.
+    /// The plan that is recorded.
     pub plan: &'a Plan,
-    /// The places of the plan's inputs and outputs.
+    /// The memory locations of the plan's inputs and outputs.
     pub binding: &'a Binding,
     /// The functions that the plan becomes.
     pub pieces: Pieces,
-    /// The places of the plan's values: registers or slots.
+    /// The locations of the plan's values: registers or slots.
     pub locations: ValueLocations,
     /// For each value, whether it is used outside of the line that makes it.
     escapes: Vec<bool>,
@@ -31,7 +31,7 @@ pub struct Outline<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Decides whether a plan becomes one function or, if it is large, several. `repeats` is true for a player that may
+    /// Decides whether a plan becomes one function or, if it is large, several. `repeats` is true for a backend that may
     /// recompute a value in each place that uses it; such copies count towards the limit.
     ///
     /// # Errors
@@ -66,13 +66,13 @@ impl<'a> Outline<'a> {
         Outline { plan, binding, pieces, locations, escapes, calls, has_loops, compares_strings }
     }
 
-    /// Returns the callee of a step and the number of the call; `None` if the step is not a call.
+    /// The function or kernel that a step calls, and the number of the call; `None` if the step is not a call.
     #[must_use]
     pub fn callee(&self, step: StepId) -> Option<(Callee, u32)> {
         self.calls.get(&step).copied()
     }
 
-    /// Returns true if a value is needed outside of the line that makes it: it is used there, or is stored in its slot. A
+    /// Returns true if a value is needed outside the line that computes it: it is used there, or is stored in its slot. A
     /// value is also stored if only parts of it are used elsewhere.
     pub(crate) fn leaves_line(&self, value: ValueId) -> bool {
         self.escapes[value.index()] || self.locations.is_stored(value)

@@ -1,7 +1,7 @@
-//! Cutting a plan into pieces, the functions that share its steps, so that compile time is linear in the size of the plan.
-//! A piece runs a range of a block's steps with the small blocks inside of them. A large branch or loop round becomes
-//! pieces of its own, which the enclosing piece calls. Pieces that only call others run ranges one after the other. Where
-//! values are stored is not decided here: see `locations.rs`.
+//! Cuts a plan into pieces, the functions that share its steps, so that compile time is linear in the size of the plan. A
+//! piece runs a range of a block's steps with the small blocks inside them. A large branch or loop body becomes pieces of its
+//! own, which the enclosing piece calls. If a block is cut into several ranges, a piece without steps calls their pieces one
+//! after the other. Where values are stored is decided in `locations.rs`.
 
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::{Extent, QType};
@@ -19,16 +19,16 @@ const INSTRUCTIONS_OF_A_STEP: usize = 8;
 /// them would take minutes.
 const MOST_INLINED: usize = 200_000;
 
-/// The content of one function: steps, then calls, then outputs.
+/// The content of one function that a plan is cut into: steps, then calls of other pieces, then outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The block of the steps.
+    /// The block that the piece's steps are in.
     pub block: BlockId,
     /// The range of the block's steps that the piece runs.
     pub steps: Range<usize>,
     /// The indices of the pieces that this piece calls after its steps.
     pub calls: Vec<usize>,
-    /// The range of the plan's outputs that the piece writes to their places at its end.
+    /// The range of the plan's outputs that the piece writes at its end.
     pub outputs: Range<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Piece {
     const NOTHING: Piece = Piece { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
 }
 
-/// The functions of a plan. The first is the entry; each comes after the pieces that call it.
+/// The functions that a plan is cut into. The first is the entry; each comes after the pieces that call it.
 #[derive(Debug)]
 pub struct Pieces {
     list: Vec<Piece>,
@@ -55,7 +55,7 @@ impl Pieces {
         Pieces { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
     }
 
-    /// Cuts a plan into pieces (functions) that weigh about `most` steps each.
+    /// Cuts a plan into pieces (functions) of about `most` steps each.
     ///
     /// # Errors
     /// If the time of the budget is over.
@@ -88,17 +88,17 @@ impl Pieces {
         Ok(pieces)
     }
 
-    /// The pieces, the entry first.
+    /// The pieces (functions) of the plan, the entry first.
     pub fn list(&self) -> &[Piece] {
         &self.list
     }
 
-    /// Returns true if the plan is small enough for mathematical functions to be written out as instructions.
+    /// Returns true if the plan is small enough for mathematical functions to be inlined as instructions.
     pub fn inlines(&self) -> bool {
         self.inlines
     }
 
-    /// Returns true if the plan is one function.
+    /// Returns true if the plan is not cut, so that it is one function.
     pub fn is_whole(&self) -> bool {
         // This does not ask for steps: a plan that is cut may have outputs alone.
         self.list.len() == 1
@@ -153,7 +153,7 @@ impl Pieces {
     }
 }
 
-/// The blocks inside of a step: two for a conditional, one for a loop, else none.
+/// The blocks inside a step with this action: two for a conditional, one for a loop, else none.
 pub fn inner_blocks(action: &Action) -> [Option<BlockId>; 2] {
     match *action {
         Action::Where { on, off } => [Some(on), Some(off)],
@@ -162,7 +162,8 @@ pub fn inner_blocks(action: &Action) -> [Option<BlockId>; 2] {
     }
 }
 
-/// The amount to compile, in steps and tuple fields; counting stops a little after `most`.
+/// The size of the plan in steps and tuple fields. Counting stops a little after `most`, so a larger result means only "more
+/// than `most`".
 pub(crate) fn size(plan: &Plan, most: usize) -> usize {
     let inputs = plan.inputs().iter().map(|input| input.value);
     let outputs = plan.outputs().iter().map(|output| output.value);
@@ -181,8 +182,8 @@ pub(crate) fn size(plan: &Plan, most: usize) -> usize {
 /// meet, and register allocation takes time quadratic in their number.
 const COUNTED_AT_JOINS: usize = 10;
 
-/// The most tuple fields in the result of a step or in an output, which cannot be cut. Counting stops a little after
-/// `most`.
+/// The most tuple fields in the result of a step or in an output. Such a value cannot be cut into pieces. Counting stops a
+/// little after `most`.
 pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     let outputs = plan.outputs().iter().map(|output| output.value);
     let steps = (0..plan.step_count()).map(StepId::from_index);

@@ -1,9 +1,9 @@
-//! A map from a plan's values to notes about them, in scopes: the latest notes are removed first. Values are numbered, so
-//! the map is an array. A list of the noted values makes removing notes as fast as making them.
+//! A map from a plan's values to notes about them, with scopes: leaving a scope removes the notes that were added in it.
+//! Values are numbered, so the map is an array. A list of the values with notes makes removing notes as fast as adding them.
 
 use cembra_plan::{Plan, ValueId};
 
-/// A scoped map from a plan's values to notes of type `T`.
+/// A map, with scopes, from a plan's values to notes of type `T`.
 #[derive(Clone, Debug)]
 pub struct ScopedValueMap<T> {
     notes: Vec<Option<T>>,
@@ -19,7 +19,7 @@ impl<T> Default for ScopedValueMap<T> {
 }
 
 impl<T> ScopedValueMap<T> {
-    /// Removes all notes, and makes room for the values of `plan`.
+    /// Removes all notes, and allocates memory for notes on all values of `plan`.
     pub fn reset(&mut self, plan: &Plan) {
         self.truncate(0);
         if self.notes.len() < plan.value_count() {
@@ -27,7 +27,7 @@ impl<T> ScopedValueMap<T> {
         }
     }
 
-    /// The number of values that there is room for.
+    /// The number of values that the map has memory for.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.notes.len()
@@ -39,19 +39,19 @@ impl<T> ScopedValueMap<T> {
         self.notes.get(value.index())?.as_ref()
     }
 
-    /// Sets the note on a value, until [`ScopedValueMap::truncate`] removes it.
+    /// Sets the note on a value, which stays until [`ScopedValueMap::truncate`] removes it.
     pub fn set(&mut self, value: ValueId, note: T) {
         self.notes[value.index()] = Some(note);
         self.known.push(value);
     }
 
-    /// The number of notes that were made and not removed.
+    /// The number of notes in the map.
     #[must_use]
     pub fn depth(&self) -> usize {
         self.known.len()
     }
 
-    /// Removes all notes except the first `length`.
+    /// Removes all notes except the first `length` that were set.
     pub fn truncate(&mut self, length: usize) {
         for value in self.known.drain(length..) {
             self.notes[value.index()] = None;

@@ -1,52 +1,52 @@
-//! Values of a plan as a player (a backend that runs tapes) stores them: a presence and a datum, in as many parts as the
-//! type needs. A part has the type `P`, which the player chooses: a register, a column or a position.
+//! Values of a plan in the representation of a backend: a presence and a datum, in as many parts as the type needs. A part
+//! has the type `P`, which the backend chooses: a register, a column or a position on a tape.
 
 use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 
-/// The presence of an optional value.
+/// The presence of an optional value: known in advance, or a mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence<P> {
-    /// Known to be present.
+    /// The value is known to be present.
     Present,
-    /// Known to be missing.
+    /// The value is known to be missing.
     Missing,
-    /// A mask.
+    /// The value is present where this mask holds.
     Flag(P),
 }
 
-/// The value without its presence, in parts.
+/// A value without its presence, in parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Datum<P> {
-    /// No part is needed: a unit, or a missing value.
+    /// The value has no parts: it is a unit, or missing.
     Nothing,
-    /// A mask.
+    /// The value is a boolean, stored as this mask.
     Flag(P),
-    /// A number.
+    /// The value is this number.
     Num(P),
-    /// A view of a string: its address and its length.
+    /// The value is a string: the address of its bytes, and its length in bytes.
     Text(P, P),
-    /// The fields of a tuple.
+    /// The value is a tuple with these fields.
     Tuple(Vec<MachineValue<P>>),
 }
 
-/// A value of a plan in the parts of a player, a backend that runs tapes.
+/// A value of a plan in the parts of a backend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MachineValue<P> {
-    /// Whether the value is present.
+    /// The presence of the value.
     pub presence: Presence<P>,
-    /// The value itself, without its presence.
+    /// The value without its presence.
     pub datum: Datum<P>,
 }
 
 impl<P> MachineValue<P> {
-    /// A present value.
+    /// Makes a present value from `datum`.
     pub const fn present(datum: Datum<P>) -> Self {
         MachineValue { presence: Presence::Present, datum }
     }
 }
 
-/// Appends the machine types of a value's parts to `out`, if nothing more than its type is known: `Flag` for its presence
-/// if it is optional, then those of its datum. A tuple's fields follow one another.
+/// Appends to `out` the machine types of the parts of any value of type `qtype`: `Flag` for its presence if it is optional,
+/// then those of its datum. A tuple's fields follow one another.
 pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
     // Tuples nest only as deep as the text that spelled their type.
     match qtype.in_frame() {
@@ -60,7 +60,8 @@ pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
     }
 }
 
-/// Appends the machine types of a datum's parts to `out`: two for a string, none for a unit, one for any other scalar.
+/// Appends to `out` the machine types of a scalar's parts, without presence: two for a string, none for a unit, one for any
+/// other scalar.
 pub fn datum_types(scalar: Scalar, out: &mut Vec<MachineType>) {
     match scalar.machine_type() {
         Some(ty) => out.push(ty),
@@ -69,7 +70,7 @@ pub fn datum_types(scalar: Scalar, out: &mut Vec<MachineType>) {
     }
 }
 
-/// Assembles a value from its parts, which come in the order of [`part_types`].
+/// Assembles a value of type `qtype` from its parts, which come in the order of [`part_types`].
 pub fn gather<P>(qtype: &QType, parts: &mut impl Iterator<Item = P>) -> MachineValue<P> {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => MachineValue::present(gather_datum(scalar, parts)),

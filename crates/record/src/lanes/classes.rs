@@ -1,19 +1,19 @@
-//! The classes of a plan's steps: whether the result of a step is the same for all rows, depends on one dictionary input
-//! alone, or may differ from row to row.
+//! Classifies a plan's steps: whether the result of a step is the same for all rows, depends on one dictionary input alone,
+//! or may differ from row to row.
 
 use crate::lanes::InputFact;
 use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
 
-/// The inputs that a value depends on.
+/// The class of a value: the inputs that the value depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
-    /// Depends only on values that all rows share.
+    /// The value depends only on values that all rows share.
     Shared,
-    /// Depends only on this input, whose column is a dictionary, and on values that all rows share.
+    /// The value depends only on the input with this index, whose column is a dictionary, and on values that all rows share.
     Of(u32),
-    /// May depend on any input.
+    /// The value may depend on any input, so it may differ from row to row.
     Rows,
 }
 
@@ -27,7 +27,7 @@ impl Class {
     }
 }
 
-/// The class of each step. Empty if no input is shared or a dictionary, because classes are of no use then.
+/// The class of each step of a plan. Empty if no input is shared or a dictionary, because classes are of no use then.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     of_steps: Vec<Class>,
@@ -42,7 +42,7 @@ impl Classes {
         classes
     }
 
-    /// The class of a step, which tells the inputs that its result depends on.
+    /// The class of a step, which tells the inputs that the step's result depends on.
     pub(super) fn step(&self, step: StepId) -> Class {
         self.of_steps.get(step.index()).copied().unwrap_or(Class::Rows)
     }
@@ -97,7 +97,7 @@ impl Classes {
     }
 }
 
-/// Replaces `reads` by all values that a step reads, including those that steps of its inner blocks read.
+/// Replaces the contents of `reads` by all values that a step reads, including those that the steps of its inner blocks read.
 pub(super) fn find_reads(plan: &Plan, id: StepId, reads: &mut Vec<ValueId>) {
     reads.clear();
     let mut inside: SmallVec<[BlockId; 8]> = SmallVec::new();

@@ -1,6 +1,6 @@
-//! The segments of a lane program while they are recorded. The last one is the open tape; the earlier ones are complete
-//! except for their outputs. When a later segment needs a result of an earlier tape, that result becomes an output of the
-//! earlier tape, a column, and an input of the later one.
+//! The segments of a lane program while they are recorded. The last segment is the open tape; the earlier segments are
+//! complete except for their outputs. When a later segment needs a result of an earlier tape, that result becomes an output
+//! of the earlier tape, a column, and an input of the later segment.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
@@ -14,7 +14,7 @@ const LONGEST: usize = 2048;
 /// or a place on the stack.
 const MOST_OUTPUTS: usize = 512;
 
-/// A tape in recording, and the columns of its inputs and outputs.
+/// A tape that is being recorded, and the columns of its inputs and outputs.
 #[derive(Debug, Default)]
 pub(super) struct TapeDraft {
     pub(super) tape: Tape,
@@ -30,17 +30,17 @@ pub(super) enum Draft {
     Memo(Box<MemoSegment>),
 }
 
-/// A value on a tape, with the number of the draft (a segment in recording) that contains the tape.
+/// A value on a tape, with the index of the draft (a segment in recording) that contains the tape.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct On<T> {
     pub(super) draft: u32,
     pub(super) it: T,
 }
 
-/// The segments of a plan in recording.
+/// The segments of a plan that is being recorded as a lane program.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
-    /// The completed segments, each with whether it runs once for all rows.
+    /// The completed segments. The flag of a segment is true if it runs once for all rows.
     pub(super) done: Vec<(Draft, bool)>,
     /// The tape that is being recorded.
     pub(super) open: TapeDraft,
@@ -54,17 +54,17 @@ pub(super) struct Drafts {
 }
 
 impl Drafts {
-    /// The number of the open tape among the segments.
+    /// The index of the open tape among the segments.
     pub(super) fn current(&self) -> u32 {
         self.done.len() as u32
     }
 
-    /// The open tape.
+    /// The tape that is being recorded.
     pub(super) fn tape(&mut self) -> &mut Tape {
         &mut self.open.tape
     }
 
-    /// Pairs `it` with the number of the open tape.
+    /// Pairs `it`, a value on the open tape, with the index of the open tape.
     pub(super) fn on<T>(&self, it: T) -> On<T> {
         On { draft: self.current(), it }
     }
@@ -84,12 +84,12 @@ impl Drafts {
         self.open.tape.instrs().len() >= LONGEST || self.is_full(self.current())
     }
 
-    /// Returns true if the tape of a draft has reached the limit of outputs.
+    /// Returns true if the tape of the draft with this index has reached the limit of outputs.
     pub(super) fn is_full(&self, draft: u32) -> bool {
         self.draft(draft).outputs.len() >= MOST_OUTPUTS
     }
 
-    /// Ends the open tape and appends a kernel or a memo.
+    /// Ends the open tape and appends `draft`, the call of a kernel or a memo.
     pub(super) fn call(&mut self, draft: Draft) {
         self.cut();
         self.done.push((draft, self.once));
@@ -100,7 +100,7 @@ impl Drafts {
         ColumnId::from_index(self.columns.len() - 1)
     }
 
-    /// Adds a column for an intermediate value: one element if `once`, else an element per row.
+    /// Adds a column of type `ty` for an intermediate value. The column has one element if `once`, else an element per row.
     pub(super) fn intermediate(&mut self, ty: MachineType, once: bool) -> ColumnId {
         if once {
             self.column(ty, Port::Shared, Origin::Once { offset: 0 })
@@ -109,7 +109,7 @@ impl Drafts {
         }
     }
 
-    /// Makes a column an input of the open tape.
+    /// Adds an input to the open tape that is read from `column`, and returns it.
     pub(super) fn input(&mut self, column: ColumnId) -> Output {
         self.open.inputs.push(column);
         match self.columns[column.index()].ty {
@@ -118,7 +118,8 @@ impl Drafts {
         }
     }
 
-    /// Returns a column of an earlier segment as an input of the open tape.
+    /// Returns the input of the open tape that is read from `column`, a column of an earlier segment. Adds the input if there
+    /// is none.
     pub(super) fn enter(&mut self, column: ColumnId) -> Output {
         if let Some(known) = self.entered.get(&column) {
             return *known;
@@ -137,7 +138,7 @@ impl Drafts {
         }
     }
 
-    /// The column that an instruction is an input from or an output to; `None` if there is no such column yet.
+    /// The column that a value on a tape is read from or written to; `None` if no such column is known yet.
     pub(super) fn known_column(&self, on: On<Output>) -> Option<ColumnId> {
         let draft = self.draft(on.draft);
         let position = draft.tape.input_at(on.it.index());
@@ -149,7 +150,7 @@ impl Drafts {
         self.draft(val.draft).tape.ty(val.it)
     }
 
-    /// Declares an output of a tape.
+    /// Makes the value `on` an output of its tape, written to `column`.
     pub(super) fn output(&mut self, on: On<Output>, column: ColumnId) {
         let draft = match self.done.get_mut(on.draft as usize) {
             Some((Draft::Tape(tape), _)) => tape,
@@ -158,8 +159,8 @@ impl Drafts {
         draft.outputs.push((on.it, column));
     }
 
-    /// Returns the column that a value on a tape is read from or written to, declaring a new output if there is no such
-    /// column.
+    /// Returns the column that the value `on` of a tape is read from or written to. If there is no such column, makes the
+    /// value an output of its tape.
     pub(super) fn column_of(&mut self, on: On<Output>) -> ColumnId {
         if let Some(known) = self.known_column(on) {
             return known;
@@ -175,7 +176,7 @@ impl Drafts {
         column
     }
 
-    /// Returns a mask of any tape as a mask on the open tape.
+    /// Returns a mask of any tape as a mask on the open tape, reading it from a column if its tape is an earlier one.
     pub(super) fn mask(&mut self, mask: On<Mask>) -> Mask {
         if mask.draft == self.current() {
             return mask.it;
@@ -191,7 +192,7 @@ impl Drafts {
         }
     }
 
-    /// Returns a number of any tape as a number on the open tape.
+    /// Returns a number of any tape as a number on the open tape, reading it from a column if its tape is an earlier one.
     pub(super) fn number(&mut self, val: On<Val>) -> Val {
         if val.draft == self.current() {
             return val.it;

@@ -1,11 +1,12 @@
-//! The end of recording. From the last segment to the first, instructions and outputs that no later segment needs are
-//! removed. Then columns are numbered anew, in the order in which segments name them.
+//! The last stage of recording a lane program. From the last segment to the first, instructions and outputs that no later
+//! segment needs are removed. Then columns are numbered anew, in the order in which segments use them.
 
 use crate::lanes::drafts::{Draft, Drafts};
 use cembra_plan::StepId;
 use cembra_tape::{Body, CanPlay, ColumnId, LaneColumn, LaneProgram, Origin, Segment, Source, TapeSegment};
 
-/// Returns the finished program. Appends the steps whose instructions the player cannot play to `lacking`.
+/// Returns the finished program. Appends to `lacking` the steps with instructions that the backend does not support, by
+/// `can_play`.
 pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId>) -> LaneProgram {
     let Drafts { done, open, columns, once, .. } = drafts;
     let mut needed: Vec<bool> = columns.iter().map(|column| matches!(column.origin, Origin::Output { .. })).collect();

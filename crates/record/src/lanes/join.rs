@@ -1,30 +1,30 @@
-//! The join of two branches: for each row, the result of the branch that it takes is selected. If a branch is a stretch,
-//! which may be skipped, its results are valid only under its mask, so the selection uses that mask; otherwise it uses the
-//! condition.
+//! Joins the results of a conditional's two branches: for each row, selects the result of the branch that the row takes. If a
+//! branch is a stretch, which may be skipped, its results are valid only under its mask, so the selection uses that mask;
+//! otherwise it uses the condition.
 
 use crate::line::TapeValue;
 use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Mask, Presence, Tape, Val};
 
-/// The masks that decide how the results of two branches are joined.
+/// The masks that decide how the results of a conditional's two branches are joined.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Join {
     /// The condition of this conditional alone, without the conditions of enclosing branches.
     pub(super) condition: Mask,
-    /// The rows that take the first branch.
+    /// The mask of the rows that take the first branch.
     pub(super) on: Mask,
-    /// The rows that take the second branch.
+    /// The mask of the rows that take the second branch.
     pub(super) off: Mask,
-    /// True if the first branch is a stretch, which a player may jump over.
+    /// True if the first branch is a stretch, which a backend may jump over.
     pub(super) skips_on: bool,
-    /// True if the second branch is a stretch, which a player may jump over.
+    /// True if the second branch is a stretch, which a backend may jump over.
     pub(super) skips_off: bool,
     /// True if all rows reach the conditional, so that a row that does not take the first branch takes the second.
     pub(super) is_outermost: bool,
 }
 
 impl Join {
-    /// The joined result of the two branches.
+    /// Returns the value that is `on` in rows that take the first branch and `off` in rows that take the second.
     pub(super) fn value(self, tape: &mut Tape, on: &TapeValue, off: &TapeValue) -> TapeValue {
         match (on, off) {
             (TapeValue::Scalar(on), TapeValue::Scalar(off)) => TapeValue::Scalar(self.cell(tape, *on, *off)),

@@ -1,5 +1,5 @@
-//! Steps without a rule. Such a step becomes a call of its operator's kernel, for the rows that reach the step and have all
-//! required arguments. The kernel works on slots of the plan's frame, which already contains the literals.
+//! Records steps without a lowering rule. Such a step becomes a call of its operator's kernel, for the rows that reach the
+//! step and have all required arguments. The kernel works on slots of the plan's frame, which already contains the literals.
 
 use crate::lanes::drafts::{Draft, On};
 use crate::lanes::recorder::{Recorder, cell, parts};
@@ -10,7 +10,7 @@ use cembra_runtime::{KernelChain, MachineType, Scalar};
 use cembra_tape::{Cell, ColumnId, Cut, Datum, KernelSegment, Load, Output, Presence, Source, Store};
 
 impl Recorder<'_> {
-    /// Records a step as a call of its kernel.
+    /// Records the step `id` as a call of its operator's kernel; `why` is the reason that the step is not part of a tape.
     pub(super) fn kernel(&mut self, id: StepId, why: Cut) {
         let plan = self.plan;
         let step = plan.step(id);

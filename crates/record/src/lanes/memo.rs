@@ -1,5 +1,5 @@
-//! Recording a memo: the part of a block that depends on one dictionary becomes a program of its own. It runs once per
-//! value of the dictionary, in a segment that copies its results to the rows that need them.
+//! Records memos. A memo is the part of a block that depends on one dictionary alone, recorded as a program of its own. It
+//! runs once per value of the dictionary, in a segment that copies its results to the rows that need them.
 
 use crate::lanes::InputFact;
 use crate::lanes::drafts::Draft;
@@ -12,8 +12,8 @@ use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, ValuePart};
 
 impl Recorder<'_> {
-    /// Records a memo for the rows that reach the current place. Appends the steps that the player cannot play to
-    /// `lacking`.
+    /// Records `memo` for the rows that reach the current step. Appends to `lacking` the steps with instructions that the
+    /// backend does not support, by `can_play`.
     pub(super) fn memo(&mut self, memo: &Memo, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let plan = self.plan;
         // Inside of the memo, a value of the dictionary is a row.

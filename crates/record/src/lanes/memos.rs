@@ -1,5 +1,5 @@
 //! Finds the steps that depend on one dictionary alone, which run once per value of the dictionary and not once per row. A
-//! memo holds all such steps of a block for one dictionary, and computes the results that other steps need.
+//! memo consists of all such steps of a block for one dictionary, and computes the results that other steps need.
 
 use crate::lanes::classes::{Class, Classes, find_reads};
 use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
@@ -8,20 +8,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The most memos in a program, because recording each takes a walk through the plan. A plan that needs more gets none.
 const MOST_MEMOS: usize = 64;
 
-/// The part of a block that depends on one dictionary alone.
+/// The steps of a block that depend on one dictionary alone, and the results that other steps need.
 #[derive(Debug)]
 pub(super) struct Memo {
-    /// The block whose rows need the results.
+    /// The block whose rows need the memo's results.
     pub(super) block: BlockId,
-    /// The index of the input that is a dictionary.
+    /// The index of the input that is the memo's dictionary.
     pub(super) input: u32,
-    /// The results that other steps need.
+    /// The values that the memo computes and that other steps need.
     pub(super) results: Vec<ValueId>,
-    /// The steps that compute the results, in order, including those of enclosing blocks.
+    /// The steps that compute the memo's results, in order, including steps of enclosing blocks.
     pub(super) steps: Vec<StepId>,
 }
 
-/// The memos of a plan.
+/// The memos of all blocks of a plan.
 #[derive(Debug, Default)]
 pub(super) struct Memos {
     pub(super) list: Vec<Memo>,
@@ -87,12 +87,12 @@ impl Memos {
         memos
     }
 
-    /// Returns true if a step runs once per dictionary value.
+    /// Returns true if a step is part of a memo, so that it runs once per dictionary value.
     pub(super) fn has(&self, step: StepId) -> bool {
         self.steps.contains(&step)
     }
 
-    /// The memos of a block.
+    /// The memos of one block, one for each dictionary.
     pub(super) fn in_block(&self, block: BlockId) -> impl Iterator<Item = &Memo> {
         self.list.iter().filter(move |memo| memo.block == block)
     }

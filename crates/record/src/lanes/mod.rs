@@ -1,6 +1,6 @@
-//! Lane programs: a plan recorded for many rows at once. Both branches of a conditional are recorded, under masks of the
-//! rows that take them, and their results are selected from. A step without a rule becomes a kernel between tapes. Values
-//! that cross from one segment to another become columns.
+//! Lane programs: a plan recorded for many rows at once. Both branches of a conditional are recorded, each under the mask of
+//! the rows that take it; then each row selects the result of its branch. A step without a lowering rule becomes the call of
+//! a kernel between two tapes. Values that cross from one segment to another become columns.
 //!
 //! * `classes` finds the values that all rows share, and those that depend on one dictionary alone; `memos` finds the steps
 //!   that run once for each value of such a dictionary.
@@ -37,28 +37,29 @@ const MOST_STEPS: usize = 20_000;
 /// The facts about an input's column that are known before its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct InputFact {
-    /// True if all rows share one value.
+    /// True if all rows share one value of the input.
     pub is_shared: bool,
     /// True if the input is present in all rows. An input of a non-optional type always is.
     pub all_present: bool,
-    /// True if the column is a dictionary: rows hold indices of values, so steps that depend on this input alone can run
-    /// once per value.
+    /// True if the input's column is a dictionary: rows have indices of values, so steps that depend on this input alone can
+    /// run once per value.
     pub is_dictionary: bool,
 }
 
-/// The reason why a plan has no lane program and is evaluated row by row.
+/// The reason why a plan cannot become a lane program and is evaluated row by row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NotLanes {
-    /// The step is a loop.
+    /// This step is a loop, which lane programs cannot have.
     Loop(StepId),
-    /// The step may give different results for equal arguments, so it must be evaluated exactly once per row, in row order.
+    /// This step may give different results for equal arguments, so it must be evaluated exactly once per row, in row order.
     Impure(StepId),
-    /// An input or an output is not a scalar or an optional, or sums are wanted of an output that is not a float.
+    /// This value is an input or output that is not a scalar or an optional, or it is an output that should be summed over
+    /// rows but is not a float.
     Type(ValueId),
-    /// The plan has too many steps.
+    /// The plan has more steps than a lane program may have.
     Long,
-    /// The player cannot play an instruction of the step, and the step has no kernel that could be called instead.
+    /// The backend does not support an instruction of this step, and the step has no kernel that could be called instead.
     Unplayable(StepId),
 }
 
@@ -77,7 +78,7 @@ impl fmt::Display for NotLanes {
 impl std::error::Error for NotLanes {}
 
 /// Records a plan for many rows. `facts` has an entry for each of the plan's inputs; nothing is assumed about an input
-/// without one. `outputs` has a port for each output; an output without one has an element per row. Steps with an
+/// without one. `outputs` has the memory layout of each output; an output without one has an element per row. Steps with an
 /// instruction for which `can_play` returns false become calls of their kernels. Kernels run on frames made from the plan's
 /// template and use the compiled state of the plan's operators, so whoever runs the program must keep both alive, the
 /// [template](Plan::template) and the [states](Plan::states).

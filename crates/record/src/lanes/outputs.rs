@@ -1,4 +1,4 @@
-//! The outputs of a program: columns of their own, written where the results are made.
+//! The outputs of a lane program. Each part of an output is a column, which the segment that computes it writes.
 
 use crate::lanes::drafts::On;
 use crate::lanes::recorder::{Note, Recorder};
@@ -8,7 +8,7 @@ use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{Cell, Datum, Origin, Output, Port, Presence, Un, Val, ValuePart};
 
 impl Recorder<'_> {
-    /// Declares the outputs of the program. `ports` says how the elements of each output are laid out.
+    /// Declares the values `values` as the outputs of the lane program. `ports` has the memory layout of each output.
     pub(super) fn outputs(&mut self, values: impl Iterator<Item = ValueId>, ports: &[Port]) {
         let plan = self.plan;
         let ports = ports.iter().copied().chain(std::iter::repeat(Port::Rows));

@@ -1,5 +1,5 @@
-//! The walk through a plan's blocks. Steps are recorded in order; both branches of a conditional are recorded one after the
-//! other, under the masks of the rows that take them.
+//! The walk through a plan's blocks that records a lane program. Steps are recorded in order; both branches of a conditional
+//! are recorded one after the other, under the masks of the rows that take them.
 
 use crate::lanes::InputFact;
 use crate::lanes::classes::{Class, Classes};
@@ -16,14 +16,14 @@ use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// The state of a plan's value during recording.
+/// The state of a plan's value while the plan is recorded.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
-    /// Not made yet, because its step comes later.
+    /// The value is not recorded yet, because its step comes later.
     Nothing,
     Input(u32),
     Literal(u32),
-    /// Made on a tape.
+    /// The value is recorded, on this tape.
     Made(On<TapeValue>),
 }
 
@@ -45,15 +45,15 @@ struct Branching {
 /// An entry of the stack of work.
 enum Todo {
     Steps(BlockId, usize),
-    /// The first branch is done; the second follows.
+    /// The conditional's first branch is recorded; the second follows.
     Else(Branching),
-    /// Both branches are done; their results are joined.
+    /// Both branches of the conditional are recorded; their results are joined next.
     Join(Branching),
-    /// The condition is known, and the only branch that is taken is done.
+    /// The condition of this step is known, and this block, the only branch that can be taken, is recorded.
     Only(StepId, BlockId),
 }
 
-/// A plan being recorded for many rows.
+/// The state of recording a plan as a lane program.
 pub(super) struct Recorder<'p> {
     pub(super) plan: &'p Plan,
     pub(super) facts: &'p [InputFact],
@@ -97,8 +97,8 @@ impl<'p> Recorder<'p> {
         Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around, whole }
     }
 
-    /// Records the whole plan: steps whose results all rows share, then memos, then the other steps, then the outputs.
-    /// Returns the steps of memos that the player cannot play.
+    /// Records the whole plan: first steps whose results all rows share, then memos, then the other steps, then the outputs.
+    /// Returns the steps of memos with instructions that the backend does not support.
     pub(super) fn record(&mut self, outputs: &[Port], can_play: CanPlay) -> Vec<StepId> {
         let order = self.weights.order(self.plan, self.memos, self.unplayable);
         let mut lacking = Vec::new();
@@ -271,8 +271,8 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Opens another tape if the open one is long, unless the walk is inside of a conditional whose branches can be
-    /// skipped.
+    /// Ends the open tape and opens another if the open tape is long, unless the walk is inside a conditional whose branches
+    /// can be skipped.
     pub(super) fn cut_long(&mut self) {
         if self.drafts.is_long() && self.whole == 0 {
             self.drafts.cut();
@@ -280,7 +280,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Sets the mask of the rows that reach the following steps.
+    /// Sets the mask of the rows that reach the following steps; `None` if all rows do.
     pub(super) fn set_path(&mut self, path: Option<On<Mask>>) {
         self.path = path;
         let active = path.map(|path| self.drafts.mask(path));
@@ -306,12 +306,12 @@ impl<'p> Recorder<'p> {
         self.note(step.out, value);
     }
 
-    /// Records that `value` is `is` on the open tape.
+    /// Records that the plan's value `value` is `is` on the open tape.
     pub(super) fn note(&mut self, value: ValueId, is: TapeValue) {
         self.notes[value.index()] = Note::Made(self.drafts.on(is));
     }
 
-    /// Returns true if a value is a literal, whose slot holds it from the start.
+    /// Returns true if a value is a literal, whose slot has it from the start.
     pub(super) fn is_literal(&self, value: ValueId) -> bool {
         self.literals[value.index()]
     }
@@ -335,7 +335,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Returns a value on the open tape.
+    /// Returns the plan's value `value` as a value on the open tape.
     pub(super) fn value(&mut self, value: ValueId) -> TapeValue {
         let plan = self.plan;
         let found = match &self.notes[value.index()] {
@@ -436,7 +436,7 @@ impl<'p> Recorder<'p> {
 }
 
 /// Calls `part` for each part of a scalar's datum, and returns the results: two for a string, none for a unit, one for any
-/// other type.
+/// other scalar.
 pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(ValuePart, MachineType) -> P) -> [Option<P>; 2] {
     match scalar.machine_type() {
         Some(MachineType::Flag) => [Some(part(ValuePart::Flag, MachineType::Flag)), None],
@@ -448,7 +448,7 @@ pub(super) fn parts<P>(scalar: Scalar, mut part: impl FnMut(ValuePart, MachineTy
     }
 }
 
-/// Assembles a cell (presence and datum) from its parts; without a presence part it is present.
+/// Assembles a cell from its parts: a presence and a datum. The cell is present if `presence` is `None`.
 pub(super) fn cell(presence: Option<Output>, datum: [Option<Output>; 2]) -> Cell {
     let presence = match presence {
         Some(Output::Mask(mask)) => Presence::When(mask),

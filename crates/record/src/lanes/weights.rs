@@ -1,4 +1,5 @@
-//! Estimates made of a plan's blocks before recording: the cost of each branch, and whether a kernel or a memo cuts it.
+//! Estimates about a plan's blocks that are made before recording: the cost of each block, and whether it contains a kernel
+//! or a memo, which ends the tape.
 
 use crate::lanes::classes::find_reads;
 use crate::lanes::memos::Memos;
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 /// units of `Tape::cost`; an exponential costs about this much.
 const COSTLY: u32 = 40;
 
-/// The costs of a plan's blocks, and whether each contains a kernel or a memo, which ends the tape.
+/// The estimated cost of each block of a plan, and whether the block contains a kernel or a memo, which ends the tape.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
     /// The cost of each block. Empty if there is only one block.
@@ -20,7 +21,8 @@ pub(super) struct Weights {
     cuts: Vec<bool>,
 }
 
-/// Returns true if a step is recorded as a call of its kernel.
+/// Returns true if a step is recorded as a call of its kernel. `unplayable` has the steps with instructions that the backend
+/// does not support.
 pub(super) fn is_kernel(plan: &Plan, step: StepId, unplayable: &FxHashSet<StepId>) -> bool {
     match plan.step(step).action {
         Action::Operator { op, overload, .. } => {
@@ -40,27 +42,27 @@ impl Weights {
         weights
     }
 
-    /// The cost of a block, including the blocks inside of it.
+    /// The estimated cost of a block, including the blocks inside it.
     pub(super) fn cost(&self, block: BlockId) -> u32 {
         self.costs.get(block.index()).copied().unwrap_or_default()
     }
 
-    /// Returns true if a block, or one inside of it, contains a kernel or a memo, which ends the tape.
+    /// Returns true if a block, or a block inside it, contains a kernel or a memo, which ends the tape.
     pub(super) fn is_cut(&self, block: BlockId) -> bool {
         self.cuts.get(block.index()).copied().unwrap_or_default()
     }
 
-    /// Returns true if a branch should become a stretch, which can be skipped, inside of a stretch that costs `around`. A
-    /// branch that costs more than 3/4 of `around` is skipped together with the enclosing stretch, so that a hundred nested
-    /// conditionals have a few stretches and not a hundred.
+    /// Returns true if the branch `block` should become a stretch, which can be skipped, inside a stretch that costs
+    /// `around`. A branch that costs more than 3/4 of `around` is skipped together with the enclosing stretch, so that a
+    /// hundred nested conditionals have a few stretches and not a hundred.
     pub(super) fn is_worth_skipping(&self, block: BlockId, around: u32) -> bool {
         let cost = self.cost(block);
         cost >= COSTLY && cost <= around / 4 * 3
     }
 
-    /// The steps of the top block in the order in which they are recorded. Kernels that do not need each other are next to
-    /// each other, so that there are few cuts. Steps that no kernel needs come after the last kernel, so that few values
-    /// cross the cuts.
+    /// The steps of the top block in the order in which they are recorded. Kernels that do not need each other's results are
+    /// adjacent, so that there are few tapes. Steps that no kernel needs come after the last kernel, so that few values are
+    /// stored between tapes.
     pub(super) fn order<'p>(&self, plan: &'p Plan, memos: &Memos, unplayable: &FxHashSet<StepId>) -> Cow<'p, [StepId]> {
         let steps = &plan.block(BlockId::TOP).steps;
         let cuts = |id: StepId| match plan.step(id).action {
