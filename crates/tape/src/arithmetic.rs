@@ -11,8 +11,8 @@ impl Tape {
         self.calling = !inlining;
     }
 
-    /// Records a function of the runtime: as instructions if it is a mathematical function and inlining is on, else as a
-    /// call.
+    /// Records a function of the runtime and returns its result: as instructions if it is a mathematical function and
+    /// inlining is on, else as a call.
     pub fn function(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
         let inlined = if self.calling { None } else { math::record(self, function, args) };
         match inlined {

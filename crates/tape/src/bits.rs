@@ -1,21 +1,22 @@
-//! The evaluator of tapes on bits, the simplest player of tapes. It needs no code generator and no fused instructions, so
-//! it can check every lowering rule against `eval`, even under Miri.
+//! The reference evaluator: runs a tape instruction by instruction on the bits of its inputs. It needs no code generator and
+//! no fused machine instructions, so it can check every lowering rule against `eval`, even under Miri.
 
 use crate::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Fault, MachineType, math};
 
-/// The outcome of a tape: the bits of every instruction's result, or the first fault and its site.
+/// The outcome of running a tape: the bits of every instruction's result, or the first fault and its site.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// The results by position; masks are 0 or 1, numbers are zero-extended bits.
+    /// The tape ran to its end: the result of each instruction, by its position. Masks are 0 or 1, numbers are zero-extended
+    /// bits.
     Done(Vec<u64>),
-    /// The fault that stopped the tape, and the step of the plan that it belongs to.
+    /// The tape stopped at this fault. The second field is the step of the plan that the fault belongs to.
     Stopped(Fault, u32),
 }
 
 impl Tape {
-    /// Runs the tape on the bits of its inputs, in the order in which the inputs were made. Results of a stretch (a
-    /// skippable part) whose mask does not hold are poison, which must not change any output.
+    /// Runs the tape on the bits of its inputs, in the order in which the inputs were recorded. Results of a stretch (a
+    /// skippable range of instructions) whose mask does not hold are poison, which must not change any output.
     ///
     /// # Safety
     /// STRING-VIEW: the inputs and constants that the tape uses as views of strings must be such views.

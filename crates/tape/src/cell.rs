@@ -4,27 +4,27 @@
 use crate::{Mask, Tape, Val};
 use cembra_runtime::{MachineType, Scalar};
 
-/// Whether a value is present.
+/// The presence of a cell: known in advance, or a mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
-    /// Known to be present.
+    /// The value is known to be present.
     Present,
-    /// Known to be missing.
+    /// The value is known to be missing.
     Missing,
-    /// Present where the mask holds.
+    /// The value is present where this mask holds.
     When(Mask),
 }
 
-/// The value part of a cell.
+/// The value part of a cell, without its presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Datum {
-    /// A unit, which has no bits.
+    /// The value is a unit, which has no bits.
     Unit,
-    /// A boolean.
+    /// The value is this boolean.
     Flag(Mask),
-    /// A number.
+    /// The value is this number.
     Num(Val),
-    /// A view of a text or of bytes.
+    /// The value is a view of a text or of bytes.
     Text {
         /// The address, an `I64`.
         ptr: Val,
@@ -33,41 +33,41 @@ pub enum Datum {
     },
 }
 
-/// A value on the tape, as lowering rules take and return it.
+/// A value on the tape, as lowering rules take and return it: a presence and a datum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cell {
-    /// Whether the value is present.
+    /// The presence of the value.
     pub presence: Presence,
-    /// The value itself; meaningless where it is missing.
+    /// The value without its presence; meaningless where the value is missing.
     pub datum: Datum,
 }
 
 impl Cell {
-    /// A present number.
+    /// Makes the cell of a present number.
     #[must_use]
     pub const fn num(value: Val) -> Cell {
         Cell::present(Datum::Num(value))
     }
 
-    /// A present boolean.
+    /// Makes the cell of a present boolean.
     #[must_use]
     pub const fn flag(value: Mask) -> Cell {
         Cell::present(Datum::Flag(value))
     }
 
-    /// A present value.
+    /// Makes the cell of a present value.
     #[must_use]
     pub const fn present(datum: Datum) -> Cell {
         Cell { presence: Presence::Present, datum }
     }
 
-    /// An optional unit that is present where the mask holds.
+    /// Makes the cell of an optional unit that is present where the mask holds.
     #[must_use]
     pub const fn mask(mask: Mask) -> Cell {
         Cell { presence: Presence::When(mask), datum: Datum::Unit }
     }
 
-    /// Returns the number, for rules whose overloads guarantee one.
+    /// Returns the number in the cell, for rules whose overloads guarantee that the cell is a number.
     ///
     /// For any other cell it returns a useless zero. That does not happen, because overloads are matched before rules run.
     #[must_use]
@@ -78,7 +78,7 @@ impl Cell {
         }
     }
 
-    /// Returns the boolean, for rules whose overloads guarantee one.
+    /// Returns the boolean in the cell, for rules whose overloads guarantee that the cell is a boolean.
     #[must_use]
     pub fn bool(self, tape: &mut Tape) -> Mask {
         match self.datum {
@@ -87,7 +87,7 @@ impl Cell {
         }
     }
 
-    /// The mask that holds where the value is present.
+    /// Returns the mask that holds where the cell's value is present.
     #[must_use]
     pub fn has(self, tape: &mut Tape) -> Mask {
         match self.presence {
@@ -97,7 +97,7 @@ impl Cell {
         }
     }
 
-    /// A missing value of a scalar type; its datum is a zero.
+    /// Makes the cell of a missing value of type `scalar`; its datum is a zero.
     #[must_use]
     pub fn missing(scalar: Scalar, tape: &mut Tape) -> Cell {
         Cell { presence: Presence::Missing, datum: Datum::from_bits(scalar, 0, tape) }
@@ -105,7 +105,7 @@ impl Cell {
 }
 
 impl Datum {
-    /// A constant of a scalar type from its bits; a string is empty.
+    /// Returns a constant of type `scalar` from its bits; a string becomes the empty string.
     #[must_use]
     pub fn from_bits(scalar: Scalar, bits: u64, tape: &mut Tape) -> Datum {
         match scalar.machine_type() {
@@ -119,8 +119,8 @@ impl Datum {
         }
     }
 
-    /// Returns a datum that is safe to read whether or not the value is present: a missing string, whose view is garbage,
-    /// gets the length 0.
+    /// Returns a datum that is safe to read even where the value is missing: a missing string, whose view is garbage, gets
+    /// the length 0.
     #[must_use]
     pub fn viewable(self, present: Mask, tape: &mut Tape) -> Datum {
         match self {
@@ -132,7 +132,7 @@ impl Datum {
         }
     }
 
-    /// Returns this datum where the mask holds, `other` elsewhere. Both must have one type.
+    /// Returns this datum where the mask holds, `other` elsewhere. Both must have the same type.
     #[must_use]
     pub fn select(self, mask: Mask, other: Datum, tape: &mut Tape) -> Datum {
         match (self, other) {
@@ -147,7 +147,7 @@ impl Datum {
 }
 
 impl Presence {
-    /// Combines two presences: present where both are.
+    /// Returns the presence of a value that is present where both `self` and `other` are.
     #[must_use]
     pub fn and(self, other: Presence, tape: &mut Tape) -> Presence {
         match (self, other) {
@@ -157,7 +157,7 @@ impl Presence {
         }
     }
 
-    /// A presence from a mask: present where the mask holds, and known if the mask is a constant.
+    /// Converts a mask to a presence: present where the mask holds, and known in advance if the mask is a constant.
     #[must_use]
     pub fn from_mask(mask: Mask, tape: &Tape) -> Presence {
         match tape.known(mask) {

@@ -1,11 +1,11 @@
-//! The cost of running a tape: approximately the cycles for which it occupies the busiest unit of a processor. The latency
-//! of results is not counted, because other work hides it.
+//! Estimates the cost of running a tape: approximately the cycles for which it occupies the busiest execution unit of a
+//! processor. The latency of results is not counted, because other work hides it.
 
 use crate::{Bin, Instr, Tape, Un};
 use cembra_runtime::MachineType;
 
 impl Tape {
-    /// The cost of all instructions in cycles; `None` if one of them calls a function or may stop the evaluation.
+    /// The estimated cost of all instructions in cycles; `None` if one of them calls a function or may stop the evaluation.
     #[must_use]
     pub fn cost(&self) -> Option<u32> {
         self.instrs.iter().map(|instr| self.cost_of(instr)).sum()

@@ -1,5 +1,5 @@
-//! Expansions: tapes that compute the scaling and splitting of floats with simpler instructions, for processors without
-//! such instructions. All players use the same expansion, so they give the same bits.
+//! Expansions: tapes that compute the scaling and splitting of floats with simpler instructions, for processors without such
+//! instructions. All backends use the same expansion, so they give the same bits.
 
 use crate::{Bin, Cmp, Output, Shift, Tape, Un, Val};
 use cembra_runtime::MachineType;
@@ -18,14 +18,14 @@ struct Float {
 const F32: Float = Float { ty: MachineType::F32, bits: MachineType::I32, mantissa: 23, bias: 127 };
 const F64: Float = Float { ty: MachineType::F64, bits: MachineType::I64, mantissa: 52, bias: 1023 };
 
-/// Returns [`Bin::Scale`](crate::Bin::Scale) for `ty` as a tape of two inputs and one output.
+/// Returns a tape of two inputs and one output that computes [`Bin::Scale`](crate::Bin::Scale) for floats of type `ty`.
 #[must_use]
 pub fn scaling(ty: MachineType) -> &'static Tape {
     static TAPES: LazyLock<[Tape; 2]> = LazyLock::new(|| [F32, F64].map(|float| scale(&float)));
     &TAPES[usize::from(ty == MachineType::F64)]
 }
 
-/// Returns `Un::Mantissa` and `Un::Exponent` for `ty` as a tape of one input and two outputs.
+/// Returns a tape of one input and two outputs that computes `Un::Mantissa` and `Un::Exponent` for floats of type `ty`.
 #[must_use]
 pub fn splitting(ty: MachineType) -> &'static Tape {
     static TAPES: LazyLock<[Tape; 2]> = LazyLock::new(|| [F32, F64].map(|float| split(&float)));

@@ -1,18 +1,20 @@
-//! The contents of a tape: instructions, and the numbers and masks that they make, named by the instructions' positions.
+//! The contents of a tape: instructions, and the numbers and masks that they compute. A number or mask is identified by the
+//! position of its instruction.
 
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use smallvec::SmallVec;
 
-/// A number on a tape.
+/// A number on a tape, identified by the position of the instruction that computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Val(pub(crate) u32);
 
-/// A truth value on a tape: one bit per lane, however the player stores it.
+/// A truth value on a tape, in whatever form the backend stores it: one bit per lane (a row that is processed together with
+/// others).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mask(pub(crate) u32);
 
 impl Val {
-    /// The position on the tape of the instruction that makes this value.
+    /// The position on the tape of the instruction that computes this number.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -20,14 +22,14 @@ impl Val {
 }
 
 impl Mask {
-    /// The position on the tape of the instruction that makes this value.
+    /// The position on the tape of the instruction that computes this mask.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Operations on one number.
+/// The operations on one number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Un {
     /// Negation; wraps for integers, flips the sign bit of floats.
@@ -54,7 +56,7 @@ pub enum Un {
     Exponent,
 }
 
-/// Operations on two numbers of one type.
+/// The operations on two numbers of one type.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Bin {
     /// Sum; wraps for integers.
@@ -84,70 +86,70 @@ pub enum Bin {
 }
 
 impl Bin {
-    /// The largest magnitude of the power in [`Bin::Scale`], for numbers of the type.
+    /// The largest magnitude of the power in [`Bin::Scale`], for numbers of type `ty`.
     #[must_use]
     pub const fn most_scale(ty: MachineType) -> f64 {
         if matches!(ty, MachineType::F32) { 252.0 } else { 2044.0 }
     }
 
-    /// The binary exponent of the smallest numbers that [`Bin::Scale`] can scale: for smaller ones, a product of two
-    /// factors could be rounded twice.
+    /// The binary exponent of the smallest numbers of type `ty` that [`Bin::Scale`] can scale. Smaller numbers could be
+    /// rounded twice, because scaling is computed as a product with two factors.
     #[must_use]
     pub const fn least_scaled(ty: MachineType) -> i32 {
         if matches!(ty, MachineType::F32) { -100 } else { -960 }
     }
 }
 
-/// Shifts of an integer by a constant.
+/// The shifts of an integer by a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shift {
-    /// To the left.
+    /// Shift to the left.
     Left,
-    /// To the right; zeros are shifted in.
+    /// Shift to the right; zeros are shifted in.
     Right,
 }
 
-/// Comparisons: ordered for floats, signed for integers. `Ne` holds where a NaN is involved.
+/// The comparisons of two numbers: ordered for floats, signed for integers. `Ne` holds if an operand is NaN.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cmp {
-    /// Equal.
+    /// The first number equals the second.
     Eq,
-    /// Not equal.
+    /// The first number does not equal the second.
     Ne,
-    /// Less.
+    /// The first number is less than the second.
     Lt,
-    /// Less or equal.
+    /// The first number is less than or equal to the second.
     Le,
-    /// Greater.
+    /// The first number is greater than the second.
     Gt,
-    /// Greater or equal.
+    /// The first number is greater than or equal to the second.
     Ge,
 }
 
-/// An instruction of a tape. Its position names its result.
+/// An instruction of a tape. Its position on the tape identifies its result.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Instr {
-    /// An input number.
+    /// Reads an input that is a number of this type.
     Input(MachineType),
-    /// An input mask.
+    /// Reads an input that is a mask.
     InputMask,
-    /// A constant of a type, as zero-extended bits.
+    /// Makes a constant of this type, given as zero-extended bits.
     Const(MachineType, u64),
-    /// A constant mask.
+    /// Makes a constant mask.
     MaskConst(bool),
-    /// An operation on one number.
+    /// Performs this operation on one number.
     Un(Un, Val),
-    /// An operation on two numbers of one type.
+    /// Performs this operation on two numbers of one type.
     Bin(Bin, Val, Val),
-    /// A shift by a constant.
+    /// Shifts a number by a constant.
     Shift(Shift, Val, u8),
-    /// `a * b + c`, rounded once.
+    /// Computes `a * b + c` from its three operands in order, rounded once.
     Fma(Val, Val, Val),
-    /// A comparison.
+    /// Compares two numbers. The result is a mask.
     Cmp(Cmp, Val, Val),
-    /// Selects `on` where the mask holds, else `off`.
+    /// Selects the number `on` where the mask holds, else `off`.
     Select {
-        /// The condition.
+        /// The mask that selects.
         mask: Mask,
         /// The result where the mask holds.
         on: Val,
@@ -156,60 +158,60 @@ pub enum Instr {
         /// True if the mask is expected to be the same for nearly all rows, because it marks a special case.
         rare: bool,
     },
-    /// Holds where both masks hold.
+    /// Makes the mask that holds where both masks hold.
     MaskAnd(Mask, Mask),
-    /// Holds where at least one mask holds.
+    /// Makes the mask that holds where at least one of the masks holds.
     MaskOr(Mask, Mask),
-    /// Holds where exactly one mask holds.
+    /// Makes the mask that holds where exactly one of the masks holds.
     MaskXor(Mask, Mask),
-    /// Holds where the mask does not hold.
+    /// Makes the mask that holds where this mask does not hold.
     MaskNot(Mask),
     /// Stops the evaluation where the mask holds.
     FaultIf {
-        /// The mask of the lanes that stop.
+        /// The mask of the lanes in which the evaluation stops.
         mask: Mask,
         /// The kind of the fault.
         kind: FaultKind,
-        /// The operands to report.
+        /// The operands that the fault reports.
         operands: [Option<Val>; 2],
-        /// The step of the plan to blame.
+        /// The step of the plan that the fault names.
         site: u32,
     },
     /// A call of a runtime function that returns a number.
     Call(RuntimeFn, SmallVec<[Val; 4]>),
-    /// A call of a runtime function where the mask holds, which is rare for a mathematical function. Elsewhere the result
-    /// is `otherwise`.
+    /// Calls a runtime function where the mask holds, which is rare for a mathematical function. Elsewhere the result is
+    /// `otherwise`.
     RareCall {
         /// The mask of the lanes that call the function.
         mask: Mask,
-        /// The function.
+        /// The runtime function that is called.
         function: RuntimeFn,
-        /// The arguments.
+        /// The arguments of the function.
         args: SmallVec<[Val; 4]>,
         /// The result where the mask does not hold.
         otherwise: Val,
     },
-    /// Begins a stretch, whose results matter only where the mask holds. A player may jump over a stretch if its mask holds
+    /// Begins a stretch, whose results matter only where the mask holds. A backend may jump over a stretch if its mask holds
     /// in no lane, or may always run it. After the stretch, its results must be used under that mask only: see
     /// [`Tape::check_stretches`].
     ///
     /// [`Tape::check_stretches`]: crate::Tape::check_stretches
     Begin(Mask),
-    /// Ends the innermost open stretch, a range of instructions that a player may jump over.
+    /// Ends the innermost open stretch, a range of instructions that a backend may jump over.
     End,
 }
 
-/// A result of a tape.
+/// An output of a tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
-    /// A number.
+    /// The output is this number.
     Number(Val),
-    /// A mask.
+    /// The output is this mask.
     Mask(Mask),
 }
 
 impl Output {
-    /// The position on the tape of the instruction that makes this value.
+    /// The position on the tape of the instruction that computes this output.
     #[must_use]
     pub const fn index(self) -> usize {
         match self {
@@ -220,14 +222,14 @@ impl Output {
 }
 
 impl Instr {
-    /// Returns true for inputs and constants, which belong to no stretch (a skippable range of instructions) wherever they
-    /// are.
+    /// Returns true for inputs and constants, which belong to no stretch (a skippable range of instructions) even if they are
+    /// recorded inside one.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         matches!(self, Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_))
     }
 
-    /// Calls `f` with the position of each operand.
+    /// Calls `f` with the position of each operand of the instruction.
     pub fn for_each_operand(&self, mut f: impl FnMut(usize)) {
         match self {
             Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_) | Instr::End => {}
@@ -253,7 +255,7 @@ impl Instr {
         }
     }
 
-    /// Replaces the positions of all operands by `moved`.
+    /// Replaces the position of each operand by the position that `moved` returns for it.
     pub(crate) fn move_operands(&mut self, moved: impl Fn(u32) -> u32) {
         let val = |val: &mut Val| val.0 = moved(val.0);
         let truth = |mask: &mut Mask| mask.0 = moved(mask.0);
@@ -284,7 +286,7 @@ impl Instr {
 }
 
 impl Output {
-    /// Returns the output with its position replaced by `moved`.
+    /// Returns the output with its position replaced by the position that `moved` returns for it.
     pub(crate) fn moved(self, moved: impl Fn(u32) -> u32) -> Output {
         match self {
             Output::Number(val) => Output::Number(Val(moved(val.0))),

@@ -1,7 +1,7 @@
-//! The tape: a small typed straight-line program that lowering rules record and that players play.
+//! Tapes: small typed programs without branches that lowering rules record and backends run.
 //!
 //! A tape is self-contained: it declares its inputs, its outputs, and which of its instructions they need. It has no loads,
-//! stores, blocks or loops, which belong to the player. This crate knows no operators and depends on no code generator.
+//! stores, blocks or loops, which the backend adds. This crate is independent of operators and code generators.
 
 mod arithmetic;
 mod bits;

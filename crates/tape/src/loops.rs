@@ -1,26 +1,26 @@
-//! Loops: tapes compiled to run on many rows. Each input and output of the tape is a port, an array that the loop reads or
-//! writes in place. Where the arrays come from, and how rows that fail are handled, is up to the caller.
+//! The interface of loops: tapes compiled to run on many rows. The loop reads each input of the tape from an array in place,
+//! and writes each output to an array in place. The caller provides the arrays, and handles rows that fail.
 
 use crate::{Output, Tape};
 use cembra_runtime::{CodePages, Context, LoopEntry, MachineType};
 use std::fmt::Debug;
 
-/// The memory layout of a loop's input or output.
+/// The memory layout of an input or output of a compiled loop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
-    /// An element per row: numbers contiguously, at any address; masks as bits, the first row's in the lowest bit of the
+    /// One element per row: numbers contiguously, at any address; masks as bits, the first row's in the lowest bit of the
     /// first byte.
     Rows,
-    /// An element for all rows, inputs only: a number, or the byte of a mask, 0 or 1.
+    /// One element that all rows share, for inputs only: a number, or the byte of a mask, 0 or 1.
     Shared,
-    /// Sums of an `F64` output over rows: [`CHAINS`](cembra_runtime::CHAINS) sums, at any address. Row `r` adds its number
-    /// to the sum at position `r` modulo `CHAINS`; rows are added in order.
+    /// Sums of an `F64` output over the rows: [`CHAINS`](cembra_runtime::CHAINS) partial sums, at any address. Row `r` adds
+    /// its number to the sum at position `r` modulo `CHAINS`; rows are added in order.
     Chains,
 }
 
 impl Port {
-    /// Returns true if a tape can have these ports: one per input, at most one per output, with sums only for `F64`
-    /// outputs. An output without a port has [`Port::Rows`].
+    /// Returns true if these memory layouts are possible for the tape: one per input, at most one per output, with sums only
+    /// for `F64` outputs. An output without a layout has [`Port::Rows`].
     #[must_use]
     pub fn fit(inputs: &[Port], outputs: &[Port], tape: &Tape) -> bool {
         let can_be = |(port, output): (&Port, &Output)| match (port, output) {
@@ -37,26 +37,26 @@ impl Port {
     }
 }
 
-/// A tape compiled to a loop over many rows. An output without a port has an element per row.
+/// A tape compiled to a loop over many rows. An output without a given memory layout has an element per row.
 ///
 /// # Safety
 /// PORTS: `play` must read and write only the memory that its contract names.
 pub unsafe trait TapeLoop: Debug + Send + Sync {
-    /// Plays the tape on `rows` rows, and returns true if a `FaultIf` holds in any of them. Then the loop may have stopped
+    /// Runs the tape on `rows` rows, and returns true if a `FaultIf` holds in any of them. Then the loop may have stopped
     /// anywhere, and the contents of the outputs are unspecified.
     ///
     /// Mask inputs are read up to the byte of the last row. Mask outputs are written in whole words of 64 bits, with zeros
     /// after the last row.
     ///
     /// # Safety
-    /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were made, to the
-    /// elements that its port describes. After them comes a pointer for each output, in the order in which they were
-    /// declared: to memory for the rows (whole words for masks), or to the sums of its port. No output may overlap another.
-    /// An output may overlap an input only if both are the same array of one type with an element per row. Numbers that the
-    /// tape uses as views of strings must be views as in STRING-VIEW.
+    /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were recorded, to elements
+    /// in the input's memory layout. After them comes a pointer for each output, in the order in which they were declared: to
+    /// memory for the rows (whole words for masks), or to the partial sums. No output may overlap another. An output may
+    /// overlap an input only if both are the same array of one type with an element per row. Numbers that the tape uses as
+    /// views of strings must be views as in STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
-    /// Plays the tape as [`TapeLoop::play`] does, for outputs that are too large to stay in the caches. A player that
+    /// Runs the tape as [`TapeLoop::play`] does, for outputs that are too large to stay in the caches. A backend that
     /// supports it writes numbers with non-temporal stores; other threads see them once this thread has called
     /// [`drain_past_caches`](cembra_runtime::drain_past_caches).
     ///
@@ -67,9 +67,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Plays the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the player
-    /// supports it: for each row, as many bytes from each address as the row's numbers have. A player may use only some of
-    /// the addresses. They need not be valid.
+    /// Runs the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the backend supports
+    /// it: for each row, as many bytes from each address as the row's elements have. A backend may use only some of the
+    /// addresses. They need not be valid.
     ///
     /// # Safety
     /// PORTS, as for `play`.
@@ -79,9 +79,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Plays `counts[0]` rows of each of `counts[1]` lines, as [`TapeLoop::play_fetching`] does. From line to line, each
-    /// port advances by its number of bytes in `shifts`, and each address in `ahead` by the number of bytes next to it.
-    /// Returns `None`, and does nothing, if the player cannot do this faster than by a call per line.
+    /// Runs the tape on `counts[1]` lines of `counts[0]` rows each, as [`TapeLoop::play_fetching`] does. From line to line,
+    /// each pointer in `ports` advances by its number of bytes in `shifts`, and each address in `ahead` by the number of
+    /// bytes next to it. Returns `None`, and does nothing, if the backend cannot do this faster than by a call per line.
     ///
     /// # Safety
     /// PORTS, as for `play`, for each line.
@@ -112,6 +112,5 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     fn code_bytes(&self) -> usize;
 }
 
-/// A function that tells, before compilation, whether a player (a backend that runs tapes) supports the instruction at a
-/// position of a tape.
+/// A function that tells, before compilation, whether a backend supports the instruction at position `at` of a tape.
 pub type CanPlay = fn(tape: &Tape, at: usize) -> bool;

@@ -1,4 +1,4 @@
-//! The printer of tapes, for `explain` and for failing tests.
+//! Prints tapes, for `explain` and for failing tests.
 
 use crate::{Instr, Tape};
 use std::fmt;

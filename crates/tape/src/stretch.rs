@@ -1,22 +1,21 @@
-//! The verifier of stretches, the ranges of a tape's instructions that may be jumped over if a mask holds in no lane. It
-//! checks that a tape gives the same results whether such a stretch is jumped over or run. A result of a stretch may be
-//! used after it only under the mask of the stretch.
+//! Verifies stretches, the ranges of a tape's instructions that a backend may jump over if a mask holds in no lane. A tape
+//! must give the same results whether such a stretch is jumped over or run. So a result of a stretch may be used after it
+//! only under the mask of the stretch.
 
 use crate::{Instr, Mask, Tape};
 use std::fmt;
 
-/// The reason why a stretch of a tape, from `Begin` to `End`, cannot be jumped over.
+/// The reason why a stretch (the instructions from a `Begin` to its `End`) cannot be jumped over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StretchFault {
-    /// The begin or end marker at this position has no counterpart.
+    /// The `Begin` or `End` at this position has no counterpart.
     Unpaired(usize),
     /// The instruction at this position uses a result of a stretch in lanes where the stretch's mask need not hold.
     Used(usize),
-    /// The output with this number is made in a stretch.
+    /// The output with this index is computed in a stretch.
     Output(usize),
-    /// The instruction at this position of a stretch may stop the evaluation in lanes where the stretch's mask need not
-    /// hold.
+    /// The instruction at this position of a stretch may stop the evaluation in lanes where the stretch's mask need not hold.
     Stops(usize),
 }
 
@@ -39,7 +38,7 @@ impl Tape {
     /// stretch must be restricted to that mask. Inputs and constants belong to no stretch.
     ///
     /// # Errors
-    /// The first fault that is found.
+    /// The first problem that is found.
     pub fn check_stretches(&self) -> Result<(), StretchFault> {
         let instrs = self.instrs();
         // For each instruction, the marker of the innermost stretch that contains it.

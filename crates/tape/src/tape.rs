@@ -1,12 +1,12 @@
-//! The tape itself, which rules record and players read. It preserves operand order and negations as the rule recorded
-//! them, and folds only known masks. Choosing machine instructions is the player's work.
+//! The tape itself: recording instructions, and reading them. A tape preserves the order of operands and negations as the
+//! rule recorded them, and folds only masks that are constant. Choosing machine instructions is the backend's work.
 
 use crate::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// A straight-line program that is being recorded, or finished.
+/// A typed program without branches that is being recorded, or is finished.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     pub(crate) instrs: Vec<Instr>,
@@ -26,13 +26,13 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// An empty tape.
+    /// Makes an empty tape.
     #[must_use]
     pub fn new() -> Self {
         Tape::default()
     }
 
-    /// Removes all instructions, but keeps the memory and the setting of `set_inlining`.
+    /// Removes all instructions, but keeps the allocated memory and the setting of `set_inlining`.
     pub fn clear(&mut self) {
         self.instrs.clear();
         self.types.clear();
@@ -46,47 +46,48 @@ impl Tape {
         self.live.clear();
     }
 
-    /// The bytes of memory that the tape owns, without the struct itself.
+    /// The bytes of heap memory that the tape owns.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         size_of_val(&self.instrs[..]) + size_of_val(&self.types[..]) + size_of_val(&self.sites[..]) + self.live.len()
     }
 
-    /// The instructions in order.
+    /// The instructions of the tape, in order.
     #[must_use]
     pub fn instrs(&self) -> &[Instr] {
         &self.instrs
     }
 
-    /// The position and the type of each input, `Flag` for masks, in the order in which inputs were made.
+    /// The position and the type of each input of the tape, `Flag` for masks, in the order in which the inputs were recorded.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = (usize, MachineType)> + '_ {
         self.inputs.iter().map(|at| (*at as usize, self.types[*at as usize]))
     }
 
-    /// The number of the input at a position, counted in the order in which inputs were made; `None` if no input is there.
+    /// The index of the input that is the instruction at `position`, in the order in which inputs were recorded; `None` if
+    /// this instruction is not an input.
     #[must_use]
     pub fn input_at(&self, position: usize) -> Option<usize> {
         self.inputs.binary_search(&(position as u32)).ok()
     }
 
-    /// Returns true if `a` was recorded as the opposite of `b`.
+    /// Returns true if the mask `a` was recorded as the negation of `b`.
     #[must_use]
     pub fn is_not(&self, a: Mask, b: Mask) -> bool {
         matches!(self.instrs[a.index()], Instr::MaskNot(inner) if inner == b)
     }
 
-    /// Declares an output.
+    /// Declares that `output`, a value on the tape, is an output of the tape.
     pub fn output(&mut self, output: Output) {
         self.outputs.push(output);
     }
 
-    /// The outputs, in the order in which they were declared.
+    /// The outputs of the tape, in the order in which they were declared.
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// The step of the plan that an instruction was first recorded for; others may use it too.
+    /// The step of the plan that the instruction at position `at` was first recorded for; other steps may use it too.
     #[must_use]
     pub fn site(&self, at: usize) -> u32 {
         self.sites.get(at).copied().unwrap_or_default()
@@ -97,13 +98,13 @@ impl Tape {
         self.site = site;
     }
 
-    /// Restricts the following faults to a mask, such as the one that holds where all arguments are present. Returns the
-    /// previous mask.
+    /// Restricts the faults that are recorded from now on to a mask, such as the one that holds where all arguments are
+    /// present. Returns the previous mask; `None` means no restriction.
     pub fn set_active(&mut self, active: Option<Mask>) -> Option<Mask> {
         std::mem::replace(&mut self.active, active)
     }
 
-    /// The mask that faults are restricted to; `None` if they are not restricted.
+    /// The mask that faults are restricted to while they are recorded; `None` if they are not restricted.
     #[must_use]
     pub fn active(&self) -> Option<Mask> {
         self.active
@@ -123,21 +124,21 @@ impl Tape {
         self.instrs.len() as u32 - 1
     }
 
-    /// Records an input number.
+    /// Records an input that is a number of type `ty`.
     pub fn input(&mut self, ty: MachineType) -> Val {
         let at = self.push(Instr::Input(ty));
         self.inputs.push(at);
         Val(at)
     }
 
-    /// Records an input mask.
+    /// Records an input that is a mask.
     pub fn input_mask(&mut self) -> Mask {
         let at = self.push(Instr::InputMask);
         self.inputs.push(at);
         Mask(at)
     }
 
-    /// Returns a constant with these zero-extended bits. Equal constants are one instruction.
+    /// Returns a constant of type `ty` with these zero-extended bits. Equal constants are recorded as one instruction.
     pub fn konst(&mut self, ty: MachineType, bits: u64) -> Val {
         if let Some(&known) = self.constants.get(&(ty, bits)) {
             return known;
@@ -147,7 +148,8 @@ impl Tape {
         val
     }
 
-    /// Returns a constant of the type of `like`. The value must be a small whole number or an exact fraction.
+    /// Returns the constant `value` in the type of `like`. The value must be a small whole number or a fraction that is exact
+    /// in both float types.
     pub fn konst_like(&mut self, like: Val, value: f64) -> Val {
         let ty = self.ty(like);
         let bits = match ty {
@@ -160,7 +162,7 @@ impl Tape {
         self.konst(ty, bits)
     }
 
-    /// Returns a constant mask. Equal constants are one instruction.
+    /// Returns a constant mask. Equal constants are recorded as one instruction.
     pub fn mconst(&mut self, value: bool) -> Mask {
         if let Some(known) = self.mask_constants[usize::from(value)] {
             return known;
@@ -170,7 +172,7 @@ impl Tape {
         mask
     }
 
-    /// The value of a constant mask; `None` for other masks.
+    /// The value of a mask that is constant; `None` for other masks.
     #[must_use]
     pub fn known(&self, mask: Mask) -> Option<bool> {
         match self.instrs[mask.index()] {
@@ -179,7 +181,7 @@ impl Tape {
         }
     }
 
-    /// The bits of a constant number; `None` for other numbers.
+    /// The bits of a number that is constant; `None` for other numbers.
     #[must_use]
     pub fn known_bits(&self, val: Val) -> Option<u64> {
         match self.instrs[val.index()] {
@@ -188,49 +190,50 @@ impl Tape {
         }
     }
 
-    /// The type of a number; `Flag` for a mask.
+    /// The type of a number; `Flag` if the instruction makes a mask.
     #[must_use]
     pub fn ty(&self, val: Val) -> MachineType {
         self.types[val.index()]
     }
 
-    /// Records an operation on one number.
+    /// Records the operation `op` on one number.
     pub fn un(&mut self, op: Un, a: Val) -> Val {
         Val(self.push(Instr::Un(op, a)))
     }
 
-    /// Records an operation on two numbers of one type.
+    /// Records the operation `op` on two numbers of one type.
     pub fn bin(&mut self, op: Bin, a: Val, b: Val) -> Val {
         Val(self.push(Instr::Bin(op, a, b)))
     }
 
-    /// Records `a * 2^power`, rounded once: see [`Bin::Scale`].
+    /// Records the computation of `a * 2^power`, rounded once: see [`Bin::Scale`].
     pub fn scale(&mut self, a: Val, power: Val) -> Val {
         self.bin(Bin::Scale, a, power)
     }
 
-    /// Splits a positive, finite float into a mantissa and a power of two: see [`Un::Mantissa`] and [`Un::Exponent`].
+    /// Records the splitting of a positive, finite float into a mantissa and a power of two: see [`Un::Mantissa`] and
+    /// [`Un::Exponent`].
     pub fn split(&mut self, a: Val) -> (Val, Val) {
         (self.un(Un::Mantissa, a), self.un(Un::Exponent, a))
     }
 
-    /// Begins a stretch: a range of instructions whose results matter only where the mask holds, and which a player may
-    /// jump over elsewhere.
+    /// Begins a stretch: a range of instructions whose results matter only where the mask holds. A backend may jump over the
+    /// stretch if the mask holds in no lane.
     pub fn begin(&mut self, mask: Mask) {
         self.push(Instr::Begin(mask));
     }
 
-    /// Ends the innermost open stretch, a range of instructions that a player may jump over.
+    /// Ends the innermost open stretch, a range of instructions that a backend may jump over.
     pub fn end(&mut self) {
         self.push(Instr::End);
     }
 
-    /// Records a shift by a constant, which must be below the width of the type.
+    /// Records a shift by the constant `amount`, which must be less than the width of the type in bits.
     pub fn shift(&mut self, op: Shift, a: Val, amount: u8) -> Val {
         Val(self.push(Instr::Shift(op, a, amount)))
     }
 
-    /// Records `a * b + c`, rounded once.
+    /// Records the computation of `a * b + c`, rounded once.
     pub fn fma(&mut self, a: Val, b: Val, c: Val) -> Val {
         Val(self.push(Instr::Fma(a, b, c)))
     }
@@ -240,7 +243,7 @@ impl Tape {
         Mask(self.push(Instr::Cmp(op, a, b)))
     }
 
-    /// Returns the mask that holds where a float is NaN; it is constant for a constant.
+    /// Returns the mask that holds where the float `a` is NaN; a constant mask if `a` is constant.
     pub fn is_nan(&mut self, a: Val) -> Mask {
         match self.known_bits(a) {
             Some(bits) => {
@@ -255,12 +258,12 @@ impl Tape {
         }
     }
 
-    /// Selects `on` where the mask holds, else `off`; for masks that depend on the data.
+    /// Returns `on` where the mask holds, else `off`. For masks that depend on the data; see also [`Tape::select_rare`].
     pub fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, false)
     }
 
-    /// Selects `on` where the mask holds, else `off`; for special cases, whose mask nearly always or nearly never holds.
+    /// Returns `on` where the mask holds, else `off`. For special cases, whose mask nearly always or nearly never holds.
     pub fn select_rare(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, true)
     }
@@ -274,7 +277,7 @@ impl Tape {
         }
     }
 
-    /// Returns the conjunction of two masks.
+    /// Returns the mask that holds where both `a` and `b` hold.
     pub fn mand(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(true), _) => b,
@@ -285,7 +288,7 @@ impl Tape {
         }
     }
 
-    /// Returns the disjunction of two masks.
+    /// Returns the mask that holds where `a` or `b` holds.
     pub fn mor(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(false), _) => b,
@@ -296,7 +299,7 @@ impl Tape {
         }
     }
 
-    /// Returns the mask that holds where exactly one of two masks holds.
+    /// Returns the mask that holds where exactly one of `a` and `b` holds.
     pub fn mxor(&mut self, a: Mask, b: Mask) -> Mask {
         match (self.known(a), self.known(b)) {
             (Some(false), _) => b,
@@ -307,7 +310,7 @@ impl Tape {
         }
     }
 
-    /// Returns the opposite of a mask.
+    /// Returns the mask that holds where `a` does not hold.
     pub fn mnot(&mut self, a: Mask) -> Mask {
         match (&self.instrs[a.index()], self.known(a)) {
             (_, Some(value)) => self.mconst(!value),
@@ -316,7 +319,7 @@ impl Tape {
         }
     }
 
-    /// Selects the mask `on` where `mask` holds, else `off`.
+    /// Returns the mask that equals `on` where `mask` holds, and `off` elsewhere.
     pub fn mselect(&mut self, mask: Mask, on: Mask, off: Mask) -> Mask {
         match (self.known(on), self.known(off)) {
             _ if on == off => on,
@@ -331,7 +334,8 @@ impl Tape {
         }
     }
 
-    /// Records that the evaluation stops where the mask holds, restricted to the mask of [`Tape::set_active`].
+    /// Records that the evaluation stops with a fault of this kind where the mask holds, restricted to the mask of
+    /// [`Tape::set_active`]. The fault reports `operands`.
     pub fn fault_if(&mut self, mask: Mask, kind: FaultKind, operands: [Option<Val>; 2]) {
         let mask = match self.active {
             Some(active) => self.mand(active, mask),
@@ -343,13 +347,13 @@ impl Tape {
         }
     }
 
-    /// Records a call of a runtime function.
+    /// Records a call of a runtime function and returns its result.
     pub fn call(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
         Val(self.push(Instr::Call(function, SmallVec::from_slice(args))))
     }
 
-    /// Records a call of a runtime function where the mask holds; elsewhere the result is `otherwise`. Mathematical
-    /// functions are called so for rare arguments.
+    /// Records a call of a runtime function where the mask holds, and returns its result; elsewhere the result is
+    /// `otherwise`. Mathematical functions are called in this way for rare arguments.
     pub fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
         match self.known(mask) {
             Some(true) => self.call(function, args),
@@ -359,7 +363,7 @@ impl Tape {
     }
 
     /// Finishes the tape, once all instructions and outputs are recorded: finds the instructions that outputs and faults
-    /// need. The markers of a stretch are needed if anything inside of it is.
+    /// need. The begin and end of a stretch are needed if any instruction inside it is.
     pub fn finish(&mut self) {
         self.live.clear();
         self.live.resize(self.instrs.len(), false);
@@ -389,15 +393,15 @@ impl Tape {
         }
     }
 
-    /// For each instruction, whether it is needed. The tape must be finished.
+    /// For each instruction of the tape, whether an output or a fault needs it. The tape must be finished.
     #[must_use]
     pub fn live(&self) -> &[bool] {
         debug_assert_eq!(self.live.len(), self.instrs.len(), "the tape is not finished");
         &self.live
     }
 
-    /// Removes the instructions that are not needed, including inputs. The tape must be finished, and nothing may be
-    /// recorded on it afterwards.
+    /// Removes the instructions that no output and no fault needs, including inputs. The tape must be finished, and nothing
+    /// may be recorded on it afterwards.
     pub fn sweep(&mut self) {
         if self.live().iter().all(|live| *live) {
             return;

@@ -1,6 +1,6 @@
-//! The simplest player of lane programs. It runs row by row on bits: tapes with their evaluator on bits, kernels by calls.
-//! Columns are in scratch memory at their offsets, as in a real driver, so a program whose columns overlap gives wrong bits
-//! here too.
+//! The reference evaluator of lane programs. It runs row by row on bits: tapes with their reference evaluator, kernels by
+//! calls. Columns are in scratch memory at their offsets, as in a real backend, so a program whose columns overlap gives
+//! wrong bits here too.
 
 use crate::lanes::program::{
     Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Source, TapeSegment, ValuePart,
@@ -8,7 +8,7 @@ use crate::lanes::program::{
 use crate::{Outcome, Port};
 use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
 
-/// The bits of a strip's columns: inputs, and outputs once the program was run.
+/// The bits of the columns for the rows that the reference evaluator runs: inputs, and outputs once the program was run.
 #[derive(Clone, Debug)]
 pub struct BitColumns {
     rows: usize,
@@ -21,8 +21,8 @@ pub struct BitColumns {
 const NOISE: u8 = 0xA5;
 
 impl BitColumns {
-    /// The bits of one row of an output column, as given by [`LaneProgram::outputs`]. A column of sums has one sum in place
-    /// of each row.
+    /// The bits of `column`, an output column given by [`LaneProgram::outputs`], in row `row`. A column of sums has one sum
+    /// in place of each row.
     #[must_use]
     pub fn bits(&self, column: ColumnId, row: usize) -> u64 {
         self.elements[column.index()].get(row).copied().unwrap_or_default()
@@ -30,8 +30,8 @@ impl BitColumns {
 }
 
 impl LaneProgram {
-    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input by input, part and row; it is
-    /// also called with a row for shared inputs. Returns `None` if a row fails.
+    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input, given its index, the part and the
+    /// row; it is also called with a row for inputs that all rows share. Returns `None` if a row fails.
     ///
     /// # Safety
     /// CALL: the frame must be made from the template of the plan that the program was recorded from. OPERATOR-DATA: the

@@ -1,5 +1,4 @@
-//! The printer of lane programs, for `explain` and for failing tests: the columns, then each segment with the columns that
-//! it uses.
+//! Prints lane programs, for `explain` and for failing tests: the columns, then each segment with the columns that it uses.
 
 use crate::Port;
 use crate::lanes::program::{Body, ColumnId, Cut, LaneColumn, LaneProgram, Origin, Source, ValuePart};

@@ -1,21 +1,21 @@
-//! The program itself: columns and segments, as the recorder makes them and a driver runs them. The places of intermediate
-//! columns in scratch memory are chosen in `scratch.rs`.
+//! The data structures of lane programs: columns and segments, which `cembra-record` builds and backends run. The offsets of
+//! intermediate columns in scratch memory are chosen in `scratch.rs`.
 
 use crate::{Port, Tape};
 use cembra_runtime::{KernelChain, LONG_STRIP_ROWS, MachineType, STRIP_ROWS};
 
-/// The index of a column in its program.
+/// The index of a column in its lane program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ColumnId(u32);
 
 impl ColumnId {
-    /// The id of the column at an index.
+    /// Makes the id of the column with this index.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         ColumnId(index as u32)
     }
 
-    /// The index of the column.
+    /// The index of the column in its lane program.
     #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -26,15 +26,15 @@ impl ColumnId {
 /// dense arrays only.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValuePart {
-    /// The presence of an optional, a mask.
+    /// The presence of an optional value, as a mask.
     Presence,
-    /// The number.
+    /// The value without its presence, if it is a number.
     Number,
-    /// The truth value, a mask.
+    /// The value without its presence, if it is a boolean, as a mask.
     Flag,
-    /// The address of a string, an `I64`.
+    /// The address of the value's bytes, an `I64`, if the value is a string.
     Pointer,
-    /// The length of a string in bytes, an `I64`.
+    /// The length of the value in bytes, an `I64`, if the value is a string.
     Length,
 }
 
@@ -43,60 +43,60 @@ impl ValuePart {
     const COUNT: usize = ValuePart::Length as usize + 1;
 }
 
-/// The place of a column's elements.
+/// The memory that has a column's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
-    /// A part of an input of the model.
+    /// The column is a part of an input of the model.
     Input {
-        /// The index of the input.
+        /// The index of the input of the model.
         index: u32,
-        /// The part of the value.
+        /// The part of the input's value.
         part: ValuePart,
     },
-    /// A part of an output of the model. Segments after the one that writes it may read it.
+    /// The column is a part of an output of the model. Segments after the one that writes the column may read it.
     Output {
-        /// The index of the output.
+        /// The index of the output of the model.
         index: u32,
-        /// The part of the value.
+        /// The part of the output's value.
         part: ValuePart,
     },
-    /// A number at an offset of frames made from the plan's template: the address of a literal string.
+    /// The column is a number in frames made from the plan's template: the address of a literal string.
     Frame {
-        /// The offset in bytes.
+        /// The offset of the number in the frame, in bytes.
         offset: u32,
     },
-    /// An intermediate value of the rows, in scratch memory.
+    /// The column is an intermediate value with an element per row, in scratch memory.
     Scratch {
-        /// Offset in bytes for a capacity of 64 rows; it is multiplied by the capacity divided by 64.
+        /// The offset of the column in bytes for a capacity of 64 rows; it is multiplied by the capacity divided by 64.
         offset: u32,
     },
-    /// A value that all rows share and that a segment computes once per call, in 8 bytes.
+    /// The column is a value that all rows share and that a segment computes once per call. It takes 8 bytes.
     Once {
-        /// Bytes from the start of the memory of shared values.
+        /// The offset of the value in bytes from the start of the memory for such values.
         offset: u32,
     },
 }
 
-/// A column of a lane program.
+/// A column of a lane program: the elements of a part of a value, one per row or one for all rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LaneColumn {
     /// The type of the column's elements; `Flag` for a mask, which has a bit per row, or a byte if all rows share it.
     pub ty: MachineType,
-    /// The layout of the elements. Only outputs can be sums, which no segment reads.
+    /// The memory layout of the column's elements. Only outputs can be sums, which no segment reads.
     pub port: Port,
-    /// The place of the elements.
+    /// The memory that has the column's elements.
     pub origin: Origin,
 }
 
 impl LaneColumn {
-    /// The bytes of the column's elements for 64 rows.
+    /// The bytes that the column's elements take for 64 rows.
     #[must_use]
     pub const fn bytes_for_64_rows(&self) -> u32 {
         bytes_for_64_rows(self.ty)
     }
 }
 
-/// The bytes of elements of a type for 64 rows.
+/// The bytes that elements of type `ty` take for 64 rows.
 pub(crate) const fn bytes_for_64_rows(ty: MachineType) -> u32 {
     match ty {
         MachineType::Flag => 8,
@@ -105,51 +105,51 @@ pub(crate) const fn bytes_for_64_rows(ty: MachineType) -> u32 {
     }
 }
 
-/// A lane program: a model for the rows of a strip.
+/// A lane program: a model for many rows at once, as segments that work on columns.
 #[derive(Clone, Debug)]
 pub struct LaneProgram {
-    /// The columns.
+    /// The columns of the program: inputs, outputs and intermediate values.
     pub columns: Vec<LaneColumn>,
-    /// The segments in order. Those that run once per call come first.
+    /// The segments of the program, in order. Segments that run once per call come first.
     pub segments: Vec<Segment>,
     pub(crate) scratch: u32,
     pub(crate) once: u32,
 }
 
-/// A part of a lane program that is done for all rows before the next.
+/// A part of a lane program that runs for all rows before the next segment begins.
 #[derive(Clone, Debug)]
 pub struct Segment {
     /// True if the segment runs once per call, as for one row. Its inputs are shared by all rows, and its outputs are
     /// [`Origin::Once`].
     pub once: bool,
-    /// The work of the segment.
+    /// The work that the segment does.
     pub body: Body,
 }
 
-/// The work of a segment.
+/// The work that a segment of a lane program does.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// Plays a tape.
+    /// The segment runs a tape.
     Tape(TapeSegment),
-    /// Calls a kernel.
+    /// The segment calls a kernel.
     Kernel(KernelSegment),
-    /// Plays a program once for each value of a dictionary.
+    /// The segment runs a program once for each value of a dictionary.
     Memo(Box<MemoSegment>),
 }
 
-/// A segment that plays a tape.
+/// The contents of a segment that runs a tape.
 #[derive(Clone, Debug)]
 pub struct TapeSegment {
-    /// The tape, which is finished and swept. Its stretches pass [`Tape::check_stretches`].
+    /// The tape, which is finished and has no unneeded instructions. Its stretches pass [`Tape::check_stretches`].
     pub tape: Tape,
-    /// The column of each of the tape's inputs.
+    /// The column that each input of the tape is read from.
     pub inputs: Vec<ColumnId>,
-    /// The column of each of the tape's outputs.
+    /// The column that each output of the tape is written to.
     pub outputs: Vec<ColumnId>,
 }
 
-/// A segment that calls a kernel row by row, on a frame made from the plan's template. For rows without a call, zeros are
-/// stored: the number 0, false, missing, or an empty string.
+/// The contents of a segment that calls a kernel row by row, on a frame made from the plan's template. For rows without a
+/// call, zeros are stored: the number 0, false, missing, or an empty string.
 #[derive(Clone, Debug)]
 pub struct KernelSegment {
     /// The kernel's name in listings.
@@ -158,81 +158,82 @@ pub struct KernelSegment {
     pub site: u32,
     /// The reason why the step is not part of a tape.
     pub why: Cut,
-    /// The call, at position 0, and the end of its row. Whoever runs the call must keep the plan's states alive, which it
-    /// uses (OPERATOR-DATA).
+    /// The call of the kernel, at position 0, and the end of its row. Whoever runs the call must keep the plan's states
+    /// alive, because the kernel uses them (OPERATOR-DATA).
     pub call: KernelChain,
     /// The mask of the rows to call the kernel for; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// The arguments, which are written to the frame before a call. Nothing else writes there while the segment runs, so
-    /// shared and constant arguments can be written once, before the first row.
+    /// The kernel's arguments, which are written to the frame before a call. Nothing else writes there while the segment
+    /// runs, so shared and constant arguments can be written once, before the first row.
     pub loads: Vec<Load>,
-    /// The results, which are read from the frame after a call. If the presence is 0, the other parts are not read, and
-    /// zeros are stored.
+    /// The kernel's results, which are read from the frame after a call. If a result's presence is 0, its payload is not
+    /// read, and zeros are stored.
     pub stores: Vec<Store>,
 }
 
-/// The reason why a step is a segment of its own.
+/// The reason why a step is not part of a tape but the call of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
-    /// The step's operator has no rule.
+    /// The step's operator has no lowering rule.
     NoRule,
-    /// The operator's rule has an instruction that the player cannot play.
+    /// The lowering rule of the step's operator has an instruction that the backend does not support.
     Unplayable,
 }
 
-/// A part of a kernel's argument, to be written to the frame.
+/// A part of a kernel's argument, and the place in the frame that it is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
-    /// The source of the bits.
+    /// The column or constant that the argument's part is read from.
     pub from: Source,
-    /// The type of the part; a `Flag` is a byte, 0 or 1.
+    /// The type of the argument's part; a `Flag` is a byte, 0 or 1.
     pub ty: MachineType,
-    /// The offset in the frame that the part is written to.
+    /// The offset in the frame that the argument's part is written to.
     pub offset: u32,
 }
 
-/// The source of a part of a kernel's argument.
+/// The column or constant that a part of a kernel's argument is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// The row's element of a column.
+    /// The part is this column's element for the row.
     Column(ColumnId),
-    /// Constant bits, equal for all rows.
+    /// The part has these bits in all rows.
     Constant(u64),
 }
 
-/// A part of a kernel's result, to be read from the frame.
+/// A part of a kernel's result, and the column that it is stored in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Store {
-    /// The offset of the part in the frame. A `Flag` is a byte; any byte but 0 is true.
+    /// The offset of the result's part in the frame. A `Flag` is a byte; any byte but 0 is true.
     pub offset: u32,
-    /// The column that the part is stored in.
+    /// The column that the result's part is stored in.
     pub column: ColumnId,
-    /// True if the part is the presence of the result, which tells whether the other parts are valid.
+    /// True if the part is the presence of the result. If it is false for a row, the result's other parts are not valid.
     pub is_presence: bool,
 }
 
-/// A segment with the steps that depend on one dictionary input alone, and on values that all rows share. The rows of a
-/// dictionary hold indices of values, and rows with equal indices have equal results. So the program is played once per
-/// value, when the first row needs it. For rows that do not need it, zeros are stored, as by kernels.
+/// The contents of a segment for the steps that depend on one dictionary input alone, and on values that all rows share. The
+/// rows of a dictionary have indices of values, and rows with equal indices have equal results. So the segment's program runs
+/// once per value, when the first row needs the result. For rows that do not need a result, zeros are stored, as for kernels.
 #[derive(Clone, Debug)]
 pub struct MemoSegment {
-    /// The index of the input that is a dictionary.
+    /// The index of the input that is the dictionary.
     pub input: u32,
     /// The mask of the rows that need results; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// The program for a strip whose rows are values of the dictionary. It has the inputs of the enclosing program, and
-    /// reads this input and shared ones. Its outputs are the results. It contains no memos.
+    /// The program that is run once per dictionary value: each of its rows is a value of the dictionary. It has the inputs of
+    /// the enclosing program, and reads the dictionary and inputs that all rows share. Its outputs are the results. It
+    /// contains no segments for dictionaries.
     pub program: LaneProgram,
-    /// The results to copy, and the columns that they are copied to.
+    /// The results to copy, each with the column that it is copied to.
     pub stores: Vec<MemoStore>,
 }
 
-/// A part of a memo's result, to be copied to a column.
+/// A part of a result that was computed once per dictionary value, and the column that it is copied to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoStore {
-    /// The column in the memo's program, a part of an output.
+    /// The column in the inner program (`MemoSegment::program`) that has the part. It is a part of an output of that program.
     pub result: ColumnId,
-    /// The column that the part is stored in.
+    /// The column of the enclosing program that the part is copied to.
     pub column: ColumnId,
 }
 
@@ -245,12 +246,12 @@ const FEW_MASKS: usize = 64;
 /// The rows of a strip if scratch memory holds only a few masks.
 const MASKS_STRIP: usize = 1 << 12;
 
-/// The columns of a program's outputs by output and part, for callers that look up many.
+/// The columns of a lane program's outputs, indexed by output and part, for callers that look up many.
 #[derive(Clone, Debug, Default)]
 pub struct OutputColumns(Vec<[Option<ColumnId>; ValuePart::COUNT]>);
 
 impl OutputColumns {
-    /// The column of a part of the output `index`; `None` if the output has no such part.
+    /// The column that has the part `part` of the output `index`; `None` if the output has no such part.
     #[must_use]
     pub fn get(&self, index: usize, part: ValuePart) -> Option<ColumnId> {
         self.0.get(index)?[part as usize]
@@ -258,21 +259,22 @@ impl OutputColumns {
 }
 
 impl LaneProgram {
-    /// Returns a column by its id.
+    /// Returns the column with this id.
     #[must_use]
     pub fn column(&self, id: ColumnId) -> &LaneColumn {
         &self.columns[id.index()]
     }
 
-    /// The bytes of scratch memory for a strip of `rows` rows, in whole words of 64 rows. The memory must be aligned to 64
-    /// bytes.
+    /// The size in bytes of the scratch memory for `rows` rows, rounded up to a multiple of 64 rows. The memory must be
+    /// aligned to 64 bytes.
     #[must_use]
     pub fn scratch_bytes(&self, rows: usize) -> usize {
         self.scratch as usize * rows.div_ceil(64)
     }
 
-    /// The offset of a column in scratch memory for a capacity of `rows` rows, even if a strip has fewer; `None` if the
-    /// column is not in scratch memory. Numbers are aligned to 64 bytes, masks to 8.
+    /// The offset of a column in scratch memory, in bytes, if the memory was allocated for `rows` rows; `None` if the column
+    /// is not in scratch memory. A run on fewer rows uses the same offset. Columns of numbers are aligned to 64 bytes, masks
+    /// to 8.
     #[must_use]
     pub fn scratch_offset(&self, id: ColumnId, rows: usize) -> Option<usize> {
         match self.column(id).origin {
@@ -281,15 +283,15 @@ impl LaneProgram {
         }
     }
 
-    /// The bytes of the values that all rows share and that segments compute once per call.
+    /// The size in bytes of the memory for values that all rows share and that segments compute once per call.
     #[must_use]
     pub fn once_bytes(&self) -> usize {
         self.once as usize
     }
 
-    /// The best number of rows for a strip if a driver needs `more_bytes` bytes per 64 rows in addition. It is a multiple
-    /// of 64, such that the strip's memory stays in the first-level cache; it is large if the program needs little or no
-    /// memory.
+    /// The best number of rows to run at a time, if the backend needs `more_bytes` bytes per 64 rows in addition. It is a
+    /// multiple of 64, chosen such that the memory of these rows fits in the first-level cache; it is large if the program
+    /// needs little or no memory.
     #[must_use]
     pub fn strip_rows(&self, more_bytes: usize) -> usize {
         let bytes = self.scratch as usize + more_bytes;
@@ -302,8 +304,8 @@ impl LaneProgram {
         }
     }
 
-    /// Returns the tapes, each with the program that its columns belong to, in the order of the segments. The tapes of a
-    /// memo are in its place.
+    /// Returns all tapes of the program, each with the program that its columns belong to, in the order of the segments. For
+    /// a segment that runs an inner program, the tapes of that program are listed.
     #[must_use]
     pub fn tapes(&self) -> Vec<(&LaneProgram, &TapeSegment)> {
         let mut tapes = Vec::with_capacity(self.segments.len());
@@ -318,8 +320,8 @@ impl LaneProgram {
         tapes
     }
 
-    /// Finds the columns of all outputs in one pass over the columns. If several columns claim to be one part, the first is
-    /// taken.
+    /// Finds the columns of all outputs in one pass over the columns. If several columns claim to be the same part of an
+    /// output, the first is returned.
     #[must_use]
     pub fn outputs(&self) -> OutputColumns {
         let mut outputs = OutputColumns::default();
@@ -333,7 +335,7 @@ impl LaneProgram {
         outputs
     }
 
-    /// The bytes of memory that the program owns, without the struct itself.
+    /// The bytes of heap memory that the program owns.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let segment = |segment: &Segment| match &segment.body {
@@ -353,7 +355,8 @@ impl LaneProgram {
 }
 
 impl TapeSegment {
-    /// The ports of the tape's inputs, and those of its outputs, for the columns of `program`.
+    /// The memory layouts of the tape's inputs, and those of its outputs. `program` is the program that the columns belong
+    /// to.
     #[must_use]
     pub fn ports(&self, program: &LaneProgram) -> [Vec<Port>; 2] {
         let output = |column: &ColumnId| match program.column(*column).port {
@@ -367,7 +370,7 @@ impl TapeSegment {
 }
 
 impl Segment {
-    /// Calls `f` with each column that the segment reads, repeatedly for a column that is read in several places.
+    /// Calls `f` with each column that the segment reads; several times for a column that is read in several places.
     pub fn for_each_read(&self, mut f: impl FnMut(ColumnId)) {
         match &self.body {
             Body::Tape(tape) => tape.inputs.iter().copied().for_each(f),

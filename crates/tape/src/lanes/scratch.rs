@@ -1,6 +1,6 @@
-//! The layout of scratch memory. An intermediate column has a place from the segment that writes it to the last that reads
-//! it; then the place is reused. Places have three sizes, for numbers of 64 and 32 bits and for masks. Places of one size
-//! are contiguous, so all are aligned without gaps.
+//! Assigns offsets in scratch memory. An intermediate column has its place from the segment that writes the column to the
+//! last segment that reads it; then the place is reused. Places have three sizes, for numbers of 64 and 32 bits and for
+//! masks. Places of the same size are contiguous, so all are aligned without gaps.
 
 use crate::lanes::program::{LaneColumn, LaneProgram, Origin, Segment, bytes_for_64_rows};
 use cembra_runtime::MachineType;
@@ -30,7 +30,8 @@ fn size_class(ty: MachineType) -> usize {
 }
 
 impl LaneProgram {
-    /// Makes a program of these columns and segments, and sets the offsets of scratch and shared columns.
+    /// Makes a program of these columns and segments, and assigns offsets to columns in scratch memory and to values computed
+    /// once per call.
     #[must_use]
     pub fn new(columns: Vec<LaneColumn>, segments: Vec<Segment>) -> LaneProgram {
         let mut program = LaneProgram { columns, segments, scratch: 0, once: 0 };

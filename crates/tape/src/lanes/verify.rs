@@ -1,36 +1,36 @@
-//! The verifier of lane programs. It runs the segments symbolically and tracks which column each word of scratch memory
-//! holds, independently of how places were chosen.
+//! Verifies lane programs. It runs the segments symbolically and tracks which column is in each word of scratch memory,
+//! independently of how the offsets were assigned.
 
 use crate::lanes::program::{Body, ColumnId, LaneColumn, LaneProgram, MemoSegment, Origin, Segment, Source};
 use crate::{Output, Port, StretchFault, Tape};
 use cembra_runtime::MachineType;
 use std::fmt;
 
-/// The reason why a lane program is invalid. The number in a variant is the index of the segment.
+/// The reason why a lane program is invalid. A variant's `usize` is the index of the segment at fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LaneFault {
-    /// The segment reads a column that is not written yet, or was overwritten.
+    /// The segment reads this column, which is not written yet or was overwritten.
     Unwritten(usize, ColumnId),
-    /// The segment writes a column that is already written or is read-only.
+    /// The segment writes this column, which is already written or is read-only.
     Written(usize, ColumnId),
-    /// The segment writes a column whose place is not aligned, is outside of the scratch memory, or overlaps a column that
-    /// the segment reads.
+    /// The segment writes this column at an offset that is not aligned, is outside the scratch memory, or overlaps a column
+    /// that the segment reads.
     Misplaced(usize, ColumnId),
-    /// The number of the segment's columns differs from that of its tape's inputs or outputs, or the type of this column
-    /// does not fit its use. A column of sums must be an `F64` output of a tape.
+    /// The number of the segment's columns differs from that of its tape's inputs or outputs, or the type of this column does
+    /// not fit its use. A column of sums must be an `F64` output of a tape.
     Mistyped(usize, Option<ColumnId>),
     /// The segment's tape is not finished, or has instructions that are not needed.
     Unswept(usize),
-    /// The segment runs once but reads or writes columns of rows, or comes after one that runs on rows; or it runs on rows
-    /// but writes shared columns.
+    /// The segment runs once per call but reads or writes columns with an element per row, or comes after a segment that runs
+    /// on rows; or it runs on rows but writes columns that all rows share.
     Shared(usize),
-    /// A stretch of the segment's tape cannot be jumped over.
+    /// A stretch (skippable range of instructions) of the segment's tape cannot be jumped over, for this reason.
     Stretch(usize, StretchFault),
-    /// The segment's memo runs once per call, contains another memo, reads a column of rows that is not its input's, or
-    /// stores a column that is not an output.
+    /// The segment runs a program per dictionary value, but runs only once per call, contains another such segment, reads a
+    /// column of rows that is not its dictionary's, or stores a column that is not an output.
     Memo(usize),
-    /// No segment writes the column of this output, or two columns are the same part of an output.
+    /// No segment writes this column, which is an output; or this column and another are the same part of an output.
     Output(ColumnId),
 }
 
