@@ -1,5 +1,5 @@
-//! The arena of an evaluation: memory for the strings that it makes. Pieces are handed out one after the other, and all of them are taken back
-//! when the next evaluation begins. Once the arena has grown to what a model needs, it allocates no more.
+//! The arena of an evaluation: memory for the strings that it makes. Pieces are handed out one after the other. When the next evaluation begins, all
+//! pieces become free again. Once the arena has grown to what a model needs, it allocates no more.
 
 use crate::memory::Memory;
 use crate::slack::Slack;
@@ -9,15 +9,15 @@ use std::ptr::NonNull;
 /// The smallest chunk that is allocated from the system, in bytes.
 const CHUNK: usize = 4 << 10;
 
-/// Memory for the strings of one evaluation at a time.
+/// An arena: memory for the strings of one evaluation at a time.
 ///
 /// Strings in earlier pieces are read while later pieces are written, and while the arena is moved. So memory that was handed out is never
 /// borrowed again, neither by itself nor as a part of its chunk.
 #[derive(Debug)]
 pub struct Arena {
-    /// Oldest first. Pieces are cut from the last chunk.
+    /// The chunks (allocations) of the arena, oldest first. Pieces are cut from the last chunk.
     chunks: Vec<Memory>,
-    /// The first byte of the last chunk; dangling while there is no chunk.
+    /// The address of the first byte in the last chunk; dangling while there is no chunk.
     start: NonNull<u8>,
     /// The number of bytes of the last chunk that may be handed out: within the chunk, and within the limit.
     room: usize,

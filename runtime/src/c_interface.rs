@@ -16,7 +16,7 @@ pub(crate) struct EvaluatorHandle {
 /// Makes an evaluator for the model. If that is not possible, writes null and returns a status that gives the reason.
 ///
 /// # Safety
-/// C-HANDLE: `model` is defined by an object file, `evaluator` can be written.
+/// C-HANDLE (`docs/safety.md`): `model` must be defined by an object file, and `evaluator` must be writable.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cembra_evaluator_new(
     model: &'static ObjectModel,
@@ -35,7 +35,7 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_new(
 /// Frees an evaluator; does nothing for null.
 ///
 /// # Safety
-/// C-HANDLE.
+/// C-HANDLE (`docs/safety.md`): `evaluator` must be null or a handle that this interface returned and that was not freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cembra_evaluator_free(evaluator: Option<Box<EvaluatorHandle>>) {
     drop(evaluator);
@@ -44,7 +44,7 @@ pub(crate) unsafe extern "C" fn cembra_evaluator_free(evaluator: Option<Box<Eval
 /// Evaluates a model and returns a status.
 ///
 /// # Safety
-/// C-HANDLE; CALL, for the structs that belong to the evaluator's model.
+/// C-HANDLE and CALL (`docs/safety.md`): `evaluator` must be a handle that was not freed, and the structs must be those of its model.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cembra_evaluate(
     evaluator: &mut EvaluatorHandle,
@@ -64,7 +64,7 @@ pub(crate) unsafe extern "C" fn cembra_evaluate(
 /// Writes the last fault of an evaluator to `fault`; returns false if there was none.
 ///
 /// # Safety
-/// C-HANDLE: `fault` can be written.
+/// C-HANDLE (`docs/safety.md`): `fault` must be writable.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cembra_evaluator_fault(evaluator: &EvaluatorHandle, fault: *mut FaultView) -> bool {
     let Some(last) = &evaluator.fault else { return false };
@@ -109,7 +109,7 @@ pub(crate) extern "C" fn cembra_cancellation_cancel(token: &Cancellation) {
 /// Frees a cancellation token. Evaluators that poll it keep a reference of their own to its flag.
 ///
 /// # Safety
-/// C-HANDLE.
+/// C-HANDLE (`docs/safety.md`): `token` must be null or a handle that this interface returned and that was not freed.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn cembra_cancellation_free(token: Option<Box<Cancellation>>) {
     drop(token);

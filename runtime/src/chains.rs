@@ -24,7 +24,7 @@
 
 use std::ops::Range;
 
-/// The number of chains in a block.
+/// The number of chains (accumulators) that a block of numbers is summed in.
 pub const CHAINS: usize = 64;
 
 /// The number of positions in a block. After the last of them the block's chains are joined.
@@ -33,14 +33,14 @@ pub const SUM_BLOCK: usize = 1 << 16;
 // Machine code computes the chain of a row with a mask, and chains are joined by halves.
 const _: () = assert!(CHAINS.is_power_of_two() && SUM_BLOCK.is_multiple_of(CHAINS));
 
-/// Returns the chain of the element at `position`, counted from the first element or from the start of the block.
+/// Returns the chain (accumulator) of the element at `position`, counted from the first element or from the start of the block.
 #[must_use]
 #[inline(always)]
 pub const fn chain_of(position: usize) -> usize {
     position % CHAINS
 }
 
-/// Returns true if `len` elements are combined one after the other, without chains.
+/// Returns true if `len` elements are combined one after the other, in a single accumulator instead of chains.
 #[must_use]
 #[inline(always)]
 pub const fn is_in_order(len: usize) -> bool {
@@ -105,7 +105,7 @@ fn halve<W: Copy>(sums: &mut [W], combine: impl Combine<W>) -> &mut [W] {
     first
 }
 
-/// The chains of one block. They are aligned to a cache line, because a vector that spans two lines takes twice the time.
+/// The chains (accumulators) of one block. They are aligned to a cache line, because a vector that spans two lines takes twice the time.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Chains<W = f64>(pub [W; CHAINS]);
@@ -117,14 +117,14 @@ impl Default for Chains {
 }
 
 impl<W: Copy> Chains<W> {
-    /// Chains without elements: each of them is `neutral`, the neutral element.
+    /// Makes chains (accumulators) without elements: each of them is `neutral`, the neutral element.
     #[must_use]
     #[inline(always)]
     pub const fn new(neutral: W) -> Self {
         Chains([neutral; CHAINS])
     }
 
-    /// Combines one element with each chain: `element(i)` with chain `i`.
+    /// Combines one element with each chain (accumulator): `element(i)` with chain `i`.
     #[inline(always)]
     pub fn take_row(&mut self, element: impl Fn(usize) -> W, combine: impl Combine<W>) {
         for (at, chain) in self.0.iter_mut().enumerate() {
@@ -132,8 +132,8 @@ impl<W: Copy> Chains<W> {
         }
     }
 
-    /// Combines contiguous elements, the first of which belongs to chain 0. It is inlined, so that it is compiled for the caller's vector
-    /// width.
+    /// Combines contiguous elements, the first of which belongs to chain 0 (the first accumulator). It is inlined, so that it is compiled for the
+    /// caller's vector width.
     #[inline(always)]
     pub fn take_slice<T: Copy>(&mut self, elements: &[T], widen: impl Fn(T) -> W + Copy, combine: impl Combine<W>) {
         let (rows, rest) = elements.as_chunks::<CHAINS>();
@@ -146,7 +146,7 @@ impl<W: Copy> Chains<W> {
         take_each(&mut self.0, rest, widen, combine);
     }
 
-    /// The chains combined to one number: the second half is combined with the first half, until one number is left.
+    /// Combines the chains (accumulators) to one number: the second half is combined with the first half, until one number is left.
     #[inline(always)]
     pub fn joined(&self, combine: impl Combine<W>) -> W {
         const { assert!(CHAINS == 1 << 6) };
@@ -163,7 +163,7 @@ impl<W: Copy> Chains<W> {
 }
 
 impl Chains {
-    /// Returns the sum of all chains and sets them to zero.
+    /// Returns the sum of all chains (accumulators) and sets them to zero.
     #[inline]
     pub fn take(&mut self) -> f64 {
         #[cfg(target_arch = "x86_64")]
@@ -222,19 +222,19 @@ pub fn fold_whole<W: Copy>(
     total
 }
 
-/// A fold of `len` elements that arrive in parts of any size.
+/// A fold of `len` elements that arrive in parts of any size, in the order that this module defines.
 #[derive(Clone, Debug)]
 pub struct ChainFold<W, C> {
     neutral: W,
     combine: C,
     len: usize,
-    /// True if the elements are combined one after the other, without chains.
+    /// True if the elements are combined one after the other, in a single accumulator instead of chains.
     is_in_order: bool,
-    /// The position of the next element.
+    /// The position of the next element among all elements of the fold.
     at: usize,
-    /// The chains of the current block. If elements are in order, the chains that were lent to the caller.
+    /// The chains (accumulators) of the current block. If elements are combined in order, the chains that were lent to the caller.
     chains: Option<Chains<W>>,
-    /// The result of all finished blocks; if elements are in order, of all elements.
+    /// The result of all finished blocks. If elements are combined in order, the result of all elements so far.
     total: W,
 }
 
@@ -243,14 +243,14 @@ pub struct ChainFold<W, C> {
 pub enum FoldTarget<'f, W> {
     /// A single number, with which all elements are combined, one after the other.
     InOrder(&'f mut W),
-    /// A chain for each element: the first element is combined with the first chain, and so on.
+    /// One chain (accumulator) for each element: the first element is combined with the first chain, and so on.
     Row(&'f mut [W]),
-    /// The elements belong to all chains in turn, beginning with chain 0.
+    /// All chains (accumulators) of a block: the elements belong to them in turn, beginning with chain 0.
     Rows(&'f mut Chains<W>),
 }
 
 impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
-    /// A fold of `len` elements that has no elements yet.
+    /// Makes a fold of `len` elements that has no elements yet.
     #[inline]
     pub fn new(len: usize, neutral: W, combine: C) -> Self {
         ChainFold::from_block(len, 0, neutral, combine)
@@ -267,7 +267,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         ChainFold { neutral, combine, len, is_in_order, at: start, chains, total: neutral }
     }
 
-    /// A fold that combines any number of elements one after the other, without chains.
+    /// Makes a fold that combines any number of elements one after the other, in a single accumulator instead of chains.
     #[inline]
     pub fn in_order(neutral: W, combine: C) -> Self {
         ChainFold { neutral, combine, len: usize::MAX, is_in_order: true, at: 0, chains: None, total: neutral }
@@ -349,8 +349,8 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         }
     }
 
-    /// Lends chains to which the caller, such as machine code, must add the next `count` elements: the element `i` positions after the next
-    /// one to chain [`chain_of`]`(i)`, in the order of positions. Afterwards the caller must call [`lent`](ChainFold::lent). This is for
+    /// Lends chains (accumulators) to which the caller, such as machine code, must add the next `count` elements: the element `i` positions after the
+    /// next one to chain [`chain_of`]`(i)`, in the order of positions. Afterwards the caller must call [`lent`](ChainFold::lent). This is for
     /// sums only: zero may be added for a missing element, because no sum is -0.
     ///
     /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than `count` elements are left,
@@ -415,27 +415,27 @@ pub struct ChainFolds<W, C> {
     is_in_order: bool,
     /// The number of folds.
     width: usize,
-    /// One row per chain, which holds that chain of every fold. A single row if elements are in order.
+    /// One row per chain (accumulator), which holds that chain of every fold. A single row if elements are combined in order.
     rows: Vec<W>,
-    /// The position in the current block.
+    /// The position of the next row of elements in the current block.
     at: usize,
     /// The results of all finished blocks, one per fold.
     totals: Vec<W>,
 }
 
 impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
-    /// An empty list of folds, for folds of `len` elements each. There are no folds until [`begin`](ChainFolds::begin).
+    /// Makes an empty list of folds, for folds of `len` elements each. There are no folds until [`begin`](ChainFolds::begin).
     pub const fn new(len: usize, neutral: W, combine: C) -> Self {
         let is_in_order = is_in_order(len);
         ChainFolds { neutral, combine, is_in_order, width: 0, rows: Vec::new(), at: 0, totals: Vec::new() }
     }
 
-    /// An empty list of folds, for folds that combine their elements one after the other, without chains.
+    /// Makes an empty list of folds, for folds that combine their elements one after the other, each in a single accumulator.
     pub const fn in_order(neutral: W, combine: C) -> Self {
         ChainFolds::new(0, neutral, combine)
     }
 
-    /// The number of accumulators per fold.
+    /// The number of chains (accumulators) per fold: 1 if elements are combined in order.
     pub const fn chains(&self) -> usize {
         if self.is_in_order { 1 } else { CHAINS }
     }

@@ -58,11 +58,11 @@ pub enum DataForm {
     Values,
     /// The data are BOOLEAN values as bits. The first row is the lowest bit of the first byte.
     Bits,
-    /// The column has no data, because its type is UNIT.
+    /// The column has no data, because values of its type, UNIT, have no content.
     Nothing,
-    /// Sums of an output over rows, in FLOAT64: [`CHAINS`](crate::CHAINS) sums that already have a value. Each present row, in order, adds its
-    /// number to the sum whose index is the row modulo `CHAINS`; a call must begin with a row of sum 0. No sum may be -0 before the call. If a row
-    /// fails, the sums are unspecified.
+    /// The column is an output that is summed over its rows, in FLOAT64. It has [`CHAINS`](crate::CHAINS) sums (accumulators), which the caller
+    /// initialises; before a call, no sum may be -0. Each present row, in order, adds its value to the sum with the index `row % CHAINS`, so a call
+    /// must begin with a row of sum 0. If a row fails, the sums are unspecified.
     Chains,
 }
 
@@ -77,7 +77,7 @@ pub enum PresenceForm {
     Bytes,
 }
 
-/// The properties of a column that must be known before code for it is compiled.
+/// The format of a column: the properties that must be known before code for it is compiled, such as how it stores values and presences.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ColumnForm {
     /// The format of the column's data.
@@ -90,13 +90,13 @@ pub struct ColumnForm {
     pub is_shared: bool,
     /// True if the column's values are contiguous, so that the stride is the size of a value.
     pub is_dense: bool,
-    /// The classes of this column's strides: that of its data, and that of its presence bytes. All strides of a class, in any column of a
+    /// The classes of this column's two strides: that of its data, and that of its presence bytes. All strides of a class, in any column of a
     /// function, are equal; class 0 means unknown.
     pub paces: [u8; 2],
 }
 
 impl ColumnForm {
-    /// The form of a column of contiguous numbers that are all present.
+    /// The form (storage format) of a column of contiguous numbers that are all present.
     pub const DENSE: ColumnForm = ColumnForm {
         data: DataForm::Values,
         presence: PresenceForm::All,
@@ -106,7 +106,7 @@ impl ColumnForm {
         paces: [0; 2],
     };
 
-    /// Returns true if an input or an output of the type `qtype` may have this column form.
+    /// Returns true if an input or an output of the type `qtype` may have this form (storage format) of columns.
     #[must_use]
     pub fn fits(&self, qtype: &QType, is_output: bool) -> bool {
         let has_data = match (self.data, qtype.scalar()) {
@@ -133,7 +133,7 @@ pub struct FailedRows {
 }
 
 impl FailedRows {
-    /// An empty set of failed rows, with room for `rows` rows.
+    /// Makes an empty set of failed rows, with room for `rows` rows.
     #[must_use]
     pub fn none(rows: usize) -> FailedRows {
         FailedRows { words: vec![0; rows.div_ceil(64)], any: false }
@@ -155,7 +155,7 @@ impl FailedRows {
         }
     }
 
-    /// Returns true if there are failed rows.
+    /// Returns true if the set has a failed row.
     #[inline]
     #[must_use]
     pub fn any(&self) -> bool {
@@ -187,12 +187,12 @@ impl FailedRows {
     }
 }
 
-/// The most rows that are evaluated at once if intermediate values are stored per row. Their values for a block of this size stay in the first-level
-/// cache.
+/// The most rows in a strip (a block of rows that is evaluated at once) if intermediate values are stored per row. Their values for a block of this
+/// size stay in the first-level cache.
 pub const STRIP_ROWS: usize = 1024;
 
-/// The most rows that are evaluated at once if no intermediate values are stored. With a block of this size, the overhead per call does not matter.
-/// Blocks of sums end at a multiple of it.
+/// The most rows in a strip (a block of rows that is evaluated at once) if no intermediate values are stored. With a block of this size, the overhead
+/// per call does not matter. Blocks of sums end at a multiple of it.
 pub const LONG_STRIP_ROWS: usize = 1 << 14;
 
 /// Bytes in a cache line and in the widest vector. Aligned vectors of this size are loaded and stored at once.
@@ -243,14 +243,14 @@ pub struct Scratch {
     pub frame: Frame,
     /// The memory for strings in the outputs of a block of rows. The strings outlive the evaluations that make them.
     pub texts: Arena,
-    /// The rows of a block that must be evaluated again. The caller empties the set.
+    /// The rows of a block that must be evaluated again by the reference evaluation. The caller empties the set.
     pub failed: FailedRows,
     /// True if the run writes so much that its outputs would not stay in the caches, so stores may bypass them. Before other threads read the
     /// outputs, the caller must call [`drain_past_caches`].
     pub past_caches: bool,
     /// Addresses of data that is read soon. From each address, the compiled function may prefetch as many bytes as it reads for a block of rows.
     pub ahead: Vec<usize>,
-    /// The state that the compiled function keeps between two blocks of rows of one run; `None` if it has no such state.
+    /// The state that the compiled function stores between two blocks of rows of one run; `None` if it has no such state.
     pub kept: Option<Box<dyn Any + Send>>,
 }
 
@@ -284,7 +284,7 @@ pub trait Dictionary: Debug + Send + Sync {
     unsafe fn write(&self, number: u32, to: *mut u8) -> bool;
 }
 
-/// For a dictionary column and a block of rows: each row's index into the dictionary.
+/// The dictionary and the indices into it, for a block of rows of a dictionary column.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'a> {
     /// Each row's index into the dictionary; the dictionary's number of values for a row without a value.
@@ -295,12 +295,12 @@ pub struct Numbers<'a> {
     pub dictionary: &'a dyn Dictionary,
 }
 
-/// The columns that a function was compiled for: those of the model's inputs, then those of its outputs.
+/// The columns that a function was compiled for: their types and forms, of the model's inputs first, then of its outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MadeFor {
     /// The types of the model's inputs, then of its outputs.
     pub types: Box<[QType]>,
-    /// The forms of the columns: those of the inputs, then those of the outputs.
+    /// The forms (storage formats) of the columns: those of the inputs, then those of the outputs.
     pub forms: Box<[ColumnForm]>,
 }
 
@@ -312,8 +312,8 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// The sizes of the scratch memory that the function needs besides columns.
     fn scratch(&self) -> ScratchLayout;
 
-    /// The columns that the function was compiled for. With columns of other types or forms, the function would read and write outside of their
-    /// values.
+    /// The columns that the function was compiled for. With columns of other types or forms (storage formats), the function would read and write
+    /// outside of their values.
     fn made_for(&self) -> &MadeFor;
 
     /// The most rows that the function takes in one call, as in its `ScratchLayout`.
@@ -325,7 +325,8 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         &[]
     }
 
-    /// Returns false if the function uses only the indices of this input and never reads its column. Then the caller need not write the column.
+    /// Returns true if the function reads the column of this input. If it uses only the input's dictionary indices, returns false, and the caller
+    /// need not write the column.
     fn reads(&self, input: usize) -> bool {
         _ = input;
         true
@@ -349,8 +350,8 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         _ = (scratch, context);
     }
 
-    /// Evaluates the first `rows` rows of the columns: a strip. All rows are written, except that those which it adds to `scratch.failed` hold
-    /// unspecified values. String views in outputs refer to inputs, to literals, or to the scratch.
+    /// Evaluates the first `rows` rows of the columns: a strip. All rows of the outputs are written, but rows that the function adds to
+    /// `scratch.failed` have unspecified values. String views in outputs refer to inputs, to literals, or to the scratch.
     ///
     /// # Safety
     /// COLUMNS: `begin` was called for the run. `numbers` are the strip's dictionary indices for the inputs in `numbered`, in that order.
@@ -367,8 +368,8 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         context: &mut Context,
     );
 
-    /// The function without scratch and failed rows. `None` unless all columns are numbers that it reads and writes in place and it needs nothing
-    /// else.
+    /// Returns the function in a form that needs no scratch memory and no set of failed rows. `None` unless all columns are numbers that the function
+    /// reads and writes in place, and it needs nothing else.
     fn bare(&self) -> Option<Arc<dyn BareFunction>> {
         None
     }
@@ -385,17 +386,17 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
     /// The indices of the columns that the loop reads, then of those that it writes. `play_at` takes them in this order.
     fn columns(&self) -> &[u32];
 
-    /// Evaluates the first `rows` rows of the columns; any number is possible. Meanwhile it prefetches from the addresses `ahead`, which may be
+    /// Evaluates the first `rows` rows of the columns; `rows` may be any number. Meanwhile it prefetches from the addresses `ahead`, which may be
     /// unmapped. Returns true if a row failed; then the outputs are unspecified.
     ///
     /// # Safety
     /// COLUMNS: as for [`BatchFunction::run`], without scratch.
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool;
 
-    /// Evaluates many lines of rows with as little overhead between lines as possible. `counts` are the rows per line and the number of lines.
-    /// `columns` are those of the first line, and `shifts` the bytes from the start of each column in one line to its start in the next. `ahead`
-    /// are addresses to prefetch from, each with the bytes by which it moves per line. Returns true if a row failed. `None`, and nothing is done,
-    /// if the code cannot run over lines.
+    /// Evaluates many lines (equally long sequences of rows) with as little overhead between lines as possible. `counts` are the rows per line and
+    /// the number of lines. `columns` are those of the first line, and `shifts` the bytes from the start of each column in one line to its start in
+    /// the next. `ahead` are addresses to prefetch from, each with the bytes by which it moves per line. Returns true if a row failed. If the code
+    /// cannot run over lines, returns `None` and does nothing.
     ///
     /// # Safety
     /// COLUMNS: as for `play`, for the columns of each line.
@@ -422,13 +423,13 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
 }
 
 /// The machine code of a loop over columns of numbers. Its arguments are the addresses of the columns' first numbers, the number of rows, and
-/// the constant 1. Returns 0 if no row fails. The caller must ensure COLUMNS.
+/// the constant 1. Returns 0 if no row fails. The columns must be as the rule COLUMNS in `docs/safety.md` requires.
 #[cfg(target_arch = "x86_64")]
 pub type LoopEntry = unsafe extern "sysv64" fn(*const *mut u8, usize, usize) -> u32;
 
 /// The machine code of a loop over columns of numbers, on processors other than x86-64.
 ///
-/// The caller must ensure COLUMNS.
+/// The columns must be as the rule COLUMNS in `docs/safety.md` requires.
 #[cfg(not(target_arch = "x86_64"))]
 pub type LoopEntry = unsafe extern "C" fn(*const *mut u8, usize, usize) -> u32;
 

@@ -32,26 +32,26 @@ pub struct Context {
     functions: *const functions::Address,
     calls: *const KernelCall,
     fault: FaultRecord,
-    /// The state byte of the token's flag, for generated code; that of `NEVER` without a token.
+    /// The address of the state byte of the token's flag, for generated code; without a token, the address of `NEVER`.
     cancel: *const AtomicU8,
     iterations: u64,
     /// The number of loop rounds that are left, unless generated code has it in a register.
     rounds_left: u64,
-    /// The most work on strings that an evaluation may do.
+    /// The most work on strings that an evaluation may do, in units of about the time to read one byte.
     work: i64,
-    /// The work on strings that is left; generated code changes it too. Negative after a comparison that needed more.
+    /// The work on strings that this evaluation may still do; generated code changes it too. Negative after a comparison that exceeded the limit.
     work_left: i64,
     arena: Arena,
     token: Option<Cancellation>,
     /// The time limit of each run with this context. If there is one, `token` is the token of the limit.
     time_limit: Option<TimeLimit>,
-    /// The last reason that an operator of the user gave for a fault, and the error code that came with the reason, if any.
+    /// The reason for the last fault that an operator of the user caused, and the operator's error code for it, if any.
     reason: (Box<str>, Option<&'static str>),
-    /// The counter of evaluations; `None` if they are not counted.
+    /// The counter of this context's evaluations; `None` if they are not counted.
     tally: Option<Arc<Tally>>,
     /// True if there is a time limit or a tally, so that contexts without either test one byte only.
     is_watched: bool,
-    /// The caller's structs, for kernel chains that copy from or to them. Generated code has them in registers.
+    /// The caller's input struct, for kernels that copy values from it. Generated code has its address in a register.
     input: FramePtr,
     output: FramePtr,
 }
@@ -311,13 +311,13 @@ impl Context {
         self.is_watched = self.tally.is_some();
     }
 
-    /// Sets the tally that counts later evaluations; `None` removes it.
+    /// Sets the tally (counter) of later evaluations; `None` removes the tally.
     pub fn set_tally(&mut self, tally: Option<Arc<Tally>>) {
         self.tally = tally;
         self.is_watched = self.tally.is_some() || self.time_limit.is_some();
     }
 
-    /// Adds one evaluation to the context's tally, if it has one.
+    /// Adds one evaluation to the context's tally (counter), if the context has one.
     #[inline]
     pub fn count_evaluation(&self) {
         if let Some(tally) = &self.tally {

@@ -120,7 +120,7 @@ impl fmt::Display for Excerpt<'_> {
     }
 }
 
-/// Collects the start of a text; fails once it is longer than a quote can be.
+/// Collects the start of a text that is being formatted. Writing fails once the text is longer than a quote may be.
 struct Start(String);
 
 impl fmt::Write for Start {

@@ -146,7 +146,7 @@ impl FaultKind {
     }
 }
 
-/// A failure of one operator: the kind, and up to 16 bytes that say more (operand bits, or pointer and length of a text).
+/// A failure of one operator: its kind, and up to 16 bytes about it (the bits of operands, or the address and length of a text).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     /// The kind of the operator's failure.
@@ -169,7 +169,7 @@ impl Fault {
     }
 }
 
-/// A fault as C sees it. Its texts live until the evaluator is used again.
+/// A fault in the layout of the C interface. Its texts are valid until the evaluator is used again.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct FaultView {

@@ -17,16 +17,16 @@ pub(crate) const OVERDUE: u8 = 2;
 /// A bit that is added to a flag's state while the time limit of a run is exceeded. The next run clears it.
 pub(crate) const LATE: u8 = 4;
 
-/// A flag that cancels evaluations, and the flags that are raised with it.
+/// A flag that cancels evaluations, and the list of flags that are raised together with it.
 #[derive(Debug, Default)]
 pub(crate) struct Flag {
     pub(crate) state: AtomicU8,
-    /// The flags that are raised with this one. Flags of dropped tokens are removed when the list would have to grow.
+    /// The flags that are raised together with this one. Flags of dropped tokens are removed when the list would have to grow.
     pub(crate) others: Mutex<Vec<Weak<Flag>>>,
     /// The root flag, which has no deadline and from which this one was derived, and the deadline at which the clock raises this flag. `None`
     /// without a deadline.
     pub(crate) until: Option<(Arc<Flag>, Instant)>,
-    /// For a flag of runs with a time limit: the flag of the token that raises it. Else `None`.
+    /// For a flag of runs with a time limit, the flag of the token that also ends these runs. Else `None`.
     #[expect(dead_code, reason = "the clock raises it only while it is alive")]
     pub(crate) of: Option<Arc<Flag>>,
 }

@@ -8,14 +8,14 @@ use crate::memory::Memory;
 use crate::{Layout, MachineType, QType};
 use std::marker::PhantomData;
 
-/// The offset of a `T` in frames of one layout.
+/// A slot: the offset of a `T` in the frames (memory of evaluations) of one layout.
 pub struct Slot<T> {
     offset: u32,
     holds: PhantomData<fn() -> T>,
 }
 
 impl<T> Slot<T> {
-    /// The slot at `offset` bytes from the start of the frame.
+    /// Makes the slot that is `offset` bytes from the start of a frame.
     #[must_use]
     pub const fn at(offset: u32) -> Self {
         Slot { offset, holds: PhantomData }
@@ -36,7 +36,7 @@ impl<T> Clone for Slot<T> {
 
 impl<T> Copy for Slot<T> {}
 
-/// An offset in frames, with the type of the value there.
+/// A slot with its type: the offset of a value in frames (memory of evaluations), and the value's type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypedSlot {
     /// The slot's offset from the start of the frame, in bytes.
@@ -220,7 +220,7 @@ impl FramePtr {
     /// Copies `size` bytes from the offset `from` to the offset `to` in `target`. The two ranges may overlap.
     ///
     /// # Safety
-    /// FRAME-SLOT for both ranges: alive, `size` bytes long, the target writable.
+    /// FRAME-SLOT (`docs/safety.md`): both ranges must be alive and `size` bytes long, and the target range must be writable.
     #[inline]
     pub unsafe fn copy_to(self, from: u32, target: FramePtr, to: u32, size: u32) {
         // SAFETY: FRAME-SLOT, promised by the caller. For a constant size the copy is a move or two instead of a call.

@@ -53,7 +53,7 @@ macro_rules! runtime_functions {
                 match self { $(RuntimeFn::$variant => (&[$(MachineType::$argty),*], MachineType::$ret)),* }
             }
 
-            /// Calls the function on bits (arguments zero-extended) without a context, for the evaluator of tapes.
+            /// Calls the function on the bits of its arguments, zero-extended, without a context, for the evaluator of tapes.
             ///
             /// # Safety
             /// STRING-VIEW: arguments that the function takes as a view of a text are one.
@@ -128,7 +128,7 @@ bits! {
     u8: |b| b as u8, u64::from;
 }
 
-/// The address of the table of functions that generated code calls. Contexts store it.
+/// The address of the table of functions that generated code calls. Each context stores this address.
 pub(crate) fn table() -> *const Address {
     TABLE.0.as_ptr()
 }
@@ -244,7 +244,7 @@ runtime_functions! {
         let order = unsafe { context.as_mut() }.map_or_else(|| compare::order(x, y), |context| context.compare(x, y));
         order as i32
     }
-    /// Returns 0 if two texts of length `n` are equal, else 1. If a tape knows the length, the second text is always there.
+    /// Returns 0 if two texts of length `n` are equal, else 1. If the tape that calls this knows the length, the second text is always present.
     TextsDiffer = "texts_differ" in context (xp: I64, yp: I64, n: I64) -> I32 {
         // SAFETY: STRING-VIEW: lowering passes the pointers of live views of one length, with length 0 for a missing text.
         let (x, y) = unsafe { (Bytes::from_raw(xp as *const u8, n as usize), Bytes::from_raw(yp as *const u8, n as usize)) };

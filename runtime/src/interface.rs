@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// agreements apart by the revision, programs by [`interface_fingerprint`].
 pub const INTERFACE_REVISION: u32 = 13;
 
-/// A line of the agreement: the name of a fact, and its number.
+/// A fact of the agreement between machine code and this crate: its name, and its number.
 pub(crate) type Fact = (String, u64);
 
 /// The agreement as text: one line per function, offset, layout and fault, each with its number.
@@ -32,7 +32,7 @@ pub fn interface_fingerprint() -> u64 {
     *OWN.get_or_init(|| fingerprint(&interface()))
 }
 
-/// All facts of the agreement, in the order of the text.
+/// All facts of the agreement between machine code and this crate, in the order of its text.
 pub(crate) fn facts() -> Vec<Fact> {
     let mut facts: Vec<Fact> = vec![
         ("revision".to_owned(), INTERFACE_REVISION.into()),
@@ -74,7 +74,7 @@ pub(crate) fn facts() -> Vec<Fact> {
     facts
 }
 
-/// Formats an agreement as text.
+/// Formats an agreement between machine code and this crate as text, one fact per line.
 pub(crate) fn text(facts: &[Fact]) -> String {
     facts.iter().map(|(what, number)| format!("{what} {number}\n")).collect()
 }

@@ -9,7 +9,8 @@ use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
 /// chain; the last call of a row returns `STATUS_OK`. A kernel that fails fills the context's fault record and returns a
 /// status.
 ///
-/// Calling a kernel is unsafe: KERNEL-ROW must hold for the call.
+/// Calling a kernel is unsafe: the call must be in a complete chain, and its slots in the frame must have the kernel's types (rule KERNEL-ROW in
+/// `docs/safety.md`).
 pub type Kernel = unsafe extern "C" fn(context: &mut Context, frame: FramePtr, call: Call) -> i32;
 
 /// A word of a kernel chain.
@@ -59,12 +60,12 @@ impl KernelChain {
         self.0.push(Word { kernel: end });
     }
 
-    /// Frees the memory that the chain has reserved for more calls.
+    /// Frees the memory that this chain of kernel calls has reserved for more calls.
     pub fn shrink_to_fit(&mut self) {
         self.0.shrink_to_fit();
     }
 
-    /// The position in the chain, in words, of the next call that is appended.
+    /// The position in this chain, in words, at which the next call is appended.
     #[must_use]
     pub fn position(&self) -> usize {
         self.0.len()
@@ -78,14 +79,14 @@ impl KernelChain {
         Call(self.0.as_ptr().wrapping_add(position))
     }
 
-    /// The bytes of memory that the chain holds.
+    /// The bytes of memory that this chain of kernel calls holds.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.0.len() * size_of::<Word>()
     }
 }
 
-/// A call of a kernel, as an address in a kernel chain.
+/// The address of a call in a kernel chain (calls of kernels that are stored one after the other).
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub struct Call(*const Word);
@@ -97,10 +98,10 @@ impl std::fmt::Debug for Call {
 }
 
 impl Call {
-    /// Runs this call and the calls after it.
+    /// Runs this call and the calls that follow it in the chain, and returns their status.
     ///
     /// # Safety
-    /// KERNEL-ROW.
+    /// KERNEL-ROW (`docs/safety.md`): the chain must be alive and complete, and `frame` must have the layout that its calls were made for.
     #[inline(always)]
     pub unsafe fn run(self, context: &mut Context, frame: FramePtr) -> i32 {
         // SAFETY: KERNEL-ROW, promised by the caller.
@@ -111,7 +112,7 @@ impl Call {
     /// nothing afterwards, so that the compiler can turn this call into a jump.
     ///
     /// # Safety
-    /// KERNEL-ROW, and this call has `slots` slots.
+    /// KERNEL-ROW (`docs/safety.md`): the chain must be alive and complete. This call must have `slots` slots.
     #[inline(always)]
     pub unsafe fn go_on(self, slots: usize, context: &mut Context, frame: FramePtr) -> i32 {
         // SAFETY: KERNEL-ROW, promised by the caller: the next call is after the kernel, the data and the numbers.
@@ -121,7 +122,7 @@ impl Call {
     /// Records a fault of this call and returns the status that stops the evaluation.
     ///
     /// # Safety
-    /// KERNEL-ROW.
+    /// KERNEL-ROW (`docs/safety.md`): the chain that contains this call must be alive and complete.
     #[cold]
     pub unsafe fn fail(self, context: &mut Context, fault: Fault) -> i32 {
         context.fail(fault);
@@ -130,10 +131,10 @@ impl Call {
         STATUS_FAULT
     }
 
-    /// The data of a user operator; null for other kernels.
+    /// The data of this call's operator, if that is a user operator; null for other kernels.
     ///
     /// # Safety
-    /// KERNEL-ROW.
+    /// KERNEL-ROW (`docs/safety.md`): the chain that contains this call must be alive and complete.
     #[inline]
     #[must_use]
     pub unsafe fn data(self) -> *const () {
@@ -144,7 +145,7 @@ impl Call {
     /// The slot of argument `at`, or of the result, which comes after the arguments.
     ///
     /// # Safety
-    /// KERNEL-ROW, and the call has that many slots.
+    /// KERNEL-ROW (`docs/safety.md`): the chain that contains this call must be alive and complete, and the call must have more than `at` slots.
     #[inline(always)]
     #[must_use]
     pub unsafe fn slot(self, at: usize) -> u32 {
@@ -155,7 +156,7 @@ impl Call {
     /// The number at index `at`: the site, then the slots.
     ///
     /// # Safety
-    /// KERNEL-ROW, and the call has that many numbers.
+    /// KERNEL-ROW (`docs/safety.md`): the chain that contains this call must be alive and complete, and the call must have that many numbers.
     #[inline(always)]
     unsafe fn number(self, at: usize) -> u32 {
         // SAFETY: KERNEL-ROW, promised by the caller.
@@ -187,7 +188,7 @@ layout! {
 }
 
 impl RegisterResult {
-    /// The status of a call whose result is missing.
+    /// The status of a call on registers whose result is missing.
     pub const STATUS_MISSING: i32 = 2;
     /// A missing result.
     pub const MISSING: RegisterResult = RegisterResult { status: RegisterResult::STATUS_MISSING as u64, bits: 0 };
@@ -208,9 +209,9 @@ pub struct KernelCall {
     /// The address of the kernel, or of a function that takes its arguments in registers. The code that uses the entry knows
     /// which of the two it is.
     pub function: *const (),
-    /// The call that is passed to the function if it is a kernel.
+    /// The call that is passed to `function` if that is a kernel.
     pub call: Call,
-    /// The data that is passed to the function if it takes its arguments in registers.
+    /// The data that is passed to `function` if that takes its arguments in registers.
     pub data: *const (),
 }
 

@@ -20,7 +20,7 @@ impl Memory {
         Memory(NonNull::from(Box::leak(vec![0; bytes.div_ceil(8)].into_boxed_slice())))
     }
 
-    /// The first byte. All of the memory may be read and written through this address, as OWNED-MEMORY states.
+    /// The address of the memory's first byte. All of the memory may be read and written through this address, as OWNED-MEMORY states.
     #[inline]
     pub(crate) const fn start(&self) -> NonNull<u8> {
         self.0.cast()

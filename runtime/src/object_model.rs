@@ -31,7 +31,7 @@ pub(crate) struct LiteralText {
     pub(crate) text: Text<'static>,
 }
 
-/// A step whose operator can fail: an entry of a model's table of sites.
+/// A site (a step of a model whose operator can fail): an entry of the model's table of sites.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -99,7 +99,7 @@ impl ObjectModel {
         if self.text_count == 0 { &[] } else { unsafe { table(self.texts, self.text_count) } }
     }
 
-    /// The site of the plan's step `step`; `None` if the step cannot fail, so that it is not in the table.
+    /// The site (description) of the plan's step `step`; `None` if the step cannot fail, because then the table has no entry for it.
     pub(crate) fn site(&self, step: u32) -> Option<&Site> {
         // SAFETY: OBJECT-MODEL: `sites` points to `site_count` entries.
         let sites = if self.site_count == 0 { &[] } else { unsafe { table(self.sites, self.site_count) } };

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 #[repr(C)]
 pub struct Optional<T> {
     present: u8,
-    /// After a missing result, these bytes need not be a valid value of the type.
+    /// The optional's value. If the optional is missing, these bytes need not be a valid value of the type.
     value: MaybeUninit<T>,
 }
 

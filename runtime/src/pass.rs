@@ -8,10 +8,10 @@ thread_local! {
     static PASS: Cell<RowsPass> = const { Cell::new(RowsPass { number: 0, is_again: false }) };
 }
 
-/// A pass over a group of rows: the first, or the second, which evaluates rows again because one failed.
+/// A pass over a group of rows: the first, or the second, which evaluates rows of the group again because a row failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowsPass {
-    /// The number of the group of rows. Each group that this thread begins has the next number.
+    /// The number of the group of rows that is evaluated. Each group that this thread begins has the next number.
     pub number: u64,
     /// True during the second pass over a group, which evaluates its rows again.
     pub is_again: bool,

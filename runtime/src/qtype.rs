@@ -56,19 +56,20 @@ impl ArrayKind {
     }
 }
 
-/// The type of an edge, given by its two sides. An edge connects each element of its child side with at most one element of its parent side.
+/// The type of an edge (the grouping of an array's elements), given by its two sides. An edge connects each element of its child side with at most
+/// one element (group) of its parent side.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum EdgeType {
-    /// An edge from a scalar to a scalar.
+    /// The edge connects a scalar with a scalar.
     Scalars,
-    /// An edge from all elements of an array to one scalar.
+    /// The edge connects all elements of an array with one scalar, so that they are one group.
     ToScalar(ArrayKind),
-    /// An edge from the elements of an array to the elements of another array, which stand for groups.
+    /// The edge connects the elements of an array with the elements of another array, which stand for groups.
     Arrays(ArrayKind),
 }
 
 impl EdgeType {
-    /// All edge types.
+    /// All types of edges (groupings of an array's elements).
     pub const ALL: [EdgeType; 5] = [
         EdgeType::Scalars,
         EdgeType::ToScalar(ArrayKind::Dense),
@@ -77,7 +78,7 @@ impl EdgeType {
         EdgeType::Arrays(ArrayKind::Sparse),
     ];
 
-    /// Arolla's name of the edge type.
+    /// Arolla's name of this type of edges.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,7 +91,7 @@ impl EdgeType {
     }
 }
 
-/// The type of a value. The list of forms is exhaustive, so that the compiler reports a new form to every `match`.
+/// The type of a value. The list of variants is exhaustive, so that the compiler reports a new variant to every `match`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QType {
     /// The type of a scalar value that is always present.
@@ -105,7 +106,7 @@ pub enum QType {
     Array(ArrayKind, Scalar),
     /// The type of an array's shape: its number of elements. Stored outside of frames.
     ArrayShape(ArrayKind),
-    /// The type of an edge, which connects the elements of two arrays. Stored outside of frames.
+    /// The type of an edge, which groups an array's elements. Stored outside of frames.
     Edge(EdgeType),
     /// The type of a type literal such as the `f32` of `core.cast(x, f32)`. Compile time only.
     Meta,
@@ -348,7 +349,7 @@ impl QType {
         }
     }
 
-    /// Returns true for types without arrays, array shapes and edges: a model with such types only is a scalar model.
+    /// Returns true for types without arrays, array shapes (sizes) and edges (groupings). A model with such types only is a scalar model.
     #[must_use]
     pub fn is_framed(&self) -> bool {
         // The recursion is bounded: types nest only as deep as the text that spelled them.
@@ -358,7 +359,7 @@ impl QType {
         }
     }
 
-    /// Returns true for an array, an array shape and an edge, which are stored outside of frames.
+    /// Returns true for an array, an array shape (size) and an edge (grouping), whose values are stored outside of frames.
     #[must_use]
     pub const fn is_beside_frames(&self) -> bool {
         matches!(self, QType::Array(..) | QType::ArrayShape(_) | QType::Edge(_))

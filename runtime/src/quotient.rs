@@ -6,7 +6,7 @@
 //! the result is `x / s` rounded once, for all `x` and `s`, unless an intermediate value is too large or too small for its type.
 //! `docs/wide.md` has the proof.
 
-/// The bits of a divisor, and of its rounded inverse.
+/// The bits of a divisor, and the bits of its rounded inverse, for dividing many numbers by it.
 pub type Parts = [u64; 2];
 
 /// The least divisor that has parts, and the number that all of them must be below. In this range the inverse is a normal number,

@@ -45,7 +45,7 @@ macro_rules! for_each_scalar {
                 Duration($crate::Duration) { "DURATION", "duration", Length like Int64, Some(I64), sint64 = 13 }
             }
             weak {
-                /// The bits and arithmetic of `Float64`; takes on the float type of whatever it meets.
+                /// A float with the bits and arithmetic of `Float64`. In an operation with another float type, the result has that type.
                 WeakFloat(f64) { "WEAK_FLOAT", "weak_float", Float like Float64, Some(F64), double = 8 }
             }
             view {
@@ -58,7 +58,7 @@ macro_rules! for_each_scalar {
     };
 }
 
-/// The category of a scalar type.
+/// The category of a scalar type, such as integers or strings. Predicates such as `is_float` use it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Unit,
@@ -71,7 +71,7 @@ enum Kind {
     String,
 }
 
-/// A row of the table, as a value.
+/// A row of the table of scalar types, as a value: the names, category and machine type of one scalar type.
 struct Facts {
     name: &'static str,
     short_name: &'static str,
@@ -247,7 +247,7 @@ pub trait Plain: Copy {
     /// The number or truth value that represents the value.
     fn raw(self) -> Self::Raw;
 
-    /// The value with this representation.
+    /// The value that the number or truth value `raw` represents.
     fn from_raw(raw: Self::Raw) -> Self;
 
     /// The value's bits in a word, zero-extended.

@@ -6,9 +6,9 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
 
-/// A visitor that parses a text as a `T`.
+/// A visitor that parses a text as a `T`, such as a date, for Serde.
 struct TextOf<T> {
-    /// An example of such a text, for error messages.
+    /// An example of a text that is a `T`, for error messages.
     example: &'static str,
     read: fn(&str) -> Result<T, Misspelled>,
 }

@@ -7,7 +7,7 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// The most bytes that are not freed even if few of them are used.
+    /// The size of memory, in bytes, up to which nothing is freed even if only a small part is used.
     pub const KEPT: usize = 1 << 20;
 
     /// The number of consecutive runs that must use less than a quarter of the memory before it is freed.

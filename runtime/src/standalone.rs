@@ -167,7 +167,7 @@ impl<M: Declared> Evaluator<M> {
 pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,
     frame: Frame,
-    /// The context of the evaluator's evaluations, which has their limits.
+    /// The context of this evaluator's evaluations, which has their limits.
     pub(crate) context: Context,
 }
 

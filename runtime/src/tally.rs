@@ -36,14 +36,14 @@ impl Tally {
 #[derive(Debug, Default)]
 pub struct Evaluations(Mutex<Tallies>);
 
-/// The tallies of contexts, and the evaluations that no live tally counts.
+/// The tallies (counters) of contexts, and the number of evaluations that no live tally counts.
 #[derive(Debug, Default)]
 struct Tallies {
-    /// The tallies of contexts: at most twice as many as are alive, plus 64.
+    /// The tallies (counters) of contexts. Dropped ones stay for a while: the list has at most twice as many as are alive, plus 64.
     live: Vec<Arc<Tally>>,
-    /// The evaluations of batches, and of dropped tallies.
+    /// The number of evaluations of batches, and of contexts whose tallies were dropped.
     ended: u64,
-    /// The length of `live` at which dropped tallies are removed.
+    /// The length of the list `live` at which dropped tallies are next removed from it.
     next_look: usize,
 }
 

@@ -1,4 +1,4 @@
-//! `Text` and `Bytes`: strings in a frame, as views (pointer and length) of memory that others keep alive for the whole call: the
+//! `Text` and `Bytes`: strings in a frame, as views (pointer and length) of memory whose owner keeps it alive for the whole call: the
 //! caller's input, the plan's literals, or the arena of the call.
 
 use crate::layout::layout;

@@ -10,12 +10,12 @@ use std::time::Duration;
 /// The runs of one context, one after the other, that each have a time limit: the state that the context shares with the clock's thread.
 #[derive(Debug)]
 pub(crate) struct TimedRuns {
-    /// The flag that ends a run. The token that runs have besides the limit raises it permanently.
+    /// The flag that ends a run, because it exceeds its limit or because a token is cancelled. A cancelled token raises the flag permanently.
     pub(crate) flag: Arc<Flag>,
     pub(crate) limit: Duration,
-    /// The [`RunMark`] of the last run.
+    /// The [`RunMark`] (start and end) of the last run.
     last: AtomicU64,
-    /// True while the clock is raising the flag.
+    /// True while the clock's thread is raising the flag for a late run.
     is_raising: AtomicBool,
 }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A flag that is raised at a deadline, if its token still exists then.
+/// A flag that the clock raises at a deadline, if the flag's token still exists then.
 struct Waiting {
     at: Instant,
     flag: Weak<Flag>,
@@ -37,8 +37,8 @@ impl Ord for Waiting {
     }
 }
 
-/// Runs with a time limit: the mark that the clock saw last, and the time from which that run is late. The time is `None` if it is beyond the range
-/// of the clock.
+/// The runs of one context with a time limit, the mark of the last run that the clock saw, and the time from which that run is late. The time is
+/// `None` if it is beyond the range of the clock.
 struct Watched {
     runs: Arc<TimedRuns>,
     seen: Option<RunMark>,
@@ -47,11 +47,12 @@ struct Watched {
 
 /// The flags and runs that the clock's thread watches, and the process that started the thread.
 struct Queue {
-    /// The earliest deadline first.
+    /// The flags that wait for their deadlines, the earliest deadline first.
     flags: BinaryHeap<Reverse<Waiting>>,
-    /// Runs with a time limit, by their addresses.
+    /// The runs with a time limit that the clock checks, by their addresses.
     runs: BTreeMap<usize, Watched>,
-    /// The number of the process that started the thread; 0 before that. A forked process has no such thread and starts its own.
+    /// The number of the process that started the clock's thread; 0 before a thread was started. A forked process has no such thread and starts its
+    /// own.
     process: u32,
 }
 

@@ -7,16 +7,16 @@ use crate::{Arena, Bytes, Column, ColumnForm, DataForm, Fault, FramePtr, Presenc
 #[derive(Clone, Debug)]
 pub struct Transfer {
     form: ColumnForm,
-    /// The offsets in the frame of the value and, if it is optional, of its presence.
+    /// The offset of the value's slot in the frame. The offset of its presence, if it is optional, is stored separately.
     slot: u32,
     presence: Option<u32>,
     size: u32,
-    /// The string views in the value: the offset of the presence, if the view has one, and the offset of the view.
+    /// For each string view in the value, the offset of the view's presence, `None` if it has none, and the offset of the view.
     views: Vec<(Option<u32>, u32)>,
 }
 
 impl Transfer {
-    /// The transfer for a value of the type `qtype` in `slot`, and columns of the form `form`.
+    /// Makes the transfer for a value of the type `qtype` in `slot`, and for columns of the form (storage format) `form`.
     #[must_use]
     pub fn of(qtype: &QType, slot: u32, form: ColumnForm) -> Transfer {
         let inside = qtype.optional_value_offset();
@@ -40,7 +40,7 @@ impl Transfer {
     /// Copies the value of row `row` from `column` to its slot in `frame`.
     ///
     /// # Safety
-    /// COLUMNS, for a column of the form that has the row; FRAME-SLOT for the slot.
+    /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form and the row `row`. FRAME-SLOT: `frame` must have the transfer's slot.
     pub unsafe fn load(&self, column: &Column, row: usize, frame: FramePtr) {
         // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller.
         unsafe {
@@ -60,7 +60,7 @@ impl Transfer {
     /// Copies the value of row `row` from its slot in `frame` to `column`. For a string, only the view is copied.
     ///
     /// # Safety
-    /// COLUMNS, for a column of the form that has the row; FRAME-SLOT for the slot.
+    /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form and the row `row`. FRAME-SLOT: `frame` must have the transfer's slot.
     pub unsafe fn store(&self, column: &Column, row: usize, frame: FramePtr) {
         // SAFETY: COLUMNS and FRAME-SLOT, promised by the caller.
         unsafe {
@@ -100,7 +100,7 @@ impl Transfer {
     /// columns without presence.
     ///
     /// # Safety
-    /// COLUMNS, as for `store`.
+    /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form and the row `row`.
     pub unsafe fn set_missing(&self, column: &Column, row: usize) {
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
@@ -122,7 +122,8 @@ impl Transfer {
     /// If the arena has no room for them.
     ///
     /// # Safety
-    /// COLUMNS, as for `store`: the row was stored; STRING-VIEW: what is present views memory that is alive.
+    /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form, and the row must have been stored. STRING-VIEW: its present strings must
+    /// be alive.
     pub unsafe fn keep_strings(&self, column: &Column, row: usize, texts: &mut Arena) -> Result<(), Fault> {
         if self.views.is_empty() {
             return Ok(());

@@ -8,7 +8,7 @@ use std::fmt;
 /// The word that a dictionary and its type begin with in the text language. It is not reserved anywhere else.
 pub const DICT_WORD: &str = "dict";
 
-/// The type of edges between arrays in the text language.
+/// The word for the type of edges (groupings of an array's elements) in the text language.
 pub const EDGE_WORD: &str = "edge";
 
 /// The word that the type of a tensor begins with in the text language. It is not reserved anywhere else.
@@ -19,9 +19,9 @@ pub const TENSOR_WORD: &str = "tensor";
 pub struct TypeSpelling {
     /// The most tuple fields that are written. The next field is replaced by `..`, which no parser accepts.
     pub most_fields: u32,
-    /// Returns the name to write for a scalar type.
+    /// A function that returns the name to write for a scalar type.
     pub scalar: fn(Scalar) -> &'static str,
-    /// Writes the name of a tuple's field.
+    /// A function that writes the name of a tuple's field.
     pub field_name: fn(&mut dyn fmt::Write, &str) -> fmt::Result,
 }
 

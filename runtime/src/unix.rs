@@ -2,7 +2,7 @@
 
 use crate::Timestamp;
 
-/// The unit of a number that counts from 1970-01-01T00:00:00Z.
+/// The unit in which other systems count the time since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnixUnit {
     /// The number counts seconds.

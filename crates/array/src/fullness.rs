@@ -1,7 +1,8 @@
-//! Finds which nodes of a typed graph are full. A node is *full* if it is an array without missing elements, or an edge whose
-//! elements are all in a group. Fullness follows from the promises of inputs, from literals and from the rules of operators;
-//! nothing is evaluated, and a node counts as not full if this is not certain. Fullness belongs to nodes, not to types: a
-//! full array has the same type as any other, and may store presence bits, all of which are set.
+//! Finds which nodes of a typed graph are full. A node is *full* if it is an array without missing elements, or an edge (the
+//! grouping of an array's elements) that assigns every element to a group. Fullness follows from the promises of inputs, from
+//! literals and from the rules of operators; nothing is evaluated, and a node counts as not full if this is not certain.
+//! Fullness belongs to nodes, not to types: a full array has the same type as any other, and may store presence bits, all of
+//! which are set.
 
 use crate::passes::is_of_splits;
 use cembra_ops::{Argument, FullRule, InStrips, Registry, Structure, id};
@@ -15,9 +16,9 @@ use smallvec::SmallVec;
 /// full.
 const ROUNDS: usize = 8;
 
-/// Returns for each node, by its index, whether the node is certainly full: an array or a scalar without missing values, an
-/// edge whose elements all have a group, or a tuple whose fields are all full. A scalar counts as full if its type is not
-/// optional.
+/// Returns for each node, by its index, whether the node is certainly full: an array or a scalar without missing values, an edge
+/// (the grouping of an array's elements) that assigns every element to a group, or a tuple whose fields are all full. A scalar
+/// counts as full if its type is not optional.
 #[must_use]
 pub fn fullness(model: &TypedModel) -> Vec<bool> {
     let (graph, registry) = (&model.graph, model.registry);
@@ -50,7 +51,7 @@ fn stays_full(graph: &TypedGraph, node: Id, full: &[bool]) -> bool {
     full[init.index()] && next.is_some_and(|next| full[next.index()])
 }
 
-/// Returns which nodes are full, provided that the states of all loops except those in `gaps` are full.
+/// Returns which nodes are full, provided that the state of each loop is full unless the loop is in `gaps`.
 fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>) -> Vec<bool> {
     // Operands come before their users in a graph.
     let mut full = Vec::with_capacity(graph.len());

@@ -1,11 +1,11 @@
 //! The last stage of building an array program: combines the elementwise steps of one pass over the same elements into one
-//! sweep, and appends all steps to their blocks, pass by pass.
+//! sweep (a fused loop), and appends all steps to their blocks, pass by pass.
 
 use crate::passes::Pass;
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step with the block, the pass and the side (elements or groups) that it belongs to.
+/// A step that is ready to be added to a program, with its block, its pass over elements, and its side (elements or groups).
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) step: Step,
@@ -17,8 +17,9 @@ pub(crate) struct Ready {
     pub(crate) is_swept: bool,
 }
 
-/// Adds `steps` to a program that is otherwise complete, combining them into sweeps. Each step must come after those that it
-/// needs. `edges` has, by domain, the edges that divide elements into contiguous groups.
+/// Adds `steps` to a program that is otherwise complete, combining them into sweeps (fused loops over elements). Each step
+/// must come after the steps whose results it reads. `edges` has, for each domain (elements of one size), the edge that
+/// divides the elements into contiguous groups, if there is one.
 pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &FxHashMap<u32, ValueId>) {
     // The operands of a step come from an earlier pass, or from earlier in `steps`; a stable sort keeps that order.
     steps.sort_by_key(|ready| (ready.pass.number, ready.is_swept));

@@ -2,8 +2,8 @@
 //! computation becomes a plan that runs over as many rows as there are elements, and computation between scalars becomes plans as
 //! well.
 //!
-//! This crate only plans: a program says which steps read and write which values, and how sweeps are laid out. It names no
-//! backend; the engine runs it.
+//! This crate only plans: a program says which steps read and write which values, and how sweeps (fused loops over elements) are
+//! laid out. A program names no backend; the engine runs it.
 
 mod fullness;
 mod fuse;

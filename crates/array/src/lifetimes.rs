@@ -6,7 +6,7 @@ use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 /// The deepest nesting of blocks that is searched for uses. A value that is used deeper is never freed.
 const MOST_NESTED: usize = 64;
 
-/// For each step of each block, the values that no later step uses.
+/// The lifetimes of an array program's values: for each step of each block, the values that no later step uses.
 #[derive(Debug, Default)]
 pub struct Lifetimes {
     ended: Vec<Vec<Vec<ValueId>>>,
@@ -46,8 +46,8 @@ impl Uses {
     }
 }
 
-/// The values that a step makes, including those that only the stages of a sweep use: they need memory if the stages are run one
-/// by one.
+/// The values that a step makes, including values that only the stages of a sweep (a fused loop) use: these need memory if the
+/// stages are run one by one.
 fn made<'p>(program: &'p ArrayProgram, step: &'p Step) -> impl Iterator<Item = ValueId> + 'p {
     let stages = match step.action {
         Action::Sweep(sweep) => &program.sweep(sweep).stages[..],

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 /// The most rounds in which nodes that cannot be delayed are searched for. If more would be needed, no node is moved.
 const ROUNDS: usize = 8;
 
-/// The way in which a node is computed in its pass.
+/// The way in which a node is computed in its pass over elements: elementwise, as an aggregation, as a scan, before the pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
     /// The node is not computed: it is an input, a literal or the state of a loop.
@@ -26,11 +26,13 @@ pub(crate) enum Role {
     Scalar,
     /// The node is elementwise: each of its elements is computed from the operands' elements at the same index.
     Stream,
-    /// The node gives each element the value of the element's group. The edge is the second operand.
+    /// The node gives each element the value of the element's group. The second operand is the edge, which assigns elements to
+    /// groups.
     Expand,
-    /// The node aggregates its first operand, over the groups of its last operand, an edge.
+    /// The node aggregates its first operand per group. The last operand is the edge, which assigns elements to groups.
     Fold,
-    /// The node is a scan of its first operand, over the groups of its last operand, an edge.
+    /// The node is a scan of its first operand within each group. The last operand is the edge, which assigns elements to
+    /// groups.
     Scan,
     /// The node is computed from whole arrays by a step of its own, before the pass.
     Whole,
@@ -57,17 +59,17 @@ pub(crate) struct Pass {
     pub(crate) domain: u32,
 }
 
-/// The passes of an array program.
+/// The passes of an array program: the role and the pass of each node, and the edges and spaces of arrays.
 #[derive(Debug)]
 pub(crate) struct Passes {
     /// The role of each node: the way in which it is computed.
     pub(crate) roles: Vec<Role>,
     /// The pass in which each node is computed.
     pub(crate) of_nodes: Vec<Pass>,
-    /// For each domain whose elements are in the contiguous groups of an edge, this edge and the space of its elements. In
-    /// the domain's passes, results of groups are available to the elements.
+    /// For each domain whose elements are in the contiguous groups of an edge, the edge, and the space (set of arrays of one
+    /// size) of the elements. In the domain's passes, results of groups are available to the elements.
     pub(crate) edges: FxHashMap<u32, (Id, u32)>,
-    /// For each array, the space (set of arrays of the same size) that it is in, given by the least node in the space.
+    /// For each array, the space (set of arrays of the same size) that contains the array. A space is given by its least node.
     pub(crate) spaces: Vec<u32>,
 }
 
@@ -84,8 +86,8 @@ pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
     }
 }
 
-/// The way in which a node is computed. `is_element` tells that it is elementwise, `is_scalar` that it is computed from
-/// scalars.
+/// Returns the way in which `node` is computed. `is_element` is true if the node is elementwise, `is_scalar` if it is computed
+/// from scalars.
 pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool) -> Role {
     let graph = &placed.model.graph;
     let operands = graph.operands(node);
@@ -269,7 +271,8 @@ impl Passes {
         }
     }
 
-    /// Returns true if a node has an element for each group of its domain's edge. For an aggregation, the operand decides.
+    /// Returns true if the array that `node` computes, or that an aggregation `node` reads, has one element per group, not one
+    /// per element. Groups are those of the edge of the node's domain.
     pub(crate) fn is_of_groups(&self, graph: &TypedGraph, node: Id) -> bool {
         let at = match self.roles[node.index()] {
             Role::Fold => graph.operands(node)[0].index(),
@@ -279,7 +282,7 @@ impl Passes {
         self.edges.get(&domain).is_some_and(|(_, elements)| self.spaces[at] != *elements)
     }
 
-    /// The domains that have an edge, each with its edge.
+    /// The domains (elements of one size) that an edge divides into contiguous groups, each with this edge.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (u32, Id)> {
         self.edges.iter().map(|(domain, (edge, _))| (*domain, *edge))
     }

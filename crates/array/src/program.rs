@@ -1,5 +1,6 @@
 //! Array programs: a tree of blocks of steps, each from values to values. A value is an array, an edge (which assigns
-//! elements to groups), a shape or anything that a scalar model has. Each value is stored by itself, outside of frames.
+//! elements to groups), a shape (the number of an array's elements), or a value of a scalar model. Each value is stored by
+//! itself, outside of frames.
 
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry};
@@ -33,7 +34,7 @@ positions! {
     BlockId;
     /// The index of a plan in an array program.
     PartId;
-    /// The index of a sweep in an array program.
+    /// The index of a sweep (a fused loop over elements) in an array program.
     SweepId;
 }
 
@@ -65,9 +66,9 @@ pub enum Action {
         /// The block that runs if the condition is missing.
         off: BlockId,
     },
-    /// Runs a block repeatedly. Its state is the argument at first, then the state that the previous round computed. The
-    /// result of the block is a tuple of the next state and a mask, which is present as long as another round follows. The
-    /// result of the last round is the result of the loop.
+    /// Runs a block repeatedly. The loop's state is the argument at first, then the state that the previous round computed.
+    /// The result of the block is a tuple of the next state and a mask, which is present as long as another round follows.
+    /// The result of the last round is the result of the loop.
     Loop {
         /// The block that each round of the loop runs.
         round: BlockId,
@@ -83,7 +84,7 @@ pub struct Step {
     pub action: Action,
     /// The values that the step reads.
     pub args: Vec<ValueId>,
-    /// The values that the step computes. Only a plan or a sweep computes several.
+    /// The values that the step computes. Only a plan or a sweep (fused loop over elements) computes several values.
     pub outs: Vec<ValueId>,
     /// The expression node that the step comes from; the first such node if there are several.
     pub origin: NodeId,
@@ -108,7 +109,7 @@ pub struct SubPlan {
     pub inputs: Vec<usize>,
 }
 
-/// The items that a stage of a sweep goes over: elements or groups.
+/// The items that a stage of a sweep (a fused loop over elements) goes over: elements or groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// The stage goes over the elements of each strip, a block of consecutive elements.
@@ -117,14 +118,14 @@ pub enum Side {
     Groups,
 }
 
-/// A step of a sweep, which works on strips (blocks of consecutive elements) instead of whole arrays: a plan for each
-/// element, an aggregation, a scan or an expansion.
+/// A step of a sweep (a fused loop over elements). It works on one strip (a block of consecutive elements) at a time, not on
+/// a whole array: a plan for each element, an aggregation, a scan or an expansion.
 #[derive(Clone, Debug)]
 pub struct Stage {
     /// The step of the program that the stage runs.
     pub step: Step,
-    /// The items that the stage goes over, elements or groups: those of the operand for aggregations and scans, those of the
-    /// result for other steps.
+    /// The items that the stage goes over, elements or groups. An aggregation or a scan goes over the items of its operand,
+    /// any other step over the items of its result.
     pub over: Side,
 }
 
@@ -134,12 +135,12 @@ pub struct Stage {
 pub struct Sweep {
     /// The stages of the sweep, in order.
     pub stages: Vec<Stage>,
-    /// The edge whose groups must not be divided between strips, so that later stages can use the results of groups. Its
-    /// groups are contiguous. `None` if no stage needs such an edge.
+    /// The edge (grouping of elements) whose groups must not be divided between strips, so that later stages can use the
+    /// results of groups. The groups are contiguous. `None` if no stage needs such an edge.
     pub groups: Option<ValueId>,
 }
 
-/// An input of an array program.
+/// An input of an array program: its name, its leaf in the model, and the value that holds it.
 #[derive(Clone, Debug)]
 pub struct ArrayInput {
     /// The name of the input.
@@ -164,20 +165,21 @@ impl ProgramId {
 /// A compiled model with arrays: blocks of steps on whole arrays, with the plans and sweeps that they run.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
-    /// The identity of the program, by which memory and compiled sweeps are matched with it.
+    /// The identity of the program. Memory and compiled sweeps (fused loops) for this program store it, so that they are not
+    /// used with another program.
     pub(crate) id: ProgramId,
     /// The registry of the operators that the program's steps apply.
     pub(crate) registry: &'static Registry,
     /// The type of each value of the program.
     pub(crate) values: Vec<QType>,
-    /// For each value, whether it is certainly full: an array without missing elements, or an edge whose elements all have a
-    /// group.
+    /// For each value, whether it is certainly full: an array without missing elements, or an edge (the grouping of an
+    /// array's elements) that assigns every element to a group.
     pub(crate) full: Vec<bool>,
     /// The blocks of the program, the top block first.
     pub(crate) blocks: Vec<Block>,
     /// The plans that steps of the program evaluate.
     pub(crate) parts: Vec<SubPlan>,
-    /// The sweeps that steps of the program run.
+    /// The sweeps (fused loops over elements) that steps of the program run.
     pub(crate) sweeps: Vec<Sweep>,
     /// The inputs that the outputs need, in the order of the model.
     pub(crate) inputs: Vec<ArrayInput>,
@@ -215,8 +217,8 @@ impl ArrayProgram {
         &self.values[value.index()]
     }
 
-    /// Returns true if a value is certainly full: an array without missing elements, or an edge whose elements all have a
-    /// group.
+    /// Returns true if a value is certainly full: an array without missing elements, or an edge (the grouping of an array's
+    /// elements) that assigns every element to a group.
     #[must_use]
     pub fn is_full(&self, value: ValueId) -> bool {
         self.full[value.index()]
@@ -273,7 +275,7 @@ impl ArrayProgram {
         &self.blocks[block.index()]
     }
 
-    /// The sweep of the program with this index.
+    /// The sweep (fused loop over elements) of the program with this index.
     #[inline]
     #[must_use]
     pub fn sweep(&self, sweep: SweepId) -> &Sweep {

@@ -1,7 +1,6 @@
-//! Converts a model with arrays, which describes one row, to a model over many rows. A scalar of a row becomes an array over
-//! the rows. An array of a row becomes part of one array with the elements of all rows, together with an edge from the rows
-//! to their elements. An operator on a whole array becomes an operator on groups, and scalars are expanded where they are
-//! combined with elements. The result is an ordinary model with arrays.
+//! Converts a model with arrays, which describes one row, to a model over many rows. A scalar of a row becomes an array over the rows. An array of a
+//! row becomes part of one array with the elements of all rows, together with an edge, which assigns each element to its row. An operator on a whole
+//! array becomes an operator on groups, and scalars are expanded where they are combined with elements. The result is an ordinary model with arrays.
 //!
 //! Not every operator can be converted. If one cannot, the result is an [`Obstacle`] with the reason, and rows are evaluated
 //! one by one. The converted model may also fail where no row does: a conditional may evaluate more than a row would, and
@@ -26,7 +25,7 @@ pub enum RowsLeaf {
     Scalars(usize),
     /// The leaf has the elements of all lists in this column, row after row.
     Elements(usize),
-    /// The leaf is the edge from the rows to the elements of the lists in this column.
+    /// The leaf is the edge that assigns the elements of this column's lists to their rows.
     Edge(usize),
     /// The leaf has, for each row, the index of the first element of the row's list in this column.
     Starts(usize),
@@ -34,34 +33,33 @@ pub enum RowsLeaf {
     Ends(usize),
 }
 
-/// The form of a column of an output in a model over rows.
+/// The contents of a column of an output in a model over rows: a value, scalars or lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
     /// The column is one value that all rows share.
     Shared,
     /// The column has a scalar per row.
     Scalars,
-    /// The column has the elements of all rows' lists. Each row has as many as in the input column with this index.
+    /// The column has the elements of all rows' lists. Each row's list has the same length as the row's list in the input column with this index.
     Elements(usize),
 }
 
-/// A model over many rows, with the relation of its inputs and outputs to those of the original model.
+/// A model over many rows, made from a model for one row. It also tells how its inputs and outputs are related to those of the original model.
 #[derive(Clone, Debug)]
 pub struct RowsModel {
     /// The model over many rows. Its only lazy conditionals are conditionals on elements.
     pub placed: Placed,
     /// The contents of each leaf. The name of a leaf is its index here.
     pub leaves: Vec<RowsLeaf>,
-    /// For each output of the original model, the form of each of its [columns](struct_columns). Each column is an output of
-    /// the new model.
+    /// For each output of the original model, the contents of each of its [columns](struct_columns). Each column is an output of the new model.
     pub outputs: Vec<Vec<RowsOutput>>,
     /// The columns of the original model's leaves. For each, the index of the leaf, and the index among the
     /// [columns](struct_columns) of the leaf's type.
     pub columns: Vec<(usize, usize)>,
-    /// For each column, the first column whose lists must have the same sizes in each row.
+    /// For each column, the index of the first column whose lists must have the same length as this column's list in each row.
     pub spaces: Vec<usize>,
-    /// For each column, true if its elements are only searched by key. If all rows share these elements, they may be passed
-    /// once.
+    /// For each column, true if the model only searches its elements for keys. If all rows have the same elements, the caller may pass these once for
+    /// all rows.
     pub sought: Vec<bool>,
 }
 
@@ -74,7 +72,7 @@ pub struct Obstacle {
     pub why: &'static str,
 }
 
-/// The form that a node takes over many rows. A space is named by one of the columns whose lists have its sizes.
+/// The kind of value that a node becomes over many rows. A space (set of arrays whose lists have the same sizes) is named by one of its columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// The node is one value for all rows.
@@ -83,9 +81,9 @@ enum Form {
     Scalars,
     /// The node is a list of elements per row, in this space (set of arrays whose lists have the same sizes).
     Elements(usize),
-    /// The node is the shape of each row's list in this space.
+    /// The node is the shape (number of elements) of each row's list in this space.
     Shape(usize),
-    /// The node is the edge that puts all elements of a row's list, in this space, into one group.
+    /// The node is an edge (a grouping of elements): it puts all elements of a row's list in this space into one group.
     Whole(usize),
     /// The node is the index of a key among the elements of the space `among`: one key per element of the space `of`, or one
     /// per row if `of` is `None`.
@@ -131,7 +129,7 @@ enum RowColumn {
     Column(usize, Id),
 }
 
-/// The forms of a model's nodes, found in the order of the graph.
+/// The kind of value that each node of a model becomes over many rows, found in the order of the graph.
 struct Forms<'m> {
     model: &'m TypedModel,
     forms: Vec<Form>,
@@ -603,7 +601,7 @@ impl<'m> Rewriter<'m> {
         made.map_err(|_: TypeFault| Obstacle { node, why: "has no form for the arrays of many rows" })
     }
 
-    /// The edge from the rows to the elements of a space, made if it does not exist yet.
+    /// Returns the edge (grouping) that assigns the elements of a space to their rows, and makes the edge if it does not exist yet.
     fn edge(&mut self, space: usize) -> Id {
         let space = self.forms.space(space);
         if let Some(edge) = self.edges[space] {

@@ -4,8 +4,8 @@
 //!
 //! Nodes of one class are combined into one step if three conditions hold: they are in one region, no step of another class
 //! must run between them, and they are connected, because one is an operand of the other or both read the same array. Levels
-//! tell whether another step must run between two nodes. The level of a node is the greatest level of its operands, plus one
-//! if that operand is of another class or a step by itself.
+//! tell whether another step must run between two nodes. The level of a node is the greatest level of its operands. One is
+//! added if the operand with this level is of another class or a step by itself.
 
 mod part;
 
@@ -26,7 +26,7 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Whether elementwise operators are combined into common steps.
+/// Whether elementwise operators are combined, so that one step computes several of them for each element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Fusion {
     /// Elementwise operators are combined as far as possible.
@@ -48,7 +48,7 @@ pub enum Unsplit<E> {
     Unsupported(NodeId, &'static str),
 }
 
-/// The way in which a node is evaluated.
+/// The way in which a node is evaluated: not at all, with others by a plan, or by a step of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Class {
     /// The node is not evaluated: it is an input, a literal or the state of a loop.
@@ -61,7 +61,8 @@ enum Class {
     Step,
 }
 
-/// Splits a model with arrays into an array program. `plan` makes a plan from each part of the model.
+/// Splits a model with arrays into an array program. `plan` makes a plan from each part of the model (the nodes that one step
+/// evaluates).
 ///
 /// # Errors
 /// If a part cannot be prepared, or if a node cannot be part of a program.

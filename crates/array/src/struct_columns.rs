@@ -1,5 +1,5 @@
 //! The columns into which a struct over many rows is divided: one column per scalar, and one column of lists per field of a
-//! list of structs. They are in the order of the type's members, depth first. A dictionary is a list of its entries.
+//! list of structs. The columns are in the order of the type's members, depth first. A dictionary is a list of its entries.
 
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::Promise;
@@ -14,12 +14,12 @@ pub struct StructColumn {
     /// For a field of a list of structs, the index of that list's first column, whose lists have the same size in each row;
     /// else `None`.
     pub list: Option<usize>,
-    /// For a scalar that is present in every row in which its optional struct is present, the index of the column that tells
-    /// in which rows that is; else `None`.
+    /// For a scalar that is present wherever its optional struct is present, the index of the column with the presence of
+    /// this struct; else `None`.
     pub wherever: Option<usize>,
 }
 
-/// The columns of a value of this type; a value that is not a struct is its own column. `None` for types that cannot be
+/// The columns of a value of type `qtype`; a value that is not a struct is its own column. `None` for types that cannot be
 /// divided into columns, for example an optional struct that contains an optional struct or a list, or that is the element of
 /// a list.
 #[must_use]

@@ -1,11 +1,11 @@
 //! Checks of an array program: values are computed before they are used, plans and steps agree on types, and a value that a
-//! sweep computes for its own stages is not used elsewhere.
+//! sweep (a fused loop over elements) computes for its own stages is not used elsewhere.
 
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, SubPlan, ValueId};
 use cembra_runtime::QType;
 use rustc_hash::FxHashSet;
 
-/// An inconsistency in an array program. The number is the index of the value, or that of the block for [`Flaw::Result`].
+/// An inconsistency in an array program. The number is the index of the value; for [`Flaw::Result`], the index of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {
@@ -18,12 +18,12 @@ pub enum Flaw {
     /// A plan or a loop's block disagrees with its step on the type of this value.
     #[error("the plan or the round of %{0} takes or gives another type")]
     Type(u32),
-    /// The step of a sweep does not list this value among its operands although the sweep reads it, or lists it as a result
-    /// although no stage computes it.
+    /// The step that runs a sweep (a fused loop over elements) does not list this value among its operands although the sweep
+    /// reads it. Or the step lists the value as a result although no stage computes it.
     #[error("the sweep that makes %{0} does not say so")]
     Sweep(u32),
-    /// The stage that computes this value goes over groups, although the strips of its sweep need not consist of whole
-    /// groups.
+    /// The stage that computes this value goes over groups, although its sweep (fused loop) may divide a group between two
+    /// blocks of elements.
     #[error("%{0} is of groups that strips do not have")]
     Groups(u32),
     /// The block, which is not the top block, has no result.

@@ -25,7 +25,7 @@ use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Strings are copied for each element; the copies may take at most `array_bytes` of `Limits::default()`.
+/// The string of each element is copied; the copies may take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
 /// If models have no array of this type, if a timestamp or duration does not fit into microseconds, or if the copies of strings exceed the
@@ -44,11 +44,11 @@ pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error>
     to_model_as(array, of, room)
 }
 
-/// Converts an Arrow array to an array value of models with elements of type `of`, like [`to_model_with`]. Numbers of another type are
-/// converted if the type `of` can hold each of them, and timestamps at midnight become dates.
+/// Converts an Arrow array to an array value of models with elements of type `of`, like [`to_model_with`]. Numbers of another type are converted to
+/// `of` if `of` can hold each of them. Timestamps at midnight are converted to dates if `of` is the date type.
 ///
 /// # Errors
-/// As for [`to_model_with`]; or if elements have another type, or do not fit.
+/// As for [`to_model_with`]; or if the elements cannot be converted to `of`.
 pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let is_wide = scalar(array.data_type()) == Some(of)
@@ -80,7 +80,7 @@ pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Arr
 /// microseconds in UTC. Only texts and bytes are copied; the copies may take at most `array_bytes` of `Limits::default()`.
 ///
 /// # Errors
-/// If Arrow has no such array, or the copies exceed the limit.
+/// If Arrow has no array type for the elements, or the copies exceed the limit.
 pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
     from_model_with(array, Strings::Plain, &OutputRoom::of(Limits::default().array_bytes))
 }
@@ -89,7 +89,7 @@ pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
 /// `room`.
 ///
 /// # Errors
-/// If Arrow has no such array, or `room` is too small.
+/// If Arrow has no array type for the elements, or `room` is too small.
 pub fn from_model_with(array: Array, strings: Strings, room: &OutputRoom) -> Result<ArrayRef, Error> {
     let (scalar, len, data, presence) = array.into_parts();
     let parts = match data {

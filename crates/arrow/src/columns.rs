@@ -15,7 +15,7 @@ pub enum Argument<'a> {
     Column(InputColumn<'a>),
 }
 
-/// Converts the arguments of a run to input columns, and calls `run` with these. `given` has one argument for each of `inputs`, in their
+/// Converts the arguments `given` to input columns, and calls `run` with the columns. `given` has one argument for each of `inputs`, in their
 /// order.
 ///
 /// # Errors

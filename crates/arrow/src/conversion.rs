@@ -42,8 +42,8 @@ fn day(count: i64, per_day: i64) -> Option<i32> {
 /// Declares one conversion per line: the type of the array, the type of the input, and the converted value, `None` if a value does not fit.
 macro_rules! conversions {
     ($($of:pat, $wanted:ident: $ty:ident => $convert:expr;)*) => {
-        /// Returns true if an input of type `wanted` accepts arrays of type `of` by converting each value. A value that `wanted` cannot
-        /// hold is then an error.
+        /// Returns true if an input of type `wanted` accepts arrays of another type `of` by converting each value. During the conversion, a value
+        /// that `wanted` cannot hold is an error.
         #[must_use]
         pub fn is_converted(of: &DataType, wanted: Scalar) -> bool {
             match (of, wanted) {

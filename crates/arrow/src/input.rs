@@ -1,6 +1,6 @@
-//! Arrow arrays as input columns: borrowed in place, with their offsets and validity. Numbers of another type than the input's
-//! (`conversion`), timestamps in other units than microseconds, and masks are converted first. The elements of lists are an Arrow array
-//! too, which is borrowed in the same way.
+//! Arrow arrays as input columns: borrowed in place, with their offsets and validity. Numbers of another type than the input's (`conversion`),
+//! timestamps in other units than microseconds, and masks are converted first. The elements of lists are in an Arrow array of their own, which is
+//! borrowed in the same way.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -18,7 +18,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use cembra::{Bitmap, InputColumn, Keys, ListOffsets, QType, Scalar, Value};
 
-/// An Arrow array that is prepared as an input column.
+/// An Arrow array that is prepared as an input column: its values are borrowed from the array, or converted to the input's type.
 #[derive(Debug)]
 pub struct Input<'a> {
     data: Data<'a>,
@@ -29,9 +29,10 @@ pub struct Input<'a> {
 /// The values of an input array, by layout.
 #[derive(Debug)]
 enum Data<'a> {
-    /// The array has numbers, dates, timestamps or durations, borrowed in place, with the bytes per value.
+    /// The array has numbers, dates, timestamps or durations, which are borrowed. The payload is their type, their bytes, and the bytes per value.
     Numbers(Scalar, &'a [u8], isize),
-    /// The array's numbers, dates, timestamps or durations were converted; with the bytes per value.
+    /// The array's numbers, dates, timestamps or durations were converted. The payload is their new type, the converted values, and the bytes per
+    /// value.
     Converted(Scalar, Buffer, isize),
     Bits(&'a BooleanBuffer),
     /// The array is a mask, which has a presence per row but no values.
@@ -41,7 +42,7 @@ enum Data<'a> {
     Views(Scalar, &'a [u128], Vec<&'a [u8]>),
     Dictionary(Keys<'a>, Box<Input<'a>>),
     Lists(ListOffsets<'a>, Box<Input<'a>>),
-    /// A value that all rows share.
+    /// The value that each row of the column has.
     Shared(Value),
 }
 

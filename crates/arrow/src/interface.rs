@@ -1,6 +1,6 @@
-//! Import through Arrow's C interfaces: schemas, arrays and streams that a C program or a Python package exports. The structs are checked
-//! before they are followed: `release`, null pointers, sizes, and the depth of nesting, because a stack overflow cannot be caught. The
-//! libraries that import them panic on some invalid structs; here such a panic becomes an error.
+//! Import through Arrow's C interfaces: schemas, arrays and streams that a C program or a Python package exports. Before a struct is read,
+//! `release`, null pointers, sizes and the depth of nesting are checked; the depth because a stack overflow cannot be caught. The libraries that
+//! import the structs panic on some invalid ones; this module turns such a panic into an error.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -45,8 +45,8 @@ pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
     })
 }
 
-/// Imports an array with the schema `schema`. The structs of the C interface are checked here, but the elements in their buffers only by
-/// [`checked`].
+/// Imports an array with the schema `schema`. This function checks the structs of the C interface. The elements in their buffers are checked only
+/// by [`checked`].
 ///
 /// # Errors
 /// If the structs violate Arrow's specification.
@@ -72,10 +72,10 @@ pub fn checked(array: ArrayData) -> Result<ArrayData, Error> {
     })
 }
 
-/// Converts an array of structs to a table. The elements of its columns are not checked here, only by [`checked`].
+/// Converts an array of structs to a table. This function does not check the elements of the columns; [`checked`] does.
 ///
 /// # Errors
-/// If the array has another type, a struct is null, or a column is shorter than the array.
+/// If the array is not an array of structs, if a struct is null, or if a column is shorter than the array.
 pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
     if !matches!(array.data_type(), DataType::Struct(_)) {
         return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
@@ -86,7 +86,7 @@ pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
     caught(|| Ok(RecordBatch::from(StructArray::from(array))))
 }
 
-/// An imported stream of arrays that all have the same type. The structs of each array are checked when it arrives, as by [`array`].
+/// An imported stream of arrays that all have the same type. The C structs of each array are checked as in [`array`] when the array arrives.
 #[derive(Debug)]
 pub struct ArrayStream {
     stream: FFI_ArrowArrayStream,

@@ -43,7 +43,7 @@ use cembra::doors::OutputRoom;
 use cembra::{Batch, OutputColumn, RowFailure, RunOptions};
 use std::sync::Arc;
 
-/// An error in evaluating a model on a table.
+/// An error in evaluating a model on a table: the table does not fit the model's inputs, the Arrow data are invalid, or the evaluation fails.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -94,7 +94,8 @@ pub enum Error {
     /// A struct of Arrow's C interface is released, or has impossible sizes or children.
     #[error("{0}")]
     Interface(&'static str),
-    /// An export through Arrow's C interface violates the specification, or is not a table. The text may be the exporter's own message.
+    /// An export through Arrow's C interface violates the specification, or is not a table. The payload is a message, in some cases the exporter's
+    /// own.
     #[error("{0}")]
     Exported(String),
     /// An error of the model, the columns or the evaluation.
@@ -138,9 +139,10 @@ pub fn run_with(
     evaluate(batch, options, table, |name, column, room| array_with(name, column, strings, room))
 }
 
-/// Evaluates the model `batch` on a table, like [`run`], into arrays of the types in `wanted`. A type may differ from that of [`run`] in
-/// the layout of texts and bytes, and may be a dictionary of them. If an output depends on a single dictionary, and `wanted` has the type
-/// of its keys, the output keeps these keys, and its dictionary has values only for strings that rows use.
+/// Evaluates the model `batch` on a table, like [`run`], into arrays of the types in `wanted`. A type may differ from that of [`run`] in the layout
+/// of texts and bytes, and may be a dictionary of them. If an output depends on a single dictionary column, and its type in `wanted` is a
+/// dictionary with the same type of keys, the output keeps the column's keys. The values of its dictionary are then computed only for strings that
+/// rows use.
 ///
 /// # Errors
 /// As for [`run`]; or if an output cannot have the requested type.

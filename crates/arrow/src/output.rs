@@ -234,7 +234,7 @@ fn dictionary(
 
 /// The keys of a dictionary's rows.
 enum Numbers {
-    /// The column's own keys are used, in the type of the keys.
+    /// The keys of the column's own dictionary are used, in the key type that they have.
     Kept(Buffer),
     New(Vec<usize>),
 }
@@ -322,8 +322,8 @@ fn ones(count: usize) -> Option<Vec<u64>> {
     Some(ones)
 }
 
-/// Makes an Arrow array of `rows` rows from the parts of an output column, or of a model's array value. Returns `None` if Arrow has no such
-/// array.
+/// Makes an Arrow array of `rows` rows from the parts of an output column, or of a model's array value. Returns `None` if Arrow refuses the parts
+/// as an array.
 pub(crate) fn of_parts(
     scalar: Scalar,
     rows: usize,
@@ -373,7 +373,7 @@ pub(crate) fn of_parts(
     }))
 }
 
-/// Converts an array of views to the layout `layout`; returns other arrays unchanged. `None` if the array has no such layout.
+/// Converts an array of views to the layout `layout`; returns an array of any other type unchanged. `None` if the array cannot have the layout.
 pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
     let (plain, large) = match (layout, array.data_type()) {
         (Strings::Plain, DataType::Utf8View) => (DataType::Utf8, DataType::LargeUtf8),
@@ -386,9 +386,9 @@ pub(crate) fn laid_out(array: ArrayRef, layout: Strings, room: &OutputRoom) -> R
     }
 }
 
-/// Converts `array` to `wanted`, another layout of the same values: text views to `Utf8` or `LargeUtf8`, byte views to `Binary` or
-/// `LargeBinary`, timestamps to another zone. `None` if the array has no such layout, for example `Utf8` above 2 GiB. The memory for a copy
-/// of strings is claimed from `room` first: rows may share the bytes of views, but each row of the copy has bytes of its own.
+/// Converts `array` to `wanted`, another layout of the same values: text views to `Utf8` or `LargeUtf8`, byte views to `Binary` or `LargeBinary`,
+/// timestamps to another zone. `None` if the array cannot have the layout `wanted`, for example `Utf8` if it has more than 2 GiB of text. The
+/// memory for a copy of strings is claimed from `room` first: rows may share the bytes of views, but each row of the copy has bytes of its own.
 ///
 /// # Errors
 /// If `room` is too small for the copy.

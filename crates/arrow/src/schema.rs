@@ -45,14 +45,14 @@ pub(crate) fn element(data_type: DataType) -> Arc<Field> {
     Arc::new(Field::new_list_field(data_type, true))
 }
 
-/// The Arrow layout of texts and bytes in results.
+/// The Arrow layout of texts and bytes in results: contiguous strings, or views.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Strings {
-    /// Strings are contiguous, as `Utf8` and `Binary`, which every program can read; as `LargeUtf8` and `LargeBinary` if an array has more
-    /// than 2 GiB of strings. The strings are copied once.
+    /// Strings are contiguous: `Utf8` and `Binary`, which every program can read, or `LargeUtf8` and `LargeBinary` if an array has more than 2 GiB
+    /// of strings. The strings are copied once.
     #[default]
     Plain,
-    /// Strings are views, as `Utf8View` and `BinaryView`, into the memory that the model computed them in, without a copy.
+    /// Strings are views (`Utf8View` and `BinaryView`) of the memory that the model computed them in. They are not copied.
     Views,
 }
 
@@ -99,8 +99,8 @@ pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     })
 }
 
-/// Returns `options` with types for undeclared inputs, which are the types of the columns in `schema`, optional if a column is nullable. A
-/// column with a type that no input can have is skipped.
+/// Returns `options` with the types of the columns in `schema` as the types of undeclared inputs with the same names. A nullable column gives an
+/// optional type. A column with a type that no input can have is skipped.
 #[must_use]
 pub fn input_types(mut options: Options, schema: &Schema) -> Options {
     for field in schema.fields() {

@@ -1,5 +1,5 @@
-//! Conversion between an Arrow array of structs, lists of structs or maps and the arrays of which a model's column of structs consists.
-//! These are one array for each scalar, and one array of lists for each field of a list's elements.
+//! Conversion between an Arrow array of structs, lists of structs or maps and the arrays that a model has for a column of structs. A model has one
+//! array for each scalar, and one array of lists for each field of a list's elements.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, StructArray, make_array};
@@ -8,9 +8,9 @@ use arrow_schema::Field;
 use cembra::{ArrayKind, QType};
 use std::sync::Arc;
 
-/// Splits `array`, a column of type `qtype`, into one array per scalar, each with the type of its values, in the order of the type. A
-/// column that is not a struct stays whole. `None` if the array does not have the type, or if a struct or an element is null but not
-/// optional.
+/// Splits `array`, a column of type `qtype`, into one array per scalar, each with the type of its values, in the order of the type. A column of
+/// another type than structs, lists of structs or maps is returned unchanged. `None` if the array does not have the type, or if a struct or an
+/// element is null but not optional.
 #[must_use]
 pub fn struct_arrays(array: &ArrayRef, qtype: &QType) -> Option<Vec<(ArrayRef, QType)>> {
     let mut arrays = Vec::new();

@@ -38,7 +38,8 @@ impl Session {
     }
 }
 
-/// Evaluates each row of `table` and writes the outputs as a table to `made`. Takes ownership of `table` even if the evaluation fails.
+/// Evaluates a model on each row of `table` and writes the outputs as a table to `made`. The function takes ownership of `table` even if the
+/// evaluation fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_run_arrow(
     session: Option<&mut Session>,
@@ -63,7 +64,7 @@ pub extern "C" fn cembra_session_run_arrow(
     })
 }
 
-/// Sets the types of inputs to the types of the columns with the same names in an Arrow schema.
+/// Sets the types of inputs from an Arrow schema: each column gives its type to the input of the same name.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_arrow_schema(
     options: Option<&mut Options>,

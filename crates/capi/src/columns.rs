@@ -1,5 +1,5 @@
-//! Evaluates many rows, whose input and output columns are in the memory of a C program. All outputs are computed before any is copied there. So
-//! outputs are written either completely or not at all, and their memory may overlap the inputs.
+//! Evaluates many rows, whose input and output columns are in the memory of a C program. All outputs are computed before the first is copied to
+//! that memory. So outputs are written either completely or not at all, and their memory may overlap the inputs.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -34,7 +34,7 @@ pub(crate) struct Loaded<'a> {
     count: usize,
     values: Values<'a>,
     presence: KnownPresence,
-    /// True if all rows share one value (stride 0), so that the values have no memory after the first.
+    /// True if all rows share one value (stride 0), so that only the first value has memory.
     is_one: bool,
 }
 
@@ -60,7 +60,7 @@ fn string<T: Copy>(all: &[T], at: usize) -> Option<T> {
 
 macro_rules! values {
     ($($rust:ident $scalar:ident),*) => {
-        /// The values of a column, by type.
+        /// The values of a C column, in a variant for each type.
         #[derive(Debug)]
         enum Values<'a> {
             Units,
@@ -131,8 +131,8 @@ macro_rules! values {
                 &self.presence
             }
 
-            /// Returns the index of the first missing value in the column that lies in a present struct. `outer` is the presence of the structs
-            /// around the values; with `None`, all structs are present.
+            /// Returns the index of the first value in the column that is missing although the struct around it is present. `outer` is the presence
+            /// of these structs; with `None`, all of them are present.
             pub(crate) fn first_missing(&self, outer: Option<&KnownPresence>) -> Option<usize> {
                 if !self.presence.is_none && self.presence.words.is_none() {
                     return None;
@@ -150,7 +150,7 @@ macro_rules! values {
                 Some(if qtype.is_optional() { Value::Present(one) } else { Value::Scalar(one) })
             }
 
-            /// Returns the first value; `None` if there is none.
+            /// Returns the first value of the column, which all rows share; `None` if the column has no rows.
             fn shared(&self) -> Option<ScalarValue> {
                 Some(match &self.values {
                     Values::Units => ScalarValue::Unit,
@@ -313,7 +313,7 @@ macro_rules! values {
 
 for_each_number!(values);
 
-/// Reads the strings that are present; a missing one becomes empty. Returns a single string if `are_one`, because then all rows share it.
+/// Reads the strings that are present; a missing one becomes empty. If `are_one`, all rows share one string, and only that string is returned.
 fn strings<'a, T: AnyBits, S: ?Sized>(
     all: Strided<'a, T>,
     is_there: impl Fn(usize) -> bool,

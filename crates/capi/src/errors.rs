@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// `cembra_error`: an error with its code, its message and its problems. Its texts are made when the failure happens, so it refers to no other
-/// object.
+/// `cembra_error`: an error with its code, its message and its problems. Its texts are made when the failure happens, so the error refers to no
+/// program or session.
 #[derive(Debug)]
 pub struct Error {
     code: Cow<'static, str>,
@@ -28,18 +28,19 @@ pub struct Error {
 struct ErrorProblem {
     code: Cow<'static, str>,
     message: String,
-    /// Start and end in bytes, line and column counted from 1; `None` if the problem has no place in a text.
+    /// The place of the problem in the text: its start and end in bytes, and its line and column counted from 1. `None` if the problem has no place
+    /// in a text.
     place: Option<[u32; 4]>,
 }
 
-/// The source text that an error or a warning points into, for places and excerpts in messages.
+/// The source text that the places of an error or a warning refer to. It is used for line numbers and for excerpts in messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin<'o> {
-    /// The error points into a text without a name.
+    /// The error's places refer to a text without a name.
     Text(&'o str),
-    /// The error points into a text or a file that it uses.
+    /// The error's places refer to a text, or to a file that this text uses.
     Sources(&'o Sources),
-    /// The error points into the text of a model.
+    /// The error's places refer to the text of a compiled model.
     Model(&'o Model),
 }
 
@@ -118,7 +119,7 @@ impl Error {
         Error { code, message, rendered, operator: None, row: None, element: None, fault: None, problems }
     }
 
-    /// Converts `failure` to an error of the C interface. `origin` is the source text that it points into.
+    /// Converts `failure` to an error of the C interface. `origin` is the source text that the failure's places refer to.
     #[cold]
     pub(crate) fn of_failure(failure: Failure, origin: Origin<'_>) -> Box<Error> {
         match failure {
@@ -128,7 +129,7 @@ impl Error {
         }
     }
 
-    /// Returns an error that reports a defect of the library.
+    /// Returns an error that reports a defect (bug) of the library, described by `what`.
     #[cold]
     pub(crate) fn internal(what: &str) -> Box<Error> {
         Error::plain("internal", format!("cembra has a defect, and no result: {what}"))

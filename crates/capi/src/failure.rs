@@ -1,9 +1,9 @@
-//! The reasons why functions of the C interface fail, before they become errors of C: an error of the library, wrong arguments, or values that do not
-//! fit the model.
+//! The reasons why functions of the C interface fail: an error of the library, wrong arguments, or values that do not fit the model. The module
+//! `errors` converts them to errors of C.
 
 use std::fmt::Display;
 
-/// The reason why a function of the C interface fails.
+/// The reason why a function of the C interface fails: an error of the library, a wrong argument, or values that do not fit the model.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The library returned this error.
@@ -52,7 +52,7 @@ impl From<compiler::Error> for Failure {
     }
 }
 
-/// Returns `handle`, or if it is null a failure that names `what`.
+/// Returns the value of `handle`; if `handle` is null (`None`), a failure that names `what`.
 pub(crate) fn given<T>(handle: Option<T>, what: &str) -> Result<T, Failure> {
     handle.ok_or_else(|| Failure::null(what))
 }

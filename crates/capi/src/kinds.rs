@@ -41,7 +41,7 @@ pub(crate) const fn of_scalar(scalar: Scalar) -> u32 {
     }
 }
 
-/// Returns the scalar type that has the `CEMBRA_KIND_*` number `kind`; `None` if the number is not a scalar type's.
+/// Returns the scalar type that has the `CEMBRA_KIND_*` number `kind`; `None` if `kind` is not the number of a scalar type.
 pub(crate) const fn scalar(kind: u32) -> Option<Scalar> {
     Some(match kind {
         UNIT => Scalar::Unit,
@@ -74,8 +74,8 @@ pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
     })
 }
 
-/// Returns the `CEMBRA_KIND_*` number of `qtype`, that of its elements, and its number of axes. The last two are 0 for types without elements or
-/// axes.
+/// Returns three numbers: the `CEMBRA_KIND_*` number of `qtype`, the `CEMBRA_KIND_*` number of its elements, and its number of axes. The second is
+/// 0 for a type without elements, the third for a type without axes.
 pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     match qtype {
         QType::Scalar(scalar) | QType::Optional(scalar) => (of_scalar(*scalar), 0, 0),
@@ -85,7 +85,7 @@ pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     }
 }
 
-/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The constants for the other forms follow.
+/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The constants after this one are for the other forms of presence.
 pub(crate) const PRESENCE_ALL: u32 = 0;
 pub(crate) const PRESENCE_BYTES: u32 = 1;
 pub(crate) const PRESENCE_BITS: u32 = 2;

@@ -1,5 +1,5 @@
-//! The structs that the C header declares, with the same layout in memory. A test compares both. The module `memory` reads the memory that their
-//! pointers point to.
+//! Rust versions of the structs that the C header declares, with the same layout in memory. A test compares their layout with the header's. The
+//! module `memory` reads the memory that their pointers point to.
 
 use crate::memory::{ByteString, Flag, Text};
 use std::ffi::c_void;

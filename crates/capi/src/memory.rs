@@ -1,5 +1,5 @@
-//! Access to the memory of C programs. Pointers, counts and strides are checked here, and raw pointers are dereferenced only here. By the rules in
-//! the header, the caller promises what cannot be checked, such as that the memory exists.
+//! Access to the memory of C programs. Pointers, counts and strides are checked here, and raw pointers are dereferenced only here. Some demands
+//! cannot be checked, for example that the memory exists. The rules in the header oblige the caller to meet them.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -91,7 +91,8 @@ impl<'a> ByteString<'a> {
         ByteString { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
     }
 
-    /// Returns the `cembra_bytes` for bytes that the session owns, so that they live on. The caller chooses the lifetime.
+    /// Returns the `cembra_bytes` for bytes that the session owns. The session keeps them until its next use, so the caller may choose a longer
+    /// lifetime than that of `bytes`.
     pub(crate) const fn kept(bytes: &[u8]) -> Self {
         // The header tells C how long the bytes live.
         ByteString { ptr: bytes.as_ptr(), len: bytes.len(), lives: PhantomData }
@@ -107,7 +108,8 @@ impl<'a> ByteString<'a> {
 /// Types for which every bit pattern is a valid value.
 ///
 /// # Safety
-/// C-MEMORY: any bit pattern is a value, and the type has no padding that is read.
+/// For a type with this trait, any bit pattern must be a valid value, and the type must have no padding that is read (rule C-MEMORY in
+/// `docs/safety.md`).
 pub(crate) unsafe trait AnyBits: Copy {}
 
 macro_rules! any_bits {
@@ -140,7 +142,7 @@ pub(crate) unsafe fn slice<'a, T: Copy>(
 /// Returns the struct at `at`. Fails with an error that names `what` if the pointer is null or misaligned.
 ///
 /// # Safety
-/// C-MEMORY: as for [`slice`].
+/// If `at` is not null, a value must be at the pointer for as long as the reference is used (rule C-MEMORY in `docs/safety.md`).
 pub(crate) unsafe fn pointed<'a, T: Copy>(at: *const T, what: impl Display + Copy) -> Result<&'a T, Failure> {
     // SAFETY: C-MEMORY, promised by the caller.
     let one = unsafe { slice(at, 1, what) }?;
@@ -185,7 +187,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
     /// Makes an array of `count` values for reading. Checks address, alignment, stride and count, as far as this is possible.
     ///
     /// # Safety
-    /// C-MEMORY: there is a value at each place for as long as they are used, or the address is null.
+    /// C-MEMORY: unless the address is null, there is a value at each of the `count` addresses for as long as the array is used.
     pub(crate) unsafe fn new(
         first: *const c_void,
         stride: isize,
@@ -241,7 +243,7 @@ impl<T: Copy> StridedMut<T> {
     /// Makes an array of `count` elements for writing. Checks address, alignment, stride and count, as far as this is possible.
     ///
     /// # Safety
-    /// C-MEMORY: each place can be written for as long as this is used, or the address is null.
+    /// C-MEMORY: unless the address is null, each of the `count` elements can be written for as long as the array is used.
     pub(crate) unsafe fn new(
         first: *mut c_void,
         stride: isize,
@@ -273,7 +275,7 @@ impl<T: Copy> StridedMut<T> {
         })
     }
 
-    /// Writes `values` to the elements of the array in order, until either runs out.
+    /// Writes `values` to the elements of the array in order, until there are no more values or no more elements.
     #[inline]
     pub(crate) fn write(self, values: impl Iterator<Item = T>) {
         for (place, value) in self.places().zip(values) {
@@ -282,7 +284,8 @@ impl<T: Copy> StridedMut<T> {
         }
     }
 
-    /// Writes `values` to the elements of the array in order, until either runs out. Contiguous elements are written by one copy.
+    /// Writes `values` to the elements of the array in order, until there are no more values or no more elements. Contiguous elements are written
+    /// by one copy.
     pub(crate) fn write_all(self, values: &[T]) {
         if self.stride == size_of::<T>().cast_signed() {
             let count = self.count.min(values.len());
@@ -303,7 +306,7 @@ pub(crate) enum Presence<'a> {
     /// No value is present: all values share one byte, which is 0.
     None,
     Bytes(Strided<'a, u8>),
-    /// The presence is bits in bytes: the bytes, the index of the first bit, and the number of bits.
+    /// The presence is one bit per value. The payload is the bytes that hold the bits, the index of the first bit, and the number of bits.
     Bits(&'a [u8], usize, usize),
 }
 
@@ -330,7 +333,7 @@ impl<'a> Presence<'a> {
     /// Checks the form and the memory of a column's presence, as far as this is possible.
     ///
     /// # Safety
-    /// C-MEMORY: there is a byte, or a bit, for each value, or the address is null.
+    /// C-MEMORY: unless the address is null, there is a presence byte, or a presence bit, for each value.
     pub(crate) unsafe fn new(
         memory: PresenceMemory<*const u8>,
         count: usize,
@@ -400,7 +403,7 @@ impl KnownPresence {
     }
 }
 
-/// Packs `bits` into words of 64 bits, the lowest bit first.
+/// Packs `bits` into words of 64 bits, beginning with the lowest bit of each word.
 pub(crate) fn gathered(bits: impl ExactSizeIterator<Item = bool>) -> Result<Vec<u64>, Failure> {
     let mut words = roomy(bits.len().div_ceil(64))?;
     let mut word = 0_u64;
@@ -431,7 +434,7 @@ pub(crate) fn roomy<T>(count: usize) -> Result<Vec<T>, Failure> {
 pub(crate) enum PresenceMut {
     Nowhere,
     Bytes(StridedMut<u8>),
-    /// The presence is written as bits in bytes: the bytes, and the index of the first bit.
+    /// The presence is written as one bit per value. The payload is the bytes that hold the bits, and the index of the first bit.
     Bits(StridedMut<u8>, usize),
 }
 
@@ -439,7 +442,7 @@ impl PresenceMut {
     /// Checks the form and the memory for an output's presence, as far as this is possible.
     ///
     /// # Safety
-    /// C-MEMORY: there is a byte, or a bit, for each value, that can be written, or the address is null.
+    /// C-MEMORY: unless the address is null, there is a presence byte, or a presence bit, for each value, and it can be written.
     pub(crate) unsafe fn new(
         memory: PresenceMemory<*mut u8>,
         count: usize,
@@ -465,7 +468,7 @@ impl PresenceMut {
         !matches!(self, PresenceMut::Nowhere)
     }
 
-    /// Writes the presence of `count` values. Other bits in the same bytes stay unchanged.
+    /// Writes the presence of `count` values. If it is written as bits, any further bits in the first and the last byte stay unchanged.
     pub(crate) fn write(self, count: usize, is_present: impl Fn(usize) -> bool) {
         match self {
             PresenceMut::Nowhere => {}

@@ -45,7 +45,8 @@ impl Options {
     }
 }
 
-/// Runs `change` on the options. Used as the body of every function of the C interface that sets an option.
+/// Runs `change` on the options, and returns its failure as an error of C. Every function of the C interface that sets an option consists of a call
+/// of this function.
 pub(crate) fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,

@@ -10,7 +10,7 @@ use compiler::{Batch, Executor, Model};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
-/// `cembra_program`: a handle for a compiled model, which its sessions share.
+/// `cembra_program`: a handle for a compiled model. The program's sessions share the model.
 #[derive(Clone, Debug)]
 pub struct Program(pub(crate) Arc<Compiled>);
 
@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
     pub(crate) executor: Executor,
     /// The most bytes that an array or a tensor may have in an evaluation.
     pub(crate) array_bytes: u64,
-    /// The model compiled for columns of many rows. Compiled at the first such call.
+    /// The model compiled for columns of many rows. It is compiled when the program's first session evaluates columns.
     batch: OnceLock<Batch>,
     inputs: Vec<NamedField>,
     outputs: Vec<NamedField>,
@@ -96,7 +96,8 @@ const _: () = {
     shared::<Program>();
 };
 
-/// Parses and checks a text without compiling it. `warnings` receives an error that lists the warnings, or null; it may be null itself.
+/// Parses and checks a text without compiling it. `warnings` may be null. Otherwise an error that lists the warnings is written to it, or null if
+/// there are no warnings.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_check(
     text: Text<'_>,
@@ -118,7 +119,7 @@ pub extern "C" fn cembra_check(
     })
 }
 
-/// Compiles a text. `program` receives a handle for the compiled program, or null on failure.
+/// Compiles a text. Writes a handle for the compiled program to `program`, or null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_compile(
     text: Text<'_>,
@@ -134,7 +135,7 @@ pub extern "C" fn cembra_compile(
     })
 }
 
-/// Frees a program. Null is allowed. Its sessions can still be used.
+/// Frees a program. Null is allowed. Sessions of the program can still be used.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_free(program: Option<Box<Program>>) {
     quiet((), || drop(program));

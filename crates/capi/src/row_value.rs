@@ -1,4 +1,4 @@
-//! The values of a row as C passes them. Each has a kind, which selects the member of its union.
+//! The values of a row as C passes them. Each value has a kind, which selects the member of its union.
 
 use crate::failure::Failure;
 use crate::layouts::{Payload, Value};
@@ -11,7 +11,7 @@ pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Fail
     value.ok_or_else(|| Failure::values(format!("input `{}` is not given, and has no default", field.name)))
 }
 
-/// The path to a value in a row, for messages: an input, or a field inside of one, such as ``input `order.items.price` ``.
+/// The path to a value in a row, for messages: the name of an input, or of a field inside of an input, such as ``input `order.items.price` ``.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowPath<'p> {
     /// The struct or list that has the field; `None` for an input.
@@ -57,7 +57,8 @@ impl<'a> RowValue<'a> {
     /// Returns the `count` values of a row, which are at a C pointer. Fails with an error that names `what` if the pointer cannot be valid.
     ///
     /// # Safety
-    /// C-MEMORY: `count` values are at the pointer, or it is null. Each value has the union member of its kind, and the pointers of that are valid.
+    /// C-MEMORY: `count` values are at the pointer, or it is null. In each value, the union member that its kind selects is set, and the pointers
+    /// in that member are valid.
     pub(crate) unsafe fn row(
         first: *const Value<'a>,
         count: usize,

@@ -54,8 +54,8 @@ impl Session {
     }
 }
 
-/// Overwrites the value of the previous row with the given one, if both are numbers of the same type. Returns whether it did. Constructing and moving
-/// a value instead would take longer than the rest of the call.
+/// Overwrites the value of the previous row with the given one, if both are numbers of the same type. Returns true if the value was overwritten. To
+/// construct and move a new value would take longer than the rest of the call.
 #[inline]
 fn is_written_over(old: &mut Value, given: RowValue<'_>) -> bool {
     let (true, Value::Scalar(old) | Value::Present(old)) = (given.is_present(), old) else { return false };

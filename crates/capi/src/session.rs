@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `cembra_session`: a handle that evaluates a program, one call at a time.
+/// `cembra_session`: a handle for evaluating a program, with the memory and limits for that. A session allows only one call at a time.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) compiled: Arc<Compiled>,
@@ -22,7 +22,7 @@ pub struct Session {
     pub(crate) made: Vec<Value>,
     /// The C structs for the values in `made`, which C may still read.
     pub(crate) views: Views,
-    /// The output columns of the last call, kept if C has pointers to their texts.
+    /// The output columns of the last call. They are kept only if C has pointers to their texts.
     pub(crate) columns: Vec<OutputColumn>,
     pub(crate) failed: Vec<usize>,
     pub(crate) failures: Vec<RowFailure>,
@@ -105,7 +105,7 @@ fn set(session: Option<&mut Session>, change: impl FnOnce(&mut Session) -> Resul
     })
 }
 
-/// Creates a session for a program. `session` receives the handle, or null on failure.
+/// Creates a session for a program. Writes its handle to `session`, or null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_new(
     program: Option<&Program>,
@@ -176,7 +176,7 @@ pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, thre
     })
 }
 
-/// Sets whether a row that fails ends the call, or gets missing outputs: one of `CEMBRA_ON_ERROR_*`.
+/// Sets what happens when a row fails: with one value of `CEMBRA_ON_ERROR_*` the call ends, with the other the row gets missing outputs.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_error: u32) -> Option<Box<Error>> {
     set(session, |session| {
@@ -196,7 +196,8 @@ pub extern "C" fn cembra_session_failed_count(session: Option<&Session>) -> usiz
     session.map_or(0, |session| session.failed.len())
 }
 
-/// Writes the row of the failure with the index `index` in the last call. Returns false and writes nothing if there is no such failure.
+/// Writes the index of a row that failed in the last call: the failed row with the index `index` among all failed rows. Returns false and writes
+/// nothing if fewer rows failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failed_row(
     session: Option<&Session>,
@@ -206,7 +207,8 @@ pub extern "C" fn cembra_session_failed_row(
     told(session.and_then(|session| session.failed.get(index)).copied(), row)
 }
 
-/// Returns the error of the failed row with the index `index` in the last call; null if there is none.
+/// Returns the error of a row that failed in the last call: the failed row with the index `index` among all failed rows. Null if no error is stored
+/// for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failure(session: Option<&Session>, index: usize) -> Option<Box<Error>> {
     border(|| match session.and_then(|session| Some((session, session.failures.get(index)?))) {

@@ -1,6 +1,6 @@
-//! Conversion of structs, lists of structs and dictionaries that C passes for one row: each is an address and a description of the fields there.
-//! Fields are matched by name. The converted values overwrite those of the previous row, whose memory is reused. Arrays and tensors are converted in
-//! `tensors`.
+//! Conversion of structs, lists of structs and dictionaries that C passes for one row: each is passed as an address and a description of the fields
+//! at that address. Fields are matched by name. The converted values overwrite those of the previous row, whose memory is reused. Arrays and
+//! tensors are converted in `tensors`.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -23,7 +23,7 @@ const ENTRY: [&str; 2] = ["key", "value"];
 /// Converts a C struct to the value of an input of the type `qtype`. Reuses the memory of `before`, the previous row's value.
 ///
 /// # Safety
-/// C-MEMORY: the struct has its fields, and what they point to.
+/// C-MEMORY: the fields that the struct describes are in memory, and so are the values that they point to.
 pub(crate) unsafe fn structure(
     given: &layouts::Struct<'_>,
     qtype: &QType,
@@ -52,7 +52,7 @@ pub(crate) unsafe fn structure(
 /// row's value.
 ///
 /// # Safety
-/// C-MEMORY: each item has its fields, and what they point to.
+/// C-MEMORY: the fields of each item are in memory, and so are the values that they point to.
 pub(crate) unsafe fn list(
     given: &layouts::List<'_>,
     qtype: &QType,
@@ -92,7 +92,7 @@ struct Source<'a> {
     members: &'a [Member<'a>],
 }
 
-/// The structs that a field is read from.
+/// The structs in C memory that a field is read from: their number, their presence, and limits.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     /// The number of structs: the length of a list, or 1.
@@ -101,12 +101,12 @@ struct Rows<'a> {
     presence: Option<&'a KnownPresence>,
     /// True if the structs are entries of a dictionary.
     is_map: bool,
-    /// The most bytes of an array.
+    /// The most bytes that an array of the values may take.
     most: u64,
 }
 
 impl<'a> Source<'a> {
-    /// Returns the source for `column`, with the descriptions of `count` fields at `members`.
+    /// Returns the source of the values in `column`, whose `count` fields are described at `members`.
     ///
     /// # Safety
     /// C-MEMORY: `count` fields are described at `members` for as long as the source is used, or the pointer is null.

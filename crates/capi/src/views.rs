@@ -14,8 +14,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::rc::Rc;
 
-/// Writes a row's values to `outputs` as C structs. Writes nothing if a struct needs more memory than is allowed, or if time runs out. For a float,
-/// the members are written one by one, because writing a whole struct and moving it takes longer.
+/// Writes a row's values to `outputs` as C structs. Writes nothing if a struct needs more memory than is allowed, or if the deadline passes. The
+/// struct of a float is filled member by member, because making the struct elsewhere and moving it takes longer.
 #[inline]
 pub(crate) fn write_row(
     outputs: StridedMut<layouts::Value<'static>>,
@@ -80,7 +80,7 @@ impl Terms {
 struct Spelled<'t> {
     text: String,
     terms: &'t Terms,
-    /// The reason why writing stopped early; `None` while it goes on.
+    /// The reason why making the structs stopped early; `None` if nothing has failed.
     failure: Option<Failure>,
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn kept_text(text: &str) -> Text<'static> {
     unsafe { Text::from_raw(text.as_ptr().cast(), text.len()) }
 }
 
-/// The C structs for a row's values, with the memory that they point to. The addresses of that memory stay the same when the list grows.
+/// The C structs for a row's values, with the memory that they point to. The addresses of that memory stay the same when structs are added.
 #[derive(Debug, Default)]
 pub(crate) struct Views {
     arrays: Vec<Rc<ArrayView>>,
@@ -148,7 +148,7 @@ pub(crate) struct Views {
 #[expect(dead_code, reason = "C looks at the lists, through the view")]
 struct ArrayView {
     view: layouts::Array,
-    /// The elements, if C's layout differs from the array's: one byte per truth value.
+    /// The elements of an array of truth values, one byte each, as C needs them; the array itself has one bit each.
     flags: Vec<Flag>,
     texts: Vec<Text<'static>>,
     bytes: Vec<ByteString<'static>>,

@@ -1,6 +1,6 @@
 //! Tests of the pages in `docs/`: their Rust examples compile and run, and their claims about models hold. This file has no code of the library.
 
-/// The README's example.
+/// Tests the example in the README.
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
@@ -32,29 +32,29 @@ chapters! {
     GuidePrograms: "programs.md"
 }
 
-/// The chapter on tiled tensors. Its checkpoints have JSON manifests, so it needs the feature `json`.
+/// Tests the guide's chapter on tiled tensors. Its checkpoints have JSON manifests, so it needs the feature `json`.
 #[cfg(all(feature = "tiles", feature = "json"))]
 #[doc = include_str!("../../../docs/guide/tiles.md")]
 struct GuideTiles;
 
-/// The page for users of TiledArray.
+/// Tests the page for users of the library TiledArray.
 #[cfg(feature = "tiles")]
 #[doc = include_str!("../../../docs/from/tiledarray.md")]
 struct FromTiledArray;
 
-/// The examples of model sets in a folder, and of errors with an excerpt of the source.
+/// Tests the examples of model sets in a folder, and of errors with an excerpt of the source.
 #[doc = include_str!("../../../docs/model-sets.md")]
 struct ModelSets;
 
-/// The examples of rows.
+/// Tests the examples on the page about evaluating rows of Rust structs.
 #[doc = include_str!("../../../docs/typed-rows.md")]
 struct TypedRows;
 
-/// The examples of batches.
+/// Tests the examples on the page about batches.
 #[doc = include_str!("../../../docs/batches.md")]
 struct Batches;
 
-/// The examples of the page of arrays.
+/// Tests the examples on the page about arrays.
 #[doc = include_str!("../../../docs/arrays.md")]
 struct Arrays;
 
@@ -157,15 +157,15 @@ struct Arrays;
 /// ```
 struct Language;
 
-/// The examples in Rust of the page of errors.
+/// Tests the Rust examples on the page about errors.
 #[doc = include_str!("../../../docs/errors.md")]
 struct Errors;
 
-/// The example of the page on migration.
+/// Tests the example on the page about migration.
 #[doc = include_str!("../../../docs/migration.md")]
 struct Migration;
 
-/// The examples of the page of limits.
+/// Tests the examples on the page about limits.
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
 
@@ -281,7 +281,7 @@ struct Problems;
 /// ```
 struct FromOthers;
 
-/// The examples on the page for users of other tensor libraries.
+/// Tests the examples on the page for users of other tensor libraries.
 #[doc = include_str!("../../../docs/from/tensors.md")]
 struct FromTensors;
 

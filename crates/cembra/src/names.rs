@@ -1,4 +1,4 @@
-//! A map from names to values, and the errors for names that only the model or only the caller's data has.
+//! A map from names to values, and the errors for names that the model has and the caller's data lacks, or the reverse.
 
 use cembra_value::{Code, Diagnostic, near_names};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item
     }
 }
 
-/// Returns the error `what` about names of the model that the other side does not know, with similar known names as hints.
+/// Returns the error `what` for names of the model that the caller's data does not have. Similar names in `known` become hints.
 pub(crate) fn strange_names(what: &str, names: &[&str], known: &[String]) -> Diagnostic {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let plural = if names.len() == 1 { "" } else { "s" };

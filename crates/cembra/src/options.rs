@@ -78,7 +78,7 @@ impl Options {
         self.with(|options| options.compile.tier = tier)
     }
 
-    /// Sets the backend that evaluates many rows at a time, for tests and benchmarks. By default, the compiler chooses it.
+    /// Sets the backend that evaluates many rows at a time. This is for tests and benchmarks; by default, the compiler chooses the backend.
     #[must_use]
     pub fn row_player(self, player: RowPlayer) -> Self {
         self.with(|options| options.compile.row_player = player)

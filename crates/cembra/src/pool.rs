@@ -73,7 +73,7 @@ struct Evaluators<T> {
 }
 
 impl<T: Evaluator> Pool<T> {
-    /// The most idle evaluators that a pool keeps by default.
+    /// The most idle evaluators that a pool stores by default; further idle ones are dropped.
     pub const MOST: usize = 400;
 
     /// Returns a pool that makes its evaluators by cloning `first`.

@@ -1,5 +1,5 @@
-//! Arguments that several commands share: the model, the types and values of its inputs, the backend, the formats of output. This module
-//! also applies them to a model.
+//! Command-line arguments that several commands share: the model, the types and values of its inputs, the backend, the formats of output. This
+//! module also applies the arguments to a model.
 
 use crate::diagnose;
 use crate::failure::{Failure, usage};

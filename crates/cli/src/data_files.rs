@@ -1,5 +1,5 @@
-//! The data files of a command line: names, patterns such as `b*.csv` that the shell did not expand, and standard input. The files are read
-//! one after the other, as one table.
+//! The data files that a command line names: paths, patterns such as `b*.csv` that the shell did not expand, and `-` for standard input. The files
+//! are read one after the other, as one table.
 
 use crate::arguments::DataOptions;
 use crate::source::STANDARD;
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Clone, Debug)]
 pub(crate) struct DataFiles(Vec<PathBuf>);
 
-/// The options for opening the data files.
+/// The options for opening the data files: their format, the memory limit, and the progress bar.
 #[derive(Clone)]
 pub(crate) struct Opening {
     pub(crate) options: DataOptions,
@@ -27,7 +27,7 @@ pub(crate) struct Opening {
 }
 
 impl DataFiles {
-    /// Returns the data files for the arguments `paths`. A pattern stands for the files that match it, sorted by name.
+    /// Returns the data files for the arguments `paths`. A pattern is replaced by the files that match it, sorted by name.
     ///
     /// # Errors
     /// If no file matches a pattern, or standard input is named twice.
@@ -53,7 +53,7 @@ impl DataFiles {
         (!self.0.is_empty() && self.0.iter().all(|path| path.as_os_str() != STANDARD)).then(|| sizes.sum())?
     }
 
-    /// The path of the only data file; `None` without files.
+    /// The path of the data file, for commands that read at most one; `None` without files.
     ///
     /// # Errors
     /// If there are several files; the message names the first two.
@@ -76,8 +76,8 @@ impl DataFiles {
         names.join(", ")
     }
 
-    /// Opens the data files as one table; `None` without files. The format of a file is that of `--data-format`, else that of its name,
-    /// else a guess from its first bytes.
+    /// Opens the data files as one table; `None` without files. The format of a file is the one that `--data-format` gives. Without this option,
+    /// the file's extension decides, or else a guess from the file's first bytes.
     ///
     /// # Errors
     /// If a file cannot be opened, or has another format than the first one.

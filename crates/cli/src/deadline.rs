@@ -9,7 +9,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The time limit of a command's evaluations, counted from when this value is made.
+/// The time limit (`--time-limit`) of a command's evaluations. The time counts from the call of [`start`](Self::start).
 pub(crate) struct Deadline {
     token: Cancellation,
     limit: Option<Duration>,
@@ -43,8 +43,8 @@ impl Deadline {
         &self.token
     }
 
-    /// Runs `compute` and returns its result. With a limit, it runs on a separate thread: if the limit is reached first, an error is
-    /// returned, and the thread ends with the process.
+    /// Runs `compute` and returns its result. With a time limit, `compute` runs on a separate thread. If the limit is reached first, returns an
+    /// error; the thread runs on until the process ends.
     pub(crate) fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T, DataError> {
         let (Some(limit), Some(left)) = (self.limit, self.left()) else { return Ok(compute()) };
         let (done, made) = channel();
@@ -72,7 +72,7 @@ impl Deadline {
     }
 }
 
-/// A writer that fails once the time limit is reached. The error to show is that of [`Deadline::check`].
+/// A writer that fails once the time limit is reached. A caller that sees a failure should report the error of [`Deadline::check`].
 pub(crate) struct Timed<'d, W> {
     deadline: &'d Deadline,
     inner: W,

@@ -1,5 +1,5 @@
-//! Output of problems (errors and warnings) by the command: as text, in colours on a terminal, or as JSON. Problems of models are rendered
-//! by the library.
+//! Prints problems (errors and warnings) for the command: as text, with colours on a terminal, or as JSON. Problems with models are rendered by the
+//! library.
 
 use annotate_snippets::{Group, Level, Origin};
 use cembra::{Diagnostic, Renderer, Sources, Span};
@@ -13,7 +13,7 @@ pub(crate) fn stderr_takes_colour() -> bool {
     std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// The renderer of problems of models, with or without colours.
+/// The renderer for problems with models. With `colour`, the text has colours.
 pub(crate) fn renderer(colour: bool) -> Renderer {
     if colour { Renderer::styled() } else { Renderer::plain() }
 }
@@ -24,7 +24,7 @@ pub(crate) fn render_warnings(warnings: &[Diagnostic], more: usize, source: &Sou
     renderer(colour).warnings(warnings, notes.as_slice(), source)
 }
 
-/// Renders an error of the data as text.
+/// Renders an error about data (a file, a column, a row) as text.
 pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
     let message = match error.column() {
         Some(column) => format!("column `{}`: {}", visible(column), error.message()),
@@ -41,7 +41,7 @@ pub(crate) fn render_data(error: &DataError, colour: bool) -> String {
     renderer.render(&[group.elements(hints)])
 }
 
-/// A problem of a model or of the data, as JSON. The keys are written in this order.
+/// A problem with a model or with data, in the form for JSON. The keys are written in the order of the fields.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum ProblemJson<'a> {
@@ -67,7 +67,7 @@ pub(crate) enum ProblemJson<'a> {
 /// A place in the text of a model, in the form for JSON.
 #[derive(Serialize)]
 pub(crate) struct PlaceTold<'a> {
-    /// The file of the place; `None` if it is the model's own file.
+    /// The name of the file that has the place; `None` if it is the model's own text.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
     line: usize,
@@ -83,12 +83,12 @@ pub(crate) struct LabelTold<'a> {
     text: &'a str,
 }
 
-/// Converts the problems of a model to the form for JSON.
+/// Converts `problems` with a model to the form for JSON. `source` has the text that they are in.
 pub(crate) fn to_json<'a>(problems: &'a [Diagnostic], source: &'a Sources) -> Vec<ProblemJson<'a>> {
     problems.iter().map(|one| diagnostic_to_json(one, source)).collect()
 }
 
-/// Converts an error of the data to the form for JSON: a list with one element.
+/// Converts an error about data to the form for JSON: a list with one problem.
 pub(crate) fn data_to_json(error: &DataError) -> Vec<ProblemJson<'_>> {
     vec![ProblemJson::Data {
         code: error.code().as_str(),

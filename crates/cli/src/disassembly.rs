@@ -11,7 +11,7 @@ use std::ops::Range;
 /// The labels of code and constants, by offset.
 type Labels = BTreeMap<u64, String>;
 
-/// A note about a range of bytes of the code.
+/// A note about the machine code in a range of bytes, for example which step of the model it computes.
 pub(crate) type Note = (Range<usize>, String);
 
 /// The note for code without one, if other code has notes.

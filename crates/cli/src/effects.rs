@@ -1,4 +1,5 @@
-//! Errors for options about the format of values that have no effect in a run: a user who gives an option expects it to have an effect.
+//! Errors for options about the format of values (`--date-format`, `--decimal`) that would have no effect in a run. A user who gives an option
+//! expects an effect, so the option is rejected.
 
 use crate::arguments::DataOptions;
 use crate::evaluate::Feeding;
@@ -64,17 +65,17 @@ impl DataOptions {
         ]
     }
 
-    /// Returns the first given option that has no effect on a model with tensors, which reads no text except for the values of `-s`; `None`
-    /// if all have one. `has_constants` is true if there are such values.
+    /// Returns the first given option that has no effect on a model with tensors; `None` if all given options have one. Such a model reads no text
+    /// except the values of `-s`; `has_constants` is true if there are such values.
     pub(crate) fn of_rows(&self, has_constants: bool) -> Option<&'static str> {
         let null = (!self.null.is_empty()).then_some("--null");
         let is_of_rows = |effect: &&Effect| effect.is_given && !(has_constants && effect.origins.contains(&Constant));
         self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
     }
 
-    /// Returns an error if a given option has no effect on the sources of this run. These are data of the format `data` (`None` without
-    /// data), and values of `-s` if `has_constants`. `writes_text` is true if results are CSV or a table, in which `--null` is written for
-    /// missing values.
+    /// Returns an error if a given option has no effect on the values of this run. They come from data of the format `data` (`None` without data),
+    /// and with `has_constants` also from `-s`. With `writes_text`, the results are CSV or a table, so that `--null` has an effect: its text is
+    /// written for missing values.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
@@ -108,8 +109,8 @@ impl DataOptions {
         Ok(())
     }
 
-    /// Returns an error if a given option is about a type that no input, and no column copied to the results, has. For data whose columns
-    /// have types, it is also an error if the columns already have the option's type.
+    /// Returns an error if a given option is about a type (date, timestamp, number) that neither an input nor a column copied to the results has.
+    /// If the data's columns have types (Parquet, Arrow), an option for dates or timestamps is also an error if the columns already have that type.
     pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
         if let Some(counted) = feed.counted() {
             return self.check_counted(feed, counted, command);
@@ -151,8 +152,8 @@ impl DataOptions {
         self.check_among(&counted.iter().chain(constants).collect::<Vec<_>>(), None, command)
     }
 
-    /// Returns an error if a given option is about a type that is not in `types`. `text` is the name of a text column; the message proposes
-    /// to declare that column with the option's type.
+    /// Returns an error if a given option is about a type (date, timestamp, number) that is not in `types`. `text` is the name of a text column;
+    /// the message proposes to declare that column with the option's type.
     pub(crate) fn check_among(
         &self,
         types: &[&QType],

@@ -1,7 +1,7 @@
 //! Evaluation of a model on batches of rows. Depending on the options, a row that fails ends the batch, or gets missing outputs.
 //!
-//! Columns are passed to the model as they are. A batch is evaluated row by row instead if it has few rows, if an input or output cannot be
-//! a column, or if a row fails and ends the run. The results have the same bits either way.
+//! The model is evaluated on the columns of a batch as a whole. It is evaluated row by row instead if the batch has few rows, if an input or output
+//! cannot be a column, or if a row fails and ends the run. Both ways give results with the same bits.
 
 use crate::turns::share;
 use arrow_array::cast::AsArray;
@@ -22,7 +22,7 @@ const LEAST_ROWS: usize = 256;
 /// The most bytes of strings, lists and tuples that one evaluation of a batch makes; a single row may make more.
 const OUTPUT_BYTES: u64 = 64 << 20;
 
-/// The source of an input's values in an evaluation.
+/// The source of an input's values in an evaluation: a constant, or a column of the batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Feeding {
     /// The input has this value in all rows.
@@ -33,12 +33,13 @@ pub(crate) enum Feeding {
 
 /// The outputs of a model for a batch, and the rows that failed.
 pub(crate) struct Evaluated {
-    /// The number of rows that were evaluated. It is smaller than the batch if the outputs are large, or if a row fails and ends the batch.
+    /// The number of rows that were evaluated. It is smaller than the number of rows in the batch if the outputs are large, or if a row fails and
+    /// ends the batch.
     pub(crate) rows: usize,
     /// The outputs of the model, one array each.
     pub(crate) outputs: Vec<ArrayRef>,
-    /// The index and the error of each failed row, in order. If a failed row ends the batch, this has only that row, which comes after the
-    /// last evaluated one.
+    /// The index and the error of each failed row, in order. If a failed row ends the batch, the list has only that row, which comes directly after
+    /// the evaluated rows.
     pub(crate) failures: Vec<(usize, Error)>,
 }
 
@@ -53,17 +54,17 @@ pub(crate) struct Evaluator {
     goes_on: bool,
     /// The token that cancels evaluations.
     token: Option<Cancellation>,
-    /// The limits of the model.
+    /// The limits on the model's evaluation, such as the bytes of an array.
     limits: Limits,
-    /// About the most bytes of strings, lists and tuples that one evaluation makes; a single row may make more.
+    /// The approximate maximum of the bytes of strings, lists and tuples that one evaluation makes. A single row may make more.
     output_bytes: u64,
     /// The number of rows that are evaluated at once. It is reduced when the outputs of a batch exceed a limit.
     at_once: usize,
 }
 
 impl Evaluator {
-    /// Makes an evaluator for one of `threads` threads. `inputs` has the source of each of the executor's inputs. `token`, if any, cancels
-    /// its evaluations.
+    /// Makes an evaluator for one of `threads` threads. `inputs` has the source of each of the executor's inputs. If `token` is given, cancelling
+    /// it cancels the evaluations.
     pub(crate) fn new(
         executor: &Executor,
         inputs: Vec<Feeding>,
@@ -86,7 +87,7 @@ impl Evaluator {
         Evaluator { session, columns, inputs, outputs, goes_on, token, limits, output_bytes, at_once: usize::MAX }
     }
 
-    /// The reason why the model is evaluated row by row; `None` if whole columns are evaluated at once.
+    /// The reason why the model is evaluated row by row; `None` if it is evaluated on all rows of a batch at once.
     pub(crate) fn row_by_row(&self) -> Option<String> {
         match &self.columns {
             Some(columns) => columns.row_by_row().map(|reason| reason.message().to_owned()),
@@ -200,7 +201,7 @@ fn is_flat(field: &Field) -> bool {
     field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..))
 }
 
-/// The type that the output `output` has in the results. It is optional in all parts if `goes_on`, because failed rows have missing
+/// The type that the output `output` has in the results. With `goes_on`, every part of the type is optional, because failed rows have missing
 /// outputs.
 pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
     if goes_on { types::all_optional(&output.qtype) } else { output.qtype.clone() }

@@ -1,5 +1,5 @@
-//! Rows that failed without ending the run. They are counted and, on request, written as lines of a CSV together with the columns that are
-//! copied to the results.
+//! Rows that failed without ending the run. They are counted. With `--errors`, they are written to a CSV, one line per row, with their error and
+//! the columns that are copied to the results.
 
 use crate::inputs::Feed;
 use crate::pipeline::{Failed, Problem, TEXT_BYTES, unreadable};
@@ -38,9 +38,9 @@ struct File {
     schema: SchemaRef,
     /// The columns that are copied to the results.
     kept: SchemaRef,
-    /// The indices of `kept` among all columns that are copied to the results.
+    /// For each column in `kept`, its index among all columns that are copied to the results.
     places: Vec<usize>,
-    /// The most bytes of the text of a failed row.
+    /// The most bytes that a failed row may have as text.
     most_bytes: u64,
 }
 
@@ -128,16 +128,16 @@ impl Failures {
     /// bytes.
     ///
     /// # Errors
-    /// If nothing can be written there.
+    /// If the file cannot be created.
     pub(crate) fn new(path: Option<&Path>, feed: &Feed, most_bytes: u64) -> Result<Failures, DataError> {
         let file = path.map(|path| File::create(path, feed, most_bytes)).transpose()?;
         Ok(Failures { file, count: 0, first: None })
     }
 
-    /// Adds failed rows, which must come after those added before. Writes them if there is a file.
+    /// Adds the failed rows `failures`, which must come after the rows that were added before. Writes them if there is a file for failed rows.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the rows cannot be written.
     pub(crate) fn add(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
         let Some(first) = failures.first() else { return Ok(()) };
         self.count += failures.len() as u64;
@@ -161,7 +161,8 @@ impl Failures {
         }
     }
 
-    /// The note about all failed rows, for the end of the run; `None` if no row failed. `rows` is the number of all rows.
+    /// The note that is printed about failed rows at the end of the run; `None` if no row failed. `rows` is the number of all rows in the run,
+    /// failed or not.
     pub(crate) fn note(&self, rows: u64) -> Option<String> {
         let first = self.first.as_ref()?;
         Some(format!("note: {} of {rows} rows failed; the first is {first}", self.count))

@@ -1,5 +1,5 @@
-//! Failures of commands: the reasons, their messages, and the exit status. It is 1 for a problem with the model, the data or an evaluation,
-//! and 2 for an invalid command line.
+//! Failures of commands: the reasons, their messages, and the exit status. The exit status is 1 for a problem with the model, the data or an
+//! evaluation, and 2 for an invalid command line.
 
 use crate::diagnose;
 use crate::source::ModelText;
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// The reason why a command stopped.
+/// The reason why a command stopped: an invalid command line, or a problem with the model or the data.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The command line is invalid.
@@ -23,14 +23,14 @@ pub(crate) enum Failure {
     Model {
         /// The text of the model.
         source: ModelText,
-        /// The problems, at least one.
+        /// The problems of the model or its evaluation, at least one.
         problems: Vec<Diagnostic>,
-        /// Notes about the circumstances.
+        /// Notes about the circumstances of the failure, for example the row whose evaluation failed.
         notes: Vec<String>,
     },
     /// The data, or another file, cannot be read or written.
     Data(DataError),
-    /// The command failed, and has already reported this among its results.
+    /// The command failed, and its results already say so, as with a test that does not pass.
     Told,
 }
 
@@ -55,7 +55,7 @@ impl ModelText {
         })
     }
 
-    /// Returns the failure that `error` describes; the library found it with this model.
+    /// Converts `error`, which the library returned for this model, to a failure of the command.
     pub(crate) fn blame(&self, error: &Error) -> Failure {
         Failure::Model { source: self.clone(), problems: self.advise(error), notes: Vec::new() }
     }
@@ -67,7 +67,8 @@ impl From<DataError> for Failure {
     }
 }
 
-/// Returns the failure that the command line of `command` is invalid, for what the argument parser cannot check.
+/// Returns the failure that the command line of `command` is invalid, for errors that the argument parser cannot find. `message` says what is
+/// wrong.
 pub(crate) fn usage(command: &str, message: impl std::fmt::Display) -> Failure {
     let mut all = crate::Arguments::command();
     all.build();
@@ -88,7 +89,8 @@ impl Failure {
         self
     }
 
-    /// The problems of this failure in the form for JSON; `None` for an invalid command line, or if the failure is already reported.
+    /// The problems of this failure in the form for JSON; `None` for an invalid command line, or if the command's results already report the
+    /// failure.
     pub(crate) fn to_json(&self) -> Option<impl Serialize> {
         #[derive(Serialize)]
         struct ProblemList<'a> {
@@ -102,7 +104,7 @@ impl Failure {
         Some(ProblemList { problems })
     }
 
-    /// The problems of this failure as text; `None` for an invalid command line, or if the failure is already reported.
+    /// The problems of this failure as text; `None` for an invalid command line, or if the command's results already report the failure.
     pub(crate) fn shown(&self, colour: bool) -> Option<String> {
         match self {
             Failure::Usage(_) | Failure::Told => None,

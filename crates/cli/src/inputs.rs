@@ -1,5 +1,5 @@
-//! The inputs of a model, and the sources of their values: constants of the command line, columns of the data, or both. An input without a
-//! declared type gets the type of its constant, or of its data.
+//! The inputs of a model, and the source of each input's values: a constant on the command line, or a column of the data. An input without a
+//! declared type gets the type of its constant or of its column.
 
 use crate::arguments::{Assignment, DataOptions, ModelArgs};
 use crate::deadline::Deadline;
@@ -24,7 +24,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 const SHOWN_VALUES: usize = 8;
 const SHOWN_CHARS: usize = 40;
 
-/// Returns the inputs of `model` that the outputs named `outputs` need, in the order of the program. Without names, all outputs count.
+/// Returns the inputs of `model` that the outputs named in `outputs` need, in the order of the program. If `outputs` is empty, returns the inputs
+/// that any output needs.
 pub(crate) fn needed<'m>(model: &'m Model, outputs: &[String]) -> Vec<&'m Input> {
     let program = model.program();
     let graph = &program.graph;
@@ -45,7 +46,8 @@ pub(crate) fn check_name(model: &Model, name: &str, option: &str, command: &'sta
     check_among(name, "input", model.program().inputs.iter().map(|input| &*input.name), option, command)
 }
 
-/// Returns a command-line error if `name`, given with `option`, is not one of `names`. `what` says what these names stand for.
+/// Returns a command-line error if `name`, given with `option`, is not one of `names`. `what` says in the message what the names are, for example
+/// inputs.
 pub(crate) fn check_among<'a>(
     name: &str,
     what: &str,
@@ -64,17 +66,17 @@ pub(crate) fn check_among<'a>(
     Err(usage(command, format!("`{option}`: the model has no {what} `{name}`; {hint}")))
 }
 
-/// The sources from which the inputs of a model can get values, and what the command line says about them.
+/// The sources from which the inputs of a model can get values: constants and data, with the options of the command line about types and columns.
 pub(crate) struct Sources<'a> {
     /// The types that the command line gives to inputs, by the input's name.
     pub(crate) types: BTreeMap<&'a str, &'a QType>,
     /// The constants that the command line gives to inputs.
     pub(crate) constants: &'a [Assignment],
-    /// The spelling of dates and timestamps in constants, besides the usual one.
+    /// The spelling that the options give for dates and timestamps in constants. ISO 8601 is accepted too.
     pub(crate) spelling: &'a Spelling,
-    /// The data that have the rows; `None` if the run has no data.
+    /// The data file whose rows are evaluated; `None` if the run has no data.
     pub(crate) data: Option<Dataset>,
-    /// The outputs whose inputs are needed; empty for all outputs.
+    /// The names of the outputs that are computed, for whose inputs sources are needed; empty for all outputs.
     pub(crate) outputs: &'a [String],
     /// The choice of data columns that are copied to the results.
     pub(crate) keep: Keep,
@@ -90,11 +92,11 @@ pub(crate) struct Sources<'a> {
 /// The inputs of a model, each with the source of its values, and the rows of the data.
 pub(crate) struct Feed {
     fields: Vec<(String, QType)>,
-    /// The source of each field's values.
+    /// The source of each input's values, in the order of `fields`.
     from: Vec<Feeding>,
-    /// The properties of the data; `None` without data, and then there is a single row.
+    /// The properties of the data; `None` without data, when the model is evaluated on a single row.
     data: Option<Data>,
-    /// The source of the rows, until it is taken.
+    /// The source of the data's rows; `None` once [`take_rows`](Self::take_rows) has returned it.
     source: Option<Box<dyn Source>>,
 }
 
@@ -158,7 +160,7 @@ impl Feed {
     /// Finds a source of values for every input that is needed.
     ///
     /// # Errors
-    /// If an input has no value, or one of another type, or if the data cannot be read.
+    /// If an input has no source, if a source has values of a type that the input cannot have, or if the data cannot be read.
     pub(crate) fn new(
         text: &ModelText,
         model: &Model,
@@ -277,7 +279,7 @@ impl Feed {
         &self.from[field]
     }
 
-    /// Takes the source of the data's rows; without data, it has a single row. After the first call the returned source is empty.
+    /// Takes the source of the data's rows; without data, the returned source has a single row. Every call after the first returns an empty source.
     pub(crate) fn take_rows(&mut self) -> Box<dyn Source> {
         self.source.take().unwrap_or(Box::new(OneRow { done: true }))
     }
@@ -296,7 +298,7 @@ impl Feed {
         (0..rows).map(|row| columns.iter().map(|column| column[row].clone()).collect()).collect()
     }
 
-    /// The names and types of the inputs that have a source.
+    /// The names and types of the inputs that have a source of values (a constant or a column).
     pub(crate) fn fields(&self) -> &[(String, QType)] {
         &self.fields
     }
@@ -333,7 +335,7 @@ impl Feed {
         self.data.as_ref()?.counted.as_deref()
     }
 
-    /// The types that were inferred from the data, each with a text about the place that decided it, such as `decided at rows.csv:17`.
+    /// The types that were inferred from the data, each with a text that says which row decided the type, such as `decided at rows.csv:17`.
     pub(crate) fn inferred(&self) -> impl Iterator<Item = (&Inferred, String)> {
         self.data.iter().flat_map(|data| &data.inferred).map(|inferred| {
             let from = match inferred.line {
@@ -429,7 +431,7 @@ fn by_name<'a>(
 /// otherwise it is the type of the value.
 ///
 /// # Errors
-/// If a constant does not belong to an input, is given twice, or does not have the input's type.
+/// If no input has a constant's name, if two constants have the same name, or if a constant does not have the input's type.
 pub(crate) fn constant_values<'a>(
     model: &Model,
     types: &BTreeMap<&str, &QType>,

@@ -1,5 +1,5 @@
-//! The `cembra` command, which evaluates, checks, explains, compiles and measures models. It is a library, and `main` only calls [`run`],
-//! so that the unit tests of the command are linked once.
+//! The `cembra` command, which evaluates, checks, explains, compiles and measures models. The command is written as a library, and `main` only
+//! calls [`run`], so that its unit tests are linked only once.
 
 mod arguments;
 mod command;

@@ -1,6 +1,6 @@
-//! The pipeline of `cembra eval`: rows are read, evaluated and written at the same time. One thread reads; other threads decode rows,
-//! evaluate them, and encode the results if the format allows to encode them independently; the caller's thread writes. Results leave in
-//! the order of the rows. The number of batches in progress is limited, so memory does not grow with the data.
+//! The pipeline of `cembra eval`: rows are read, evaluated and written at the same time. One thread reads. Several threads decode rows, evaluate
+//! them and, for a format in which rows are independent, encode the results. The caller's thread writes. Results are written in the order of the
+//! rows. The number of batches in progress is limited, so memory does not grow with the data.
 
 use crate::deadline::Deadline;
 use crate::evaluate::Evaluator;
@@ -33,7 +33,7 @@ pub(crate) enum OnError {
 /// The source of one column of the results.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
-    /// The column is the data column with this index.
+    /// The column is copied from the data column with this index.
     Data(usize),
     /// The column has the same value in all rows: the only element of this array.
     Constant(ArrayRef),
@@ -41,18 +41,19 @@ pub(crate) enum Origin {
     Output(usize),
 }
 
-/// The instructions for turning a batch of data and its outputs into results.
+/// The instructions for making a batch of results from a batch of data and the model's outputs: which columns are copied or constant, and what
+/// happens to failed rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Recipe {
     /// The Arrow schema of the results.
     pub(crate) schema: SchemaRef,
     /// The source of each column of the results.
     pub(crate) origins: Vec<Origin>,
-    /// The indices of the data columns that are stored with a row that failed.
+    /// The indices of the data columns whose values are stored for each row that failed.
     pub(crate) kept: Vec<usize>,
     /// The treatment of rows that cannot be read or whose evaluation fails.
     pub(crate) on_error: OnError,
-    /// The most rows that are read; `None` for all.
+    /// The most rows that are read (`--limit`); `None` if all rows are read.
     pub(crate) limit: Option<u64>,
     /// The most bytes of the data that are in memory at once.
     pub(crate) most_bytes: u64,
@@ -93,7 +94,7 @@ pub(crate) enum Stop {
 
 /// The results for some consecutive rows of the data.
 pub(crate) struct Results<T> {
-    /// The rows of the results, in the form in which they are written.
+    /// The rows of the results: a batch, or the encoded text that is written.
     pub(crate) rows: T,
     /// The number of rows of the data that were read for these results.
     pub(crate) read: u64,
@@ -101,7 +102,7 @@ pub(crate) struct Results<T> {
     pub(crate) failures: Vec<Failed>,
 }
 
-/// The time that a pipeline's threads have spent on each stage, all threads together, in nanoseconds.
+/// The time that a pipeline's threads have spent on reading, computing and writing: the sum over all threads, in nanoseconds.
 #[derive(Default, Debug)]
 pub(crate) struct Spent {
     reading: AtomicU64,
@@ -124,11 +125,11 @@ impl Spent {
 /// The most bytes of text, approximately, that are made from results at once; a single row may have more.
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
-/// The last step for results on the threads that compute them, such as encoding them as text.
+/// The last step before results are written, such as encoding them as text. The threads that compute the results perform this step.
 pub(crate) struct Finish<T> {
     /// The function that performs the step on a batch of results.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
-    /// The most bytes that a row may have as text, or in a file in which values do not share memory.
+    /// The most bytes that a single row of results may have as text, or in a file in which values do not share memory.
     pub(crate) text_bytes: u64,
     /// The most bytes of text, approximately, for which `make` is called at once; a single row may have more.
     pub(crate) at_once: u64,
@@ -151,14 +152,14 @@ impl<T> Finish<T> {
 struct Done<T> {
     results: Results<T>,
     stop: Option<Stop>,
-    /// True if the limit of rows was reached.
+    /// True if as many rows were read as `--limit` allows.
     enough: bool,
-    /// True if this is the last part of the piece.
+    /// True if this is the last part of a piece of the data.
     is_last: bool,
 }
 
-/// Evaluates all rows of `source` with `evaluators`, one per thread, and passes the results to `write` in the order of the rows. Returns
-/// the reason if it stops before the end of the data; `None` at their end.
+/// Evaluates all rows of `source` with `evaluators`, one per thread, and passes the results to `write` in the order of the rows. Returns the reason
+/// for stopping before the end of the data; `None` if all rows were processed.
 ///
 /// # Errors
 /// The errors of `write`, which end the run.
@@ -288,7 +289,7 @@ struct Rows {
     batch: Batch,
     /// The errors of rows that could not be read, by index.
     failures: Vec<(usize, DataError)>,
-    /// The reason for the end after these rows.
+    /// The reason why no rows after these are processed; `None` if processing continues.
     stop: Option<Stop>,
     enough: bool,
 }
@@ -297,7 +298,7 @@ struct Rows {
 struct Worker {
     evaluator: Evaluator,
     recipe: Recipe,
-    /// The number of rows that may still be read.
+    /// The number of rows that may still be read under `--limit`; `None` without a limit.
     left: Option<u64>,
     spent: Arc<Spent>,
     turns: Arc<Turns>,

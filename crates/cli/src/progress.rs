@@ -47,7 +47,7 @@ impl fmt::Display for Summary {
 pub(crate) struct Progress {
     bar: ProgressBar,
     start: Instant,
-    /// True until the bar is shown; false from the start if it must not be shown.
+    /// True as long as the bar is not shown but may be shown later.
     waiting: bool,
     /// The number of steps done when the clock was last read.
     looked: u64,
@@ -73,7 +73,7 @@ impl Progress {
         Progress { bar, start: Instant::now(), waiting, looked: 0 }
     }
 
-    /// The progress bar itself, for code that counts its units.
+    /// The progress bar itself, for code that reports bytes or programs to it directly.
     pub(crate) fn bar(&self) -> &ProgressBar {
         &self.bar
     }

@@ -1,5 +1,5 @@
-//! The processes (ranks) that an MPI launcher started together with this one. A process that fails must end the others, because they may
-//! wait for it inside MPI forever. Only the first process computes if a command does not use ranks.
+//! The processes (ranks) that an MPI launcher started together with this one. A process that fails must end the others, because they may wait for
+//! it inside MPI forever. If a command cannot divide its work among ranks, only the first process computes.
 
 use cembra::Error;
 use cembra::tiles::World;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The state of this process in relation to the other ranks.
 enum State {
-    /// The process has not joined the other ranks, which may wait for it.
+    /// This process has not joined the other ranks, so they may wait for it.
     Apart,
     Joined(World),
     /// This process and the other ranks no longer wait for each other.
@@ -61,14 +61,14 @@ pub(crate) fn join() -> Result<World, Error> {
     Ok(world)
 }
 
-/// Disconnects from the other ranks, which must call this too. Must be called on the thread that joined, after all clones of the world are
-/// dropped.
+/// Disconnects from the other ranks. Every rank must call this function. Must be called on the thread that joined, after all clones of the world
+/// are dropped.
 pub(crate) fn leave() {
     let before = std::mem::replace(&mut *state(), State::Left);
     drop(before);
 }
 
-/// Ends the other ranks, after this process failed and reported its failure. Returns if no other rank may wait for this one.
+/// Ends the other ranks, after this process failed and reported its failure. If no other rank can be waiting for this process, does nothing.
 pub(crate) fn end_all() {
     let before = std::mem::replace(&mut *state(), State::Left);
     match before {

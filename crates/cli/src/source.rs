@@ -1,4 +1,4 @@
-//! The text of a model, from a file, standard input or the command line, with its name for messages.
+//! The text of a model, which is read from a file, from standard input or from the command line, with its name for messages.
 
 use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, read_text, without_mark};
 use cembra_table::error::{DataCode, DataError};
@@ -10,16 +10,17 @@ use std::sync::Arc;
 /// The name of the text of an interactive session.
 const SESSION: &str = "<session>";
 
-/// The path that stands for standard input (as a model or data), standard output (for results) or standard error (for failed rows).
+/// The path `-`. It stands for standard input as a model or data file, for standard output as a file of results, and for standard error as a file
+/// of failed rows.
 pub(crate) const STANDARD: &str = "-";
 
 /// The text of a model, its name, and the limits for reading and running it.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelText {
     name: String,
-    /// The text, with the files that it uses.
+    /// The model's own text, and the texts of the files that it uses.
     sources: Arc<Sources>,
-    /// Boxed to keep failures small, because they hold the text.
+    /// The limits for reading and running the model. They are boxed because a `Failure` holds a `ModelText`, and should be small.
     limits: Box<Limits>,
 }
 
@@ -64,12 +65,12 @@ impl ModelText {
     /// Parses the model text again.
     ///
     /// # Errors
-    /// The problems of the text.
+    /// If the text has problems.
     pub(crate) fn read_again(&self) -> Result<Model, Error> {
         Model::parse_sources(self.sources.clone(), Registry::standard(), &self.limits)
     }
 
-    /// Returns the problems of `error`, which the library found with this model, with hints about this command's options.
+    /// Returns the problems of `error`, which the library returned for this model. Hints about options of the command are added.
     pub(crate) fn advise(&self, error: &Error) -> Vec<Diagnostic> {
         error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect()
     }

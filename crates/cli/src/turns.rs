@@ -1,14 +1,14 @@
-//! The order of the pieces of data that a pipeline has in progress: which piece is being written, and whether another may be read. A piece
-//! is represented here by its number and the memory that it holds.
+//! The order of the pieces of data that a pipeline has in progress (read, but not completely written): which piece is being written, and whether
+//! one more may be read. This module knows of a piece only its number and the memory that it keeps alive.
 
 use cembra_table::HeldBlock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// The divisor of the memory limit that gives the most bytes for pieces in progress. No further piece is read while they hold more.
+/// The pieces in progress may take the memory limit divided by `HELD_SHARE`. While they take more, no further piece is read.
 pub(crate) const HELD_SHARE: u64 = 4;
 
-/// The most bytes that each of `threads` threads may have in progress, so that all together stay within `most_bytes` divided by
+/// The most bytes that each of `threads` threads may have in progress, so that all threads together have at most `most_bytes` divided by
 /// [`HELD_SHARE`].
 pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
     most_bytes / HELD_SHARE / (threads as u64).max(1)
@@ -27,7 +27,7 @@ pub(crate) struct Turns {
 struct Turn {
     /// The number of the piece that is being written.
     piece: u64,
-    /// The memory held by that piece and by the later ones read so far.
+    /// The memory blocks of the piece that is being written and of the later pieces that were read, in order.
     held: VecDeque<HeldBlock>,
 }
 
@@ -69,7 +69,7 @@ impl Turns {
     }
 }
 
-/// A guard that ends all waiting for turns when it is dropped.
+/// A guard that ends the waiting of all threads for their turn when it is dropped, so that none waits forever after an error.
 pub(crate) struct EndOfTurns(Arc<Turns>);
 
 impl EndOfTurns {

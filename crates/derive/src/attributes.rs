@@ -43,7 +43,7 @@ impl Word {
     }
 }
 
-/// The parsed `#[cembra(..)]` attributes of an item.
+/// The `#[cembra(..)]` attributes of an item, after parsing: the words and their values.
 #[derive(Default)]
 pub(crate) struct Said {
     pub(crate) skip: Option<Span>,

@@ -21,17 +21,17 @@ const NUMBER: AttributeSite = AttributeSite {
 /// The types that `repr` can give to the numbers of variants.
 const NUMBERS: [&str; 3] = ["i32", "i64", "u64"];
 
-/// The parts of the generated impl.
+/// The parts of an impl of `FieldType` that the derive macro generates.
 struct ImplParts {
-    /// The type of the field in models.
+    /// The model type that the user's type stands for.
     model: TokenStream,
     in_place: TokenStream,
     expected: String,
-    /// The body of `view`.
+    /// The body of the generated function `view`, which converts the user's type to the model's type.
     view: TokenStream,
-    /// The body of `of`.
+    /// The body of the generated function `of`, which converts the model's type to the user's type.
     of: TokenStream,
-    /// Assertions that are checked when the impl is compiled.
+    /// Assertions about the user's type that are checked when the generated code is compiled.
     checks: TokenStream,
 }
 

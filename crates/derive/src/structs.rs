@@ -29,7 +29,7 @@ const INPUT_FIELD: AttributeSite = AttributeSite {
 const OUTPUT_FIELD: AttributeSite =
     AttributeSite { what: "a field of an output", known: &[Word::Skip, Word::Rename, Word::Default], refused: &[] };
 
-/// A field of the struct, its name in models, and its attributes.
+/// A field of the user's struct, its name in models, and its parsed attributes.
 struct BoundField<'f> {
     ident: &'f Ident,
     ty: &'f Type,

@@ -48,7 +48,7 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// The compiled form of a batch's model.
+/// A batch's compiled model: a plan that runs once per row, or an array program for models with arrays.
 #[derive(Debug)]
 enum Rows {
     /// A model without arrays, as a plan that runs once per row.
@@ -83,8 +83,9 @@ pub struct BatchResult {
     pub failed: Vec<usize>,
     /// The first failed rows with their errors, at most [`RunOptions::keep_failures`].
     pub failures: Vec<RowFailure>,
-    /// The number of rows of a model with arrays that were evaluated one by one. These are all rows if the model [requires it](Batch::row_by_row),
-    /// else the rows near a row that fails, or near one whose lists must have equal sizes and do not. 0 for other models.
+    /// The number of rows of a model with arrays that were evaluated one by one. If the model [requires](Batch::row_by_row) that, these are all rows.
+    /// Otherwise they are the rows of each block in which a row fails, or has lists that must have equal lengths and do not. 0 for a model without
+    /// arrays.
     pub row_by_row: usize,
 }
 
@@ -119,8 +120,8 @@ impl Batch {
         matches!(&*self.0, Rows::Lists(_))
     }
 
-    /// Returns true if the batch evaluates values of type `qtype` as columns of scalars and lists: structs as [columns](InputColumn::structs). Values
-    /// of other types are best given [one by one](InputColumn::any).
+    /// Returns true if the batch evaluates values of type `qtype` as columns of scalars and lists; a struct is then given as
+    /// [columns](InputColumn::structs). Values of any other type are best given [one by one](InputColumn::any).
     #[must_use]
     pub fn takes_columns(&self, qtype: &QType) -> bool {
         match qtype {
@@ -165,7 +166,8 @@ impl Batch {
     }
 
     /// The reason why a model with arrays evaluates one row after the other: one of its operators cannot be applied to the arrays of many rows at
-    /// once, or the options ask for the interpreter. `None` if rows are evaluated together. The results are the same, but take many times as long.
+    /// once, or the options ask for the interpreter. `None` if rows are evaluated together. Evaluating row by row gives the same results, but takes
+    /// many times as long.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -212,7 +214,7 @@ impl Batch {
 
     /// Evaluates the model on all rows and writes each output into the caller's memory in `outputs`, or into a new column where `outputs` has `None`.
     /// The memory must have as many rows as the inputs and be of exactly the output's type. If a row fails and stops the run, the memory is
-    /// unspecified from that row on. If the options make failed rows missing, memory without presence bits is refused.
+    /// unspecified from that row on. If failed rows are to become missing (`OnError::Missing`), memory without presence bits is refused.
     ///
     /// ```
     /// use cembra::{ColumnMut, InputColumn, Model, Options, RunOptions};
@@ -262,8 +264,8 @@ impl Batch {
         Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
     }
 
-    /// Returns the memory that copies of a run's outputs in other layouts may take: `Limits::array_bytes` of the run or of the model, whichever is
-    /// lower.
+    /// Returns the limit on the memory for copies of a run's outputs, such as copies in another layout: `Limits::array_bytes` of the run or of the
+    /// model, whichever is lower.
     #[must_use]
     pub fn output_room(&self, options: &RunOptions) -> OutputRoom {
         let compiled = self.array_bytes();
@@ -317,8 +319,8 @@ impl Rows {
         }
     }
 
-    /// Converts the inputs that are columns of structs to values, because a plan takes structs one by one. The result is empty if there are none,
-    /// else `None` for each other input.
+    /// Converts the inputs that are columns of structs to values, because a plan takes structs one by one. The result is empty if no input has such a
+    /// column; else it has `None` for each input with another column.
     fn struct_values(
         &self,
         inputs: &[InputColumn<'_>],
@@ -388,8 +390,8 @@ impl Rows {
         self.outputs().iter().map(of).fold(0, usize::saturating_add)
     }
 
-    /// The most bytes that elements of lists take for which the caller has no memory: the elements of one row, which are copied, and those of all
-    /// outputs. The outputs of a single row, and units, which are not copied, are counted when they are evaluated.
+    /// The most bytes that elements of lists take for which the caller has no memory: the elements of one row, which are copied, and the elements of
+    /// all outputs. The outputs of a single row, and units, which are not copied, are counted when they are evaluated.
     fn bytes_of_elements(&self, inputs: &[InputColumn<'_>], rows: usize) -> u64 {
         let of_lists = |qtype: &QType| match qtype {
             QType::Array(_, scalar) => bytes_of(*scalar),

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A frame (the memory of one evaluation) of a compiled model, in which the model is evaluated on values. A session is `Send` and not shared between
-/// threads; a clone is another session. It can be used again after an error.
+/// threads; a clone is another session. A session can be used again after an error.
 ///
 /// ```
 /// use cembra::{Model, Options, Scalar, Value};

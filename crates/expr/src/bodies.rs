@@ -1,5 +1,5 @@
-//! Finds the spans of function bodies in a program's text. The nodes that a call makes have spans in the function's body, so a warning about one call
-//! would seem to be about the function. Code that is about to warn checks here whether a span is in a body.
+//! Finds the spans of function bodies in a program's text. The nodes that a call makes have spans in the function's body, so a warning about one
+//! call would seem to be about the function. Before a warning is reported, this module tells whether its span is in a body.
 
 use crate::infix::LAMBDA;
 use crate::{Defines, Node, NodeId, Program};
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// The index that stands for no function.
 const NONE: u32 = u32::MAX;
 
-/// The spans of the bodies of a program's functions, named and anonymous.
+/// The spans of the bodies of a program's functions, named and anonymous. They tell whether a warning about a node would point into a body.
 pub struct FunctionBodies<'p> {
     program: &'p Program,
     /// The spans of the named functions, in the order of the text, without overlap.
@@ -69,8 +69,8 @@ impl<'p> FunctionBodies<'p> {
         at(&self.covered, place).is_some()
     }
 
-    /// Returns true if `node` surely means what the text at its span says. It does if the span is outside of all named functions, or if the node
-    /// belongs to the function as written and not to a copy that a call made.
+    /// Returns true if `node` surely means what the text at its span says. This is so if the span is outside of all named functions, or if the node
+    /// is in the function's own body and not in a copy that a call made.
     #[must_use]
     pub fn is_as_written(&self, node: NodeId) -> bool {
         let place = self.program.graph.span(node);
@@ -78,7 +78,7 @@ impl<'p> FunctionBodies<'p> {
     }
 }
 
-/// Returns the index of the span that contains the place; `None` if none does. The spans must be sorted and must not overlap.
+/// Returns the index of the span in `spans` that contains `place`; `None` if no span contains it. `spans` must be sorted and must not overlap.
 fn at(spans: &[Span], place: Span) -> Option<u32> {
     let behind = spans.partition_point(|span| span.start <= place.start);
     let last = behind.checked_sub(1)?;

@@ -12,7 +12,7 @@
 //! # Ok::<(), cembra_value::Error>(())
 //! ```
 //!
-//! No call fails at once: problems are recorded, and `build` reports all of them.
+//! A call with a problem does not fail: the problem is recorded, and `build` reports all recorded problems.
 
 use crate::infix::{
     APPLY, FLOORDIV, GET_FIELD, GET_NTH, LAMBDA, MAKE_NAMED, MAKE_TUPLE, MOD, OPERATOR, Operation, WHERE,
@@ -25,9 +25,9 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::fmt;
 
-/// Makes a program from expressions. Rust's operators stand for those of the language, and Rust's numbers for its literals: an `f64` operand is a
-/// weak float, like `1.5` in text. Comparisons and operators without a Rust trait are methods of [`Expr`]. [`Builder::call`] makes any operator from
-/// its canonical name.
+/// Makes a program from expressions. Rust's operators stand for the language's operators, and Rust's numbers for the language's literals: an `f64`
+/// operand is a weak float (a literal that takes on the float type of the other operand), like `1.5` in text. Comparisons and operators without a
+/// Rust trait are methods of [`Expr`]. [`Builder::call`] makes any operator from its canonical name.
 ///
 /// ```
 /// use cembra_expr::{Builder, print_expression};
@@ -183,7 +183,7 @@ impl Builder {
     }
 
     /// Returns the input `name`, which data may leave out, like `input x: f64? = 0` in text. Where the input is missing, `default` is read instead,
-    /// so it is never missing in expressions. Its type is the optional type of the default.
+    /// so the returned expression is never missing. The input's type is the optional type of the default.
     pub fn leaf_with_default(&self, name: &str, default: impl Into<ScalarValue>) -> Expr<'_> {
         let default = default.into();
         let leaf = self.typed_leaf(name, QType::Optional(default.scalar()));
@@ -225,8 +225,8 @@ impl Builder {
         self.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
     }
 
-    /// Returns the operator with the canonical name `name`, such as `math.sqrt`, applied to `operands`. All operands must be given, because defaults
-    /// are not filled in. The operator's existence and operand types are checked when the program is compiled.
+    /// Returns the operator with the canonical name `name`, such as `math.sqrt`, applied to `operands`. `operands` must have an operand for every
+    /// parameter, because defaults are not filled in. The operator's existence and operand types are checked when the program is compiled.
     pub fn call<'b>(&'b self, name: &str, operands: &[Expr<'b>]) -> Expr<'b> {
         if !name.split('.').all(is_word) {
             let message = format!("`{}` cannot be the name of an operator", name.escape_debug());
@@ -255,8 +255,8 @@ impl Builder {
         self.call(MAKE_NAMED, &operands)
     }
 
-    /// Returns a function as a value, for operators that take one: `fn(x, y) = body`. `body` receives the parameters. Its result may contain any
-    /// other expression of this builder. The parameters must not be used outside of it.
+    /// Returns a function as a value, for operators that take one: `fn(x, y) = body`. `body` receives the parameters. The body that it returns may
+    /// contain any other expression of this builder. The parameters must not be used outside of that body.
     ///
     /// ```
     /// use cembra_expr::{Builder, print_expression};
@@ -306,8 +306,8 @@ impl Builder {
     /// Returns the program with all outputs that were added.
     ///
     /// # Errors
-    /// All problems of the calls so far: operands of another builder, an input with two types, an output that is named twice, no output, an exceeded
-    /// limit.
+    /// All problems of the calls so far: operands of another builder, an input with two types, an output that is named twice, no output, or an
+    /// exceeded limit.
     pub fn build(self) -> Result<Program, Error> {
         let mut state = self.state.into_inner();
         let mut names = std::collections::HashSet::new();
@@ -392,9 +392,9 @@ methods! {
     eq_ Operation::Equal.name();
     /// `self != right`
     ne_ Operation::NotEqual.name();
-    /// `self and right`: presence logic on masks, three-valued logic on booleans.
+    /// `self and right`: on masks, present where both operands are; on booleans, three-valued logic.
     and Operation::And.name();
-    /// `self or right`: presence logic on masks, three-valued logic on booleans.
+    /// `self or right`: on masks, present where one operand is; on booleans, three-valued logic.
     or Operation::Or.name();
     /// `self // right`: the floor of the exact quotient.
     floor_divide Operation::FloorDivide.name();

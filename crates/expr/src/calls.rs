@@ -1,6 +1,6 @@
-//! Records which calls made the nodes that are copies of a function's body, so that a problem in a body can list the calls that led to it. A copy
-//! records its call and the original of each new node; a chain of calls is followed from node to node when there is a problem. A node that several
-//! calls share counts as made by the first of them.
+//! Records which calls made the nodes that are copies of a function's body, so that a problem in a body can list the calls that led to it. Each
+//! copy records its call and, for each new node, the original node in the body. When there is a problem, the calls that led to a node are found by
+//! going from node to original. A node that several calls share counts as made by the first of these calls.
 
 use crate::NodeId;
 use cembra_value::{Label, Span};
@@ -14,7 +14,7 @@ const SHOWN: usize = 5;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FunctionId(u32);
 
-/// The function calls that made nodes of a graph, ordered by the nodes.
+/// The function calls that made nodes of a graph, in the order of the nodes that they made.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
     functions: Vec<Arc<str>>,
@@ -23,12 +23,12 @@ pub struct Calls {
     originals: Vec<NodeId>,
 }
 
-/// The copy of a body that one call made. Its new nodes are contiguous.
+/// The copy of a function's body that one call made. The nodes that were added for it are contiguous in the graph.
 #[derive(Clone, Copy, Debug)]
 struct Copied {
-    /// The index of the first new node.
+    /// The index of the first node that the call made.
     first: u32,
-    /// The position in [`Calls::originals`] of the first node's original.
+    /// The position in [`Calls::originals`] of the original of the first node that the call made.
     original: u32,
     function: FunctionId,
     /// The place of the call; `None` if the function became a value, which is called elsewhere.
@@ -71,9 +71,9 @@ impl Calls {
         found.into_iter().rev().map(|(span, name)| (span, &**name))
     }
 
-    /// Returns the calls that led to `node` as labels, innermost first. They are the calls that made the node, and the `running` calls of function
-    /// values, given outermost first with their spans. Calls that enclose the span `place` are left out, because the reader sees them there. At most
-    /// five labels are returned; the last one then tells the number of remaining calls.
+    /// Returns the calls that led to `node` as labels, innermost first. They are the calls that made the node, and the calls of function values in
+    /// `running`, which lists these calls outermost first with their spans. A call that encloses the span `place` is left out, because the reader
+    /// sees it there. At most five labels are returned; if there are more calls, the last label tells their number.
     pub fn leading_to(&self, node: NodeId, running: &[(NodeId, Option<Span>)], place: Option<Span>) -> Vec<Label> {
         if self.copies.is_empty() && running.is_empty() {
             return Vec::new();

@@ -1,5 +1,5 @@
 //! The definitions in a text and their spans, for advice about names and for problems that are reported once per function. They do not affect the
-//! meaning of a model: equal programs may have different definitions, and files have none.
+//! meaning of a model: equal programs may have different definitions, and model files (protobuf) store none.
 
 use cembra_value::Span;
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ pub enum Defines {
     Parameter,
 }
 
-/// A definition of a name in a model's text.
+/// A definition of a name in a model's text: its kind, its spans, and whether the name is used.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     /// The kind of this definition.
@@ -32,12 +32,13 @@ pub struct Definition {
     end: u32,
 }
 
-/// The definitions in a text, in its order. All names are concatenated in one string, because a large model has many.
+/// The definitions in a text, in the order of the text, for advice about names. All names are concatenated in one string, because a large model has
+/// many.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
     all: Vec<Definition>,
     names: String,
-    /// The number of declared inputs, which are the first ones of a program; `None` if there is no text.
+    /// The number of inputs that the text declares, which are the first inputs of the program; `None` if the program was not read from text.
     declared_inputs: Option<usize>,
 }
 
@@ -67,14 +68,14 @@ impl Definitions {
         self.declared_inputs = Some(count);
     }
 
-    /// The number of declared inputs, which are the first ones of the program; the others are leaves without a declaration. `None` for a program that
-    /// was not read from text, because files do not store it.
+    /// The number of inputs that the text declares. They are the first inputs of the program; any further inputs are leaves without a declaration.
+    /// `None` for a program that was not read from text, because model files do not store this number.
     #[must_use]
     pub fn declared_inputs(&self) -> Option<usize> {
         self.declared_inputs
     }
 
-    /// Iterates over the definitions and their names, in the order of their discovery.
+    /// Iterates over the definitions and their names, in the order in which the parser found the definitions.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Definition)> + '_ {
         let mut start = 0;
         self.all.iter().map(move |one| {

@@ -1,6 +1,6 @@
 //! The expression graph: an arena of hash-consed nodes. Structurally equal subexpressions are one node, so sharing, equality and cache keys need no
-//! extra work. A node's operands have smaller ids than the node, so every walk is a loop over ids without recursion. Nodes are untyped; each records
-//! all its spans in the text.
+//! extra work. A node's operands have smaller ids than the node, so every walk is a loop over ids without recursion. Nodes are untyped; each node
+//! records all places (spans) in the text that it is written at.
 
 use crate::calls::Calls;
 use crate::places::Places;
@@ -40,8 +40,8 @@ static NO_NODE: Value = Value::Nothing;
 /// The name returned for an id that a graph does not have. It is empty, so nothing has this name.
 static NO_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
 
-/// An arena of expression nodes. A node's id is its position in the arena, so the ids of another graph denote other nodes here. An id beyond the last
-/// position stands for an untyped `missing`.
+/// An arena of expression nodes. A node's id is its position in the arena, so an id is valid only in its own graph: in another graph the same id
+/// denotes a different node. An id beyond the last position stands for an untyped `missing`.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     kinds: Vec<Kind>,
@@ -50,12 +50,12 @@ pub struct Graph {
     names: Vec<Arc<str>>,
     name_ids: HashMap<Arc<str>, NameId, RandomState>,
     nodes: HashTable<NodeId>,
-    /// The names of the placeholders, each with the number to try next for another placeholder of that name.
+    /// The names of the placeholders, each with the number that is tried next to make a distinct name (`x_2`, `x_3`) from it.
     placeholders: FxHashMap<NameId, u64>,
-    /// The hash seed, random per graph, so that a text cannot be crafted to cause collisions.
+    /// The hash seed, random per graph, so that no text can be written to cause many hash collisions.
     seed: RandomState,
     places: Places,
-    /// The calls that made nodes; `None` if there are no functions.
+    /// The function calls that made nodes of the graph; `None` if there were no functions.
     calls: Option<Arc<Calls>>,
 }
 
@@ -72,7 +72,8 @@ impl Graph {
         fn held<T>(list: &Vec<T>) -> usize {
             list.capacity() * size_of::<T>()
         }
-        /// Counts a hash table: one byte more per place, and an eighth of the places stay empty.
+        /// Returns the bytes of a hash table with `capacity` entries of type `T`: it has one more byte per slot, and an eighth of its slots stay
+        /// empty.
         fn table<T>(capacity: usize) -> usize {
             capacity * 8 / 7 * (size_of::<T>() + 1)
         }
@@ -193,8 +194,8 @@ impl Graph {
         self.add(Kind::Placeholder(free), span)
     }
 
-    /// Turns the node `id` into the leaf `name`, because the caller provides the node's value. Its operands are then no longer needed for it. The
-    /// node keeps its id and its spans in the text.
+    /// Turns the node `id` into the leaf `name`, because the caller provides the node's value as an input. The node's operands are then no longer
+    /// needed for it. The node keeps its id and its spans in the text.
     pub fn put_leaf(&mut self, id: NodeId, name: &str) {
         let name = self.intern(name);
         if let Some(kind) = self.kinds.get_mut(id.index()) {
@@ -275,7 +276,7 @@ impl Graph {
         }
     }
 
-    /// Returns the record of the function calls that made nodes; `None` if there are no functions.
+    /// Returns the record of the function calls that made nodes; `None` if there were no functions.
     #[must_use]
     pub fn calls(&self) -> Option<&Arc<Calls>> {
         self.calls.as_ref()
@@ -333,8 +334,8 @@ impl Graph {
         self.places.all(id)
     }
 
-    /// Returns a new graph with only the nodes that `roots` need, without spans, and the ids of `roots` in the new graph. The time depends on the
-    /// number of copied nodes, not on the size of this graph.
+    /// Returns a new graph that has only `roots` and the nodes that they need, without spans. Also returns the ids of `roots` in the new graph. The
+    /// time depends on the number of copied nodes, not on the size of this graph.
     #[must_use]
     pub fn part(&self, roots: &[NodeId]) -> (Graph, Vec<NodeId>) {
         let mut part = Graph::new();
@@ -370,7 +371,7 @@ impl Graph {
         roots.iter().filter_map(|root| copies.get(root).copied()).collect()
     }
 
-    /// Returns one flag per node, by index: true if `roots` contain or need the node.
+    /// Returns one flag per node, by index: true if the node is one of `roots` or an operand, direct or indirect, of one.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];

@@ -11,7 +11,7 @@ impl NodeId {
         self.0 as usize
     }
 
-    /// Returns the id of the node at this position.
+    /// Returns the id of the node at the position `index` of a graph.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         NodeId(index as u32)
@@ -29,7 +29,7 @@ impl NameId {
         self.0 as usize
     }
 
-    /// Returns the id of the name at this position.
+    /// Returns the id of the name at the position `index` of a graph's names.
     pub(crate) const fn from_index(index: usize) -> Self {
         NameId(index as u32)
     }

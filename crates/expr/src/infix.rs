@@ -1,5 +1,5 @@
-//! The table of operator syntax: token, operator name, precedence, fixity. Parser, printer and builder all use it, so they agree. Forms that are not
-//! single tokens, such as conditions, tuples and fields, have their operator names here too.
+//! The table of operator syntax: token, operator name, precedence, fixity. Parser, printer and builder all use this table, so they agree. The
+//! module also has the operator names of syntax that is not a single token, such as conditions, tuples and fields.
 
 use crate::text::TokenKind;
 
@@ -30,7 +30,8 @@ pub(crate) const IN_VALUE: &str = "core._in_value";
 /// The operator of `lookup(x, {"CH": 1.08}, 1.0)`, where the braces are a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
-/// The operator that casts the power of two integer literals to i64 where an i64 cannot hold it.
+/// The operator that casts to i64. The parser applies it to a power of two integer literals that an i64 cannot hold, so that the cast fails at run
+/// time.
 pub(crate) const TO_INT64: &str = "core.to_int64";
 /// Arolla's floor division, which only the builder has. For floats, the quotient is rounded before its floor is taken.
 pub(crate) const FLOORDIV: &str = "math.floordiv";
@@ -50,12 +51,13 @@ pub(crate) const APPLY: &str = "core.apply";
 /// The operator of `let x: f64 = value`; the operands are the value and the declared type.
 pub(crate) const DECLARED: &str = "core._declared";
 
-/// The operator of the operand `x` in `let y: f64 = x / 2`. Its operands are `x`, and the number type that `x` is converted to if it is a number.
+/// The operator of the operand `x` in `let y: f64 = x / 2`. Its operands are `x`, and the number type (here f64) that `x` is converted to if it is
+/// a number.
 pub(crate) const DECLARED_OPERAND: &str = "core._declared_operand";
 
-/// The operator that converts its operand to f64 if that is an integer.
+/// The operator that converts its operand to f64 if the operand is an integer.
 pub(crate) const WIDE: &str = "core._wide";
-/// The operator that converts its first operand to f64 if that is an integer and the second operand is a float.
+/// The operator that converts its first operand to f64 if the first operand is an integer and the second one a float.
 pub(crate) const BESIDE: &str = "core._beside";
 
 /// The operator of `a("i,k")` for a tensor `a`; the second operand is a `TEXT` literal with the labels of its axes.
@@ -74,14 +76,15 @@ pub const BLOCK: &str = "tensor.block";
 /// The operator of `tensor.grad(y, x)`: the gradient of `y` with respect to the node `x`, which is found in `y` by structural equality.
 pub(crate) const GRADIENT: &str = "tensor.grad";
 
-/// The precedence of an operator or another form; a larger level binds tighter.
+/// The precedence of an operator or another form; an operator with a larger level binds tighter.
 pub(crate) type Level = u8;
 
 /// The precedence level of `if`, the form that binds loosest.
 pub(crate) const LOOSEST: Level = 0;
 /// The precedence level of comparisons, including `in`.
 pub(crate) const COMPARISON: Level = Operation::Equal.level();
-/// The precedence level of a bare number. It may be the operand of every operator, but not of `.0`, which would be read as its fraction.
+/// The precedence level of a bare number. A bare number may be the operand of every operator, but not of the field access `.0`, which would be read
+/// as the number's fraction.
 pub(crate) const NUMBER: Level = 11;
 /// The precedence level of names, calls, fields and everything in brackets.
 pub(crate) const TIGHTEST: Level = 12;
@@ -101,12 +104,13 @@ pub(crate) enum Fixity {
 
 macro_rules! operations {
     ($($variant:ident $token:ident $text:literal $name:literal $level:literal $fixity:ident;)*) => {
-        /// The operators that have a token.
+        /// The operators that are written with a token, such as `a + b`, or with a word, such as `a and b`.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Operation { $($variant),* }
 
         impl Operation {
-            /// The operators that have a token. If two share a name, the printer uses the first.
+            /// The list of operators that are written with a token or a word. If two of them have the same operator name, the printer uses the
+            /// first.
             pub(crate) const ALL: &[Operation] = &[$(Operation::$variant),*];
 
             /// The canonical name of the operator.
@@ -160,7 +164,7 @@ operations! {
     Power        StarStar         "**"  "math.pow"          10 Right;
 }
 
-/// For each token, the operator that it stands for after an operand, and the one before an operand.
+/// For each token kind, the operator that it stands for after an operand, and the operator that it stands for before one.
 static BY_TOKEN: [[Option<Operation>; 2]; TokenKind::COUNT] = {
     let mut table = [[None; 2]; TokenKind::COUNT];
     let mut index = 0;
@@ -174,12 +178,12 @@ static BY_TOKEN: [[Option<Operation>; 2]; TokenKind::COUNT] = {
 };
 
 impl Operation {
-    /// Returns the operator that a token stands for after an operand; `None` if there is none.
+    /// Returns the operator that a token stands for after an operand; `None` if the token stands for no operator there.
     pub(crate) fn infix(token: TokenKind) -> Option<Operation> {
         BY_TOKEN[token as usize][0]
     }
 
-    /// Returns the operator that a token stands for before an operand; `None` if there is none.
+    /// Returns the operator that a token stands for before an operand; `None` if the token stands for no operator there.
     pub(crate) fn prefix(token: TokenKind) -> Option<Operation> {
         BY_TOKEN[token as usize][1]
     }
@@ -207,7 +211,7 @@ pub fn tokens(name: &str) -> impl Iterator<Item = &'static str> {
     Operation::ALL.iter().filter(move |operation| operation.name() == name).map(|operation| operation.text())
 }
 
-/// Returns the token or keyword for an operator that can only be written with syntax; `None` for operators that are called by name.
+/// Returns the token or keyword for an operator that is written only as a token or with a keyword; `None` for an operator that is called by name.
 #[must_use]
 pub fn written(name: &str) -> Option<&str> {
     let own = name.strip_prefix("core._")?;

@@ -1,7 +1,7 @@
 //! Expressions: the untyped hash-consed graph with its source spans, the builder, the text language, and files.
 //!
-//! Operators are only names in this crate. The registry (`cembra-ops`) defines their meaning, types and implementation. The one table here maps infix
-//! tokens to operator names, for both parser and printer.
+//! Operators are only names in this crate. The registry (`cembra-ops`) defines their meaning, types and implementation. The only table of operators
+//! in this crate maps infix tokens to operator names, for both parser and printer.
 
 mod bodies;
 mod builder;

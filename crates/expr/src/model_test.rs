@@ -1,11 +1,11 @@
 //! The tests in a model's text: values of inputs, and the expected outputs. They do not affect the meaning of a model: equal programs may have
-//! different tests, and files have none.
+//! different tests, and model files (protobuf) store none.
 
 use crate::text::parse_literal;
 use cembra_value::{Error, Span, Value};
 use std::sync::Arc;
 
-/// A literal in a test. The input or output that it is for determines its type.
+/// A literal in a test. Its type is that of the input or output that the literal is a value for.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
     /// A single value. An integer stands for any integer type that can hold it.
@@ -20,7 +20,7 @@ impl Literal {
     /// Reads `text` as a literal, or as literals in square brackets.
     ///
     /// # Errors
-    /// If the text is neither.
+    /// If the text is neither a literal nor a list of literals.
     pub fn parse(text: &str) -> Result<Literal, Error> {
         Ok(parse_literal(text)?)
     }
@@ -32,7 +32,7 @@ impl Literal {
     }
 }
 
-/// A `test` statement of a model.
+/// A `test` statement of a model: a name, and cases with input values and expected results.
 #[derive(Clone, Debug)]
 pub struct ModelTest {
     /// The name of the test, as reports show it.
@@ -70,8 +70,8 @@ pub struct TestValue {
 /// The expected result of a test case.
 #[derive(Clone, Debug)]
 pub enum Expected {
-    /// The case must give these outputs; other outputs are not checked.
+    /// The evaluation must give these outputs; outputs that are not listed are not checked.
     Outputs(Vec<TestValue>),
-    /// The case must fail with an error that has this code.
+    /// The evaluation must fail with an error that has this code.
     Error(Arc<str>),
 }

@@ -1,5 +1,5 @@
-//! The index of a text's names for editors: the span, scope and uses of each definition. It is made with the graph on request, also for a text with
-//! errors, and does not affect the meaning of a model.
+//! The index of a text's names for editors: the span, scope and uses of each definition. The parser makes the index on request, while it makes the
+//! graph, also for a text with errors. The index does not affect the meaning of a model.
 
 use crate::{NameId, NodeId};
 use cembra_value::Span;
@@ -35,14 +35,14 @@ impl NameKind {
     }
 }
 
-/// A name that the text defines, and the spans of its definition.
+/// A name that the text defines: its kind, the spans of its definition, and its scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedPlace {
     /// The kind of the name.
     pub kind: NameKind,
     /// The span of the name in its definition, including quotes. It identifies the name.
     pub name: Span,
-    /// The span of the name with its declaration: parameters, declared types, labels of axes.
+    /// The span of the name and the rest of its declaration: parameters, declared types, labels of axes.
     pub signature: Span,
     /// The span of the whole statement; for a local name, the span of its declaration.
     pub whole: Span,
@@ -52,7 +52,7 @@ pub struct NamedPlace {
     pub node: Option<NodeId>,
 }
 
-/// The meaning of one use of a name.
+/// The meaning of one use of a name in a text: a name that the text defines, an operator, or a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Referent {
     /// The use means the name whose definition is at this span.
@@ -63,7 +63,7 @@ pub enum Referent {
     File(usize),
 }
 
-/// The names that a text defines, and their uses.
+/// The names that a text defines, with their spans and scopes, and the uses of names.
 #[derive(Clone, Debug, Default)]
 pub struct NameIndex {
     names: Vec<NamedPlace>,
@@ -86,20 +86,20 @@ impl NameIndex {
         &self.uses
     }
 
-    /// Returns the spans of the statements, in the order of the text. Text that cannot be read belongs to the statement before it.
+    /// Returns the spans of the statements, in the order of the text. Text that cannot be parsed belongs to the statement before it.
     #[must_use]
     pub fn statements(&self) -> &[Span] {
         &self.statements
     }
 
-    /// Returns the name whose definition is at the span `name`; `None` if there is none.
+    /// Returns the name whose definition is at the span `name`; `None` if no definition is there.
     #[must_use]
     pub fn named_at(&self, name: Span) -> Option<&NamedPlace> {
         self.names.iter().find(|one| one.name == name)
     }
 
-    /// Returns the span and meaning of the name that contains the byte `byte` or ends before it; `None` if there is none. The definition of a name
-    /// refers to itself.
+    /// Returns the span and meaning of the name that contains the byte `byte` or ends before it; `None` if there is no name at `byte`. At its
+    /// definition, a name refers to itself.
     #[must_use]
     pub fn at(&self, byte: u32) -> Option<(Span, Referent)> {
         let touches = |span: Span| span.start <= byte && byte <= span.end;
@@ -116,15 +116,16 @@ impl NameIndex {
         self.uses.iter().filter(move |(span, referent)| is_of(referent) && *span != name).map(|(span, _)| *span)
     }
 
-    /// Iterates over the names that may be used at the byte `byte` of the main text, which has `length` bytes and is the first of the texts. Names
-    /// may repeat; the innermost comes last. A name is not known directly after its statement, because the statement may go on there.
+    /// Iterates over the names that may be used at the byte `byte` of the main text, which has `length` bytes. If two definitions have the same
+    /// name, the innermost comes last. A name is not yet known directly after the statement that defines it, because the statement may continue
+    /// there.
     pub fn known_at(&self, byte: u32, length: u32) -> impl Iterator<Item = &NamedPlace> {
         let of_file = move |one: &NamedPlace| one.name.start > length && !one.kind.is_local();
         let is_known = move |one: &NamedPlace| one.scope.start < byte && byte <= one.scope.end;
         self.names.iter().filter(move |one| of_file(one) || is_known(one))
     }
 
-    /// Adds a defined name with the span of its declaration, and its node if it has one. The end of a local name's scope is set later.
+    /// Adds a defined name with the span of its declaration, and its node if it is a value. For a local name, the end of the scope is set later.
     pub(crate) fn define(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         // The end of the scope is set later.
         let scope = Span::new(if kind.is_local() { signature.end } else { u32::MAX }, u32::MAX);
@@ -149,8 +150,8 @@ impl NameIndex {
         }
     }
 
-    /// Ends a statement, and sets the scopes of the names that it defines. Its definitions are known after it. Its local names are known up to
-    /// `next`, the next statement, unless their scopes have ended.
+    /// Ends the statement at the span `statement`, and sets the scopes of the names that it defines. The names that it defines are known after it.
+    /// Its local names are known up to `next`, where the next statement begins, unless their scopes have already ended.
     pub(crate) fn end_statement(&mut self, statement: Span, next: u32) {
         for one in &mut self.names[self.before_statement..] {
             if !one.kind.is_local() {

@@ -1,32 +1,32 @@
-//! The spans in the text of a graph's nodes: the first span of each node, and linked lists of further ones. Large models repeat the same inputs and
-//! numbers, so all lists share one growing array.
+//! The spans in the text of a graph's nodes: the first span of each node, and linked lists of further ones. In large models the same inputs and
+//! numbers occur often, so a node may have many spans; all lists share one growing array.
 
 use crate::NodeId;
 use cembra_value::Span;
 
-/// The spans of all nodes of a graph, by node index.
+/// The spans of all nodes of a graph, by node index: the first span of each node, and the list of its further spans.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places {
     nodes: Vec<NodePlaces>,
     further: Vec<Further>,
 }
 
-/// The places of a node.
+/// The spans of a node: the first span, and the end of the list of its further spans.
 #[derive(Clone, Copy, Debug)]
 struct NodePlaces {
     first: Option<Span>,
-    /// The index of the last further place; `NONE` if there is none.
+    /// The index of the node's last further span; `NONE` if the node has at most one span.
     last: u32,
 }
 
-/// A further place of a node, and the index of the next one. The last one links back to the first.
+/// A further span of a node, and the index of the node's next further span. The last one links back to the first.
 #[derive(Clone, Copy, Debug)]
 struct Further {
     span: Span,
     next: u32,
 }
 
-/// The index that stands for no further place. A text of 4 GiB has fewer spans than this.
+/// The index that stands for no further span. A text of 4 GiB has fewer spans than this.
 const NONE: u32 = u32::MAX;
 
 impl Places {
@@ -60,12 +60,12 @@ impl Places {
         place.last = at;
     }
 
-    /// Returns the first span of a node; `None` if it has none.
+    /// Returns the first span of `node`; `None` if the node has no span.
     pub(crate) fn first(&self, node: NodeId) -> Option<Span> {
         self.nodes.get(node.index())?.first
     }
 
-    /// Returns the last span of a node; `None` if it has none.
+    /// Returns the last span of `node`; `None` if the node has no span.
     pub(crate) fn last(&self, node: NodeId) -> Option<Span> {
         let NodePlaces { first, last } = *self.nodes.get(node.index())?;
         self.further.get(last as usize).map(|last| last.span).or(first)

@@ -1,5 +1,5 @@
-//! A program: a graph with named inputs and outputs. Text, builder and wire format all produce it. It is still untyped: an input without a type gets
-//! one from its data source.
+//! A program: a graph with named inputs and outputs. Programs are made from text, by the builder, or from model files. They are untyped: an input
+//! without a declared type gets its type from its data source.
 
 use crate::text::{Spelling, write_input_type};
 use crate::{Definitions, Graph, ModelTest, NameIndex, Node, NodeId, TileRule, print_type};
@@ -7,24 +7,25 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span, Value};
 use std::sync::Arc;
 
-/// An input of a program.
+/// An input of a program: its name, and the type, promise and default that are declared for it.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The input's name, which is also the name of the column or field that it is read from.
     pub name: Arc<str>,
     /// The declared type of the input; `None` if the data source determines it.
     pub qtype: Option<QType>,
-    /// The promise about the input's values in addition to their type. An input without a type promises nothing.
+    /// The promise about the input's values in addition to their type, for example that no element is missing. An input without a declared type
+    /// promises nothing.
     pub promise: Promise,
     /// The input's default, which every use reads where the input is missing; `None` if there is no default. The input's type must be the optional
     /// type of this scalar. Data may leave such an input out.
     pub default: Option<ScalarValue>,
     /// True if the input's default is `[]` or `{}`. Then the input is a list or a dictionary, and is empty where data leave it out or have `null`.
     pub is_empty_by_default: bool,
-    /// The labels of a tensor's axes, separated by commas, if the type gives some, as `tiled[f64, "i,j"]` does; else `None`. They tell how the axes
-    /// are cut into tiles.
+    /// The labels of the axes of a tensor input, separated by commas, as in the type `tiled[f64, "i,j"]`. They tell how the axes are cut into
+    /// tiles. `None` if the type has no labels.
     pub labels: Option<Arc<str>>,
-    /// The span of the input's declaration, or of its first use.
+    /// The span of the input's declaration; without a declaration, that of its first use.
     pub span: Option<Span>,
 }
 
@@ -67,7 +68,8 @@ impl Input {
     /// Checks that the input's default fits its declared type.
     ///
     /// # Errors
-    /// If the type is not the optional type of the default's scalar. For an empty default, if the type is not a list or a dictionary.
+    /// If a scalar default is declared, and the input's type is not the optional type of that scalar. If an empty default is declared, and the type
+    /// is not a list or a dictionary.
     pub fn check_default(&self) -> Result<(), Diagnostic> {
         if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_collection).is_none() {
             let problem = format!(
@@ -121,7 +123,7 @@ impl Extern {
     }
 }
 
-/// An output of a program.
+/// An output of a program: a name, and the node whose value it has.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The name of the output.
@@ -132,13 +134,13 @@ pub struct Output {
     pub span: Option<Span>,
 }
 
-/// A model before preparation.
+/// A model before preparation (type inference and optimisation): an expression graph with its inputs, outputs and tests.
 ///
-/// Two programs are equal if these agree: the names, types, promises, defaults and labels of inputs, in order; the externs and tile rules; and the
-/// names and the structure of outputs. Spans, definitions and nodes that no output needs are ignored.
+/// Two programs are equal if they have the same inputs in the same order (names, types, promises, defaults and labels), the same externs and tile
+/// rules, and outputs with the same names and expressions. Spans, definitions and nodes that no output needs are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// The expressions. The graph may contain nodes that no output needs.
+    /// The graph of the program's expressions. It may contain nodes that no output needs.
     pub graph: Graph,
     /// The declared inputs in the order of the text, then the undeclared leaves that some output needs, in the order of first use.
     pub inputs: Vec<Input>,
@@ -154,10 +156,10 @@ pub struct Program {
     pub definitions: Definitions,
 }
 
-/// A program read from a text that may have errors: its readable part, its problems, and the index of its names.
+/// A program that was read from a text with or without errors: the part that could be parsed, the text's problems, and the index of its names.
 #[derive(Clone, Debug)]
 pub struct PartialProgram {
-    /// The program of the readable part. It is complete if there are no problems.
+    /// The program of the part that could be parsed. It is complete if there are no problems.
     pub program: Program,
     /// The problems of the text, in its order.
     pub problems: Vec<Diagnostic>,

@@ -1,23 +1,23 @@
-//! The effect of a declared type on the operands of the declared value. In `output y: f64 = cents / 100` both operands become f64 before the
-//! division, so that nothing is rounded to an f32 first. The parser marks such operands with the operator `core._declared_operand`, which is removed
-//! when types are inferred. By the same rules, the printer omits a mark that reading the text would add again.
+//! The reach of a declared type: its effect on the operands of the declared value. In `output y: f64 = cents / 100` both operands become f64 before
+//! the division, so that nothing is rounded to an f32 first. The parser marks such operands with the operator `core._declared_operand`, which is
+//! removed when types are inferred. The printer uses the same rules to omit a mark that the parser would add again.
 
 use crate::infix::{DECLARED_OPERAND, Operation, WHERE};
 use crate::{Graph, Node, NodeId};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// The number type that a declared type gives to the operands of the declared value.
+/// The reach of a declared type: the number type that it gives to the operands of the declared value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
-    /// Operands that are numbers become f64.
+    /// Under the declared type (f64), operands of the value that are numbers become f64.
     Wide,
-    /// Operands of type i32 become i64.
+    /// Under the declared type (i64), operands of the value that are i32 become i64.
     Long,
 }
 
 impl Reach {
-    /// Returns the effect of the declared type `qtype` on the operands of the declared value; `None` if it has none.
+    /// Returns the effect of the declared type `qtype` on the operands of the declared value; `None` if the type has no effect on operands.
     pub(crate) fn of(qtype: &QType) -> Option<Self> {
         match qtype {
             QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) | QType::Array(_, Scalar::Float64) => {
@@ -30,7 +30,7 @@ impl Reach {
         }
     }
 
-    /// The scalar type that operands become.
+    /// The scalar type that operands are converted to.
     pub(crate) fn scalar(self) -> Scalar {
         match self {
             Reach::Wide => Scalar::Float64,
@@ -38,8 +38,8 @@ impl Reach {
         }
     }
 
-    /// Returns true if the declared type also applies to the operands of `operator`. The type i64 does not apply to those of `/`, because `/` makes a
-    /// float of two integers.
+    /// Returns true if a declared type that applies to the result of `operator` also applies to its operands. The type i64 does not apply to the
+    /// operands of `/`, because `/` makes a float of two integers.
     pub(crate) fn passes(self, operator: &str) -> bool {
         const PASSING: [Operation; 5] =
             [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Negate, Operation::Default];
@@ -48,8 +48,9 @@ impl Reach {
             || self == Reach::Wide && operator == Operation::Divide.name()
     }
 
-    /// Returns true if `operand`, whose own operands the declared type does not apply to, must be marked. Whether the mark has an effect depends on
-    /// types: for example, a literal next to a date keeps its type.
+    /// Returns true if `operand` must be marked with the operator `core._declared_operand`. The caller knows that the declared type does not apply
+    /// to the operands of `operand`. Whether the mark has an effect is decided when types are inferred: for example, a literal next to a date keeps
+    /// its type.
     pub(crate) fn marks(self, graph: &Graph, operand: NodeId) -> bool {
         match graph.node(operand) {
             Node::Literal(Value::Scalar(value)) => self.changes(value),

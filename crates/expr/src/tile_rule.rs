@@ -1,5 +1,5 @@
-//! Rules that cut axes of tensors into tiles, by labels: `tile i, j = 8`. A rule contains only what its statement says. The number of tiles on an
-//! axis depends on its extent, which the data determine.
+//! Rules that cut axes of tensors into tiles, by labels: `tile i, j = 8`. A rule contains only the labels and the cut of its statement. The number
+//! of tiles on an axis also depends on the axis's extent, which the data determine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 pub enum AxisCut {
     /// Every tile has this number of elements, at least 1. The last tile may be shorter.
     Blocks(u64),
-    /// The tiles are between these boundaries, in ascending order; equal ones are allowed. The first and the last boundary are those of the axis, so
-    /// they determine its extent.
+    /// The boundaries of the tiles, in ascending order; equal boundaries are allowed. A tile lies between two neighbouring boundaries. The first
+    /// and the last boundary are the ends of the axis, so they determine its extent.
     Boundaries(Arc<[i64]>),
 }
 
@@ -24,7 +24,7 @@ impl AxisCut {
     }
 }
 
-/// A statement that cuts the axes of some labels: `tile a, b = [0, 17, 40]`.
+/// A statement that cuts the axes with certain labels into tiles: `tile a, b = [0, 17, 40]`.
 #[derive(Clone, Debug)]
 pub struct TileRule {
     /// The labels whose axes the statement cuts, in the order of the text.

@@ -1,5 +1,5 @@
-//! The parser's view of operators: canonical names, parameters and defaults, without their meaning. The registry implements it; the graph only has
-//! names.
+//! The parser's view of operators: canonical names, parameters and defaults, without the meaning of operators. The operator registry implements it.
+//! The graph has only the operators' names.
 
 use cembra_value::Value;
 
@@ -10,7 +10,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The parameter's value in a call that leaves the argument out; `None` if the argument is required.
     pub default: Option<Value>,
-    /// The form of the parameter's arguments, as far as their types do not determine it.
+    /// The form of the parameter's arguments in addition to their type, for example that a text is a regular expression.
     pub form: ArgumentForm,
 }
 
@@ -29,8 +29,8 @@ impl Parameter {
     }
 }
 
-/// The form of a parameter's arguments. It is a hint for generators of arguments, because few values of the type would be valid. Nothing is rejected
-/// by it.
+/// The form of a parameter's arguments. It is a hint for programs that generate random arguments, because few values of the parameter's type are
+/// valid. The parser rejects no argument because of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArgumentForm {
     /// The argument is any value of its type.
@@ -65,7 +65,7 @@ pub enum ArgumentForm {
     Type,
 }
 
-/// An operator or function that can be called by name.
+/// An operator or function that can be called by name: its parameters, and how integer operands are converted.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Callable<'v> {
     /// The canonical name of the operator, which its nodes have.
@@ -74,7 +74,7 @@ pub struct Callable<'v> {
     pub params: &'v [Parameter],
     /// True if the operator's last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The name of the operator that a call with a single argument denotes instead; `None` if it denotes this one.
+    /// The name of another operator that a call with a single argument denotes; `None` if such a call denotes this operator.
     pub of_one: Option<&'v str>,
     /// The operands that a text converts from integers to f64, unless it begins with `numbers f32`.
     pub integers: Integers,
@@ -90,7 +90,8 @@ pub enum Integers {
     Widen,
     /// The first operand is converted, as in `tensor.softmax(x, 0)`.
     WidenFirst,
-    /// The operands from this index on are converted if one of them is a float: all in `a + b`, the branches in `where(c, a, b)`.
+    /// The operands from this index on are converted if one of them is a float. The index is 0 for `a + b`, and 1 for `where(c, a, b)`, where only
+    /// the branches are converted.
     WidenBesideFloats(usize),
 }
 
@@ -103,9 +104,9 @@ impl Callable<'_> {
     }
 }
 
-/// The operators that a text may name.
+/// The operators that a text may name: it resolves names, and suggests similar names.
 pub trait Vocabulary {
-    /// Returns the operator with the name or alias `name`; `None` if there is none.
+    /// Returns the operator with the name or alias `name`; `None` if no operator has it.
     fn resolve(&self, name: &str) -> Option<Callable<'_>>;
 
     /// Returns names of operators that are similar to `name`, best first.

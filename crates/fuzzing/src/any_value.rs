@@ -1,4 +1,4 @@
-//! Random values of any type: scalars, arrays, edges and tuples of them, for literals and for rows.
+//! Random values of any type: scalars, arrays, edges (groupings of an array's elements) and tuples of such values, for literals and for rows.
 
 use crate::config::chance;
 use crate::values::{has_arrays, scalar};
@@ -7,8 +7,7 @@ use cembra_runtime::{EdgeType, QType};
 use cembra_value::{ScalarValue, Value};
 use fastrand::Rng;
 
-/// Returns a random value of type `qtype`; its arrays have fewer than 5 elements. The value is `Nothing` for the type of an untyped `missing`. The
-/// type of types has no values.
+/// Returns a random value of type `qtype`; its arrays have fewer than 5 elements. For the type of an untyped `missing`, the value is `Nothing`.
 pub(crate) fn value(random: &mut Rng, qtype: &QType, config: &Config) -> Value {
     let len = if has_arrays(qtype) { random.usize(..5) } else { 0 };
     of_size(random, qtype, config, len)

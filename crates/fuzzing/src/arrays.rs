@@ -1,5 +1,6 @@
-//! Random arrays, edges and shapes; also smaller and simpler versions of given ones, for shrinking. The payloads of missing elements, and the bits
-//! after the last presence bit, are random, because no code may read them.
+//! Random arrays, edges (groupings of an array's elements) and shapes (sizes of arrays). The module also makes smaller and simpler versions of
+//! given values, for shrinking. The payloads of missing elements, and the bits after the last presence bit, are random, because no code may read
+//! them.
 
 use crate::Config;
 use crate::config::{chance, pick};
@@ -8,7 +9,7 @@ use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, Promise, ScalarValue, Value};
 use fastrand::Rng;
 
-/// Sizes near the boundaries of strips, bitmap words and chains of sums.
+/// Sizes near the boundaries of strips (blocks of rows that are evaluated at once), bitmap words, and partial sums.
 const SIZES: &[usize] = &[
     0, 1, 2, 3, 7, 63, 64, 65, 66, 127, 128, 129, 191, 200, 500, 1000, 1023, 1024, 1025, 1100, 2047, 2048, 2500, 3000,
 ];
@@ -84,10 +85,10 @@ fn bits(random: &mut Rng, all: impl ExactSizeIterator<Item = bool>) -> Vec<u64> 
     words
 }
 
-/// The meaning of the integers in an array, as operands of array operators.
+/// The meaning of the integers in an array that is an operand of an array operator: indices, sizes or split points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Role {
-    /// The integers are indices of an array's elements, or of groups.
+    /// The integers are indices of an array's elements or of groups, in any order.
     Places,
     /// The integers are indices in ascending order.
     Sorted,
@@ -181,8 +182,8 @@ pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     }
 }
 
-/// Returns `value` with `to` elements in each array that has `from`. Keeps the first elements, or the last ones if `last`, and repeats them if there
-/// are too few.
+/// Returns `value` with `to` elements in each array that has `from`. Keeps the first elements of an array, or with `last` its last elements. If
+/// there are too few elements, repeats them.
 pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Value {
     let begin = if last { from.saturating_sub(to) } else { 0 };
     let places = || (0..to).map(|at| (from > 0).then(|| (begin + at) % from.max(1)));
@@ -232,7 +233,8 @@ pub(crate) fn resized(value: &Value, from: usize, to: usize, last: bool) -> Valu
     }
 }
 
-/// Returns the promises that hold for `value`, so that an input with this value may make them; the strongest is last.
+/// Returns the promises (such as: no element is missing) that hold for `value`, so that an input with this value may make them. The strongest
+/// promise is last.
 pub(crate) fn kept_promises(value: &Value) -> Vec<Promise> {
     let all = [Promise::Nothing, Promise::Full, Promise::Mapping, Promise::Splits];
     all.into_iter().filter(|promise| promise.is_of(&value.qtype()) && promise.check(value).is_ok()).collect()

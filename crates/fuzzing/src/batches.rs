@@ -1,5 +1,5 @@
-//! Subjects of the fuzzer that run a model on all rows as one batch, one subject for each backend of batches. The columns have random layouts, and
-//! the rows are repeated so that they fill several bitmap words.
+//! Subjects (implementations that the fuzzer compares) that run a model on all rows as one batch, one subject for each backend of batches. The
+//! columns have random layouts, and the rows are repeated so that they fill several bitmap words.
 
 use crate::config::pick;
 use crate::layout::{Laid, Layout, Lists, Shape};

@@ -1,6 +1,6 @@
-//! The registry's operators as building blocks of random programs. For an operator on scalars, the catalogue lists all operand types that its typing
-//! accepts. Operators on arrays are tried on random operands. The only operators treated by name are conditionals and exports; exports are left out,
-//! because two with one name are always rejected.
+//! The registry's operators as building blocks of random programs. For an operator on scalars, the catalogue lists all operand types that the
+//! operator accepts. For an operator on arrays, the generator tries random operands. Only conditionals and exports are treated by name. Exports are
+//! left out, because a program with two exports of one name is rejected.
 
 use crate::values;
 use cembra_ops::{Argument, OpDef, OpId, OverArrays, Registry, Typing, id};
@@ -8,7 +8,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 use std::sync::OnceLock;
 
-/// The choice for an operand in a form: a type whose values are accepted, or a literal.
+/// An operand in a list of operands that an operator accepts: any value of a type, or one literal.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum OperandChoice {
     /// The operand may be any value of this type.
@@ -20,12 +20,13 @@ pub(crate) enum OperandChoice {
 /// A list of operands that an operator accepts, as indices into the catalogue's operand choices.
 pub(crate) type Form = Box<[u8]>;
 
-/// An operator with the operand lists (forms) that it accepts.
+/// An operator of the catalogue, with the lists of operands (forms) that it accepts.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) op: OpId,
     pub(crate) def: &'static OpDef,
-    /// The operator's forms, in one group per overload and lifting, or per result type.
+    /// The operand lists that the operator accepts, in groups. There is one group per overload and lifting (to optionals or arrays), or one per
+    /// result type.
     pub(crate) groups: Vec<Vec<Form>>,
 }
 
@@ -36,14 +37,15 @@ impl Entry {
     }
 }
 
-/// The operators that programs are generated from.
+/// The operators that programs are generated from, with the operands that each accepts.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     wanted: Vec<OperandChoice>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
-    /// The overloads and liftings of all operators: for each, the index of its operator's entry and of its group in that entry.
+    /// The overloads and liftings of all operators. Each is given by the index of the operator's entry, and the index of a group of forms in that
+    /// entry.
     pub(crate) aims: Vec<(usize, usize)>,
     /// The operators that are only used on arrays, or that do more with arrays than apply to each element.
     pub(crate) of_arrays: Vec<Entry>,
@@ -111,7 +113,7 @@ impl Catalogue {
         Catalogue { wanted, entries, conditionals, open, aims, of_arrays }
     }
 
-    /// Returns the catalogue's entry for the operator `op`, on arrays or on scalars; `None` if there is none.
+    /// Returns the catalogue's entry for the operator `op`, among those for arrays or those for scalars; `None` if it has no entry.
     pub(crate) fn known(&self, op: OpId) -> Option<&Entry> {
         self.of_arrays.iter().chain(&self.entries).find(|entry| entry.op == op)
     }

@@ -5,21 +5,21 @@ use std::time::Duration;
 /// The settings of the fuzzer: the kinds and amounts of the programs that it generates. Shares are probabilities from 0 to 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// The number of programs to try; `None` for no limit. Without it and without `seconds`, the run ends at the first finding.
+    /// The number of programs to try; `None` for no limit. With neither `programs` nor `seconds`, the run ends at the first finding.
     pub programs: Option<u64>,
     /// The seconds after which the run stops, even if there are programs left; `None` for no limit.
     pub seconds: Option<u64>,
-    /// The share, from 0 to 1, of programs that compute on arrays. Whether a program does depends only on `seed` and its number, and the other
-    /// programs are the same for any share.
+    /// The share, from 0 to 1, of programs that compute on arrays. Whether a program computes on arrays depends only on `seed`, the program's
+    /// number and this share. The programs that do not are the same for any share.
     pub arrays: f64,
     /// The share, from 0 to 1, of programs on requests among the programs on arrays. A request is a list of structs, another list, a dictionary and
     /// scalars.
     pub requests: f64,
     /// The seed of all random choices in the run.
     pub seed: u64,
-    /// The number of the first program of the run. A program depends only on `seed` and its number.
+    /// The number of the first program of the run. A program depends only on `seed` and the program's number.
     pub start: u64,
-    /// The most operators on a path from an output to a leaf.
+    /// The most operators on a path from an output to an input or literal.
     pub max_depth: u32,
     /// The most operators that are generated per program, before unneeded ones are removed.
     pub max_operators: u32,
@@ -33,7 +33,8 @@ pub struct Config {
     pub missing: f64,
     /// The share, from 0 to 1, of special numbers and texts: NaN, infinities, zeros of both signs, extremes, empty texts.
     pub special: f64,
-    /// The share, from 0 to 1, of operands that are existing nodes, if there is one of the type; the others are new leaves and literals.
+    /// The share, from 0 to 1, of operands that are existing nodes, if there is one of the type. The remaining operands are new inputs and
+    /// literals.
     pub reuse: f64,
     /// The share, from 0 to 1, of literals among the operands that are not existing nodes.
     pub literals: f64,
@@ -45,16 +46,17 @@ pub struct Config {
     pub functions: f64,
     /// The share, from 0 to 1, of operators on structs, in addition to those drawn from the registry.
     pub structs: f64,
-    /// The share, from 0 to 1, of operators that are accepted among those drawn that can fail. With a low share, most rows of most programs reach a
-    /// value.
+    /// The share, from 0 to 1, of operators that are used, among the drawn operators that can fail. With a low share, most rows of most programs
+    /// have a value.
     pub fallible: f64,
     /// The share, from 0 to 1, of programs that are damaged so that most become ill-typed.
     pub ill_typed: f64,
     /// The share, from 0 to 1, of programs whose text is damaged.
     pub garbled: f64,
-    /// The share, from 0 to 1, of programs that are also compared under other options: with compat rewrites, or without passes.
+    /// The share, from 0 to 1, of programs that are also judged under other options: with rewrites that may change a rounding (`--compat`), or
+    /// without optimisation passes.
     pub variants: f64,
-    /// The share, from 0 to 1, of programs that are also run on the caller's structs, as typed executors do.
+    /// The share, from 0 to 1, of programs that also run with inputs and outputs in the caller's structs, as in typed executors.
     pub in_place: f64,
     /// The share, from 0 to 1, of programs that run under small limits on strings and loops.
     pub limited: f64,
@@ -127,7 +129,8 @@ impl Config {
         fastrand::Rng::with_seed(mixed)
     }
 
-    /// Returns the command that regenerates and judges the program with the number `program`, if all other settings are the same.
+    /// Returns the command that regenerates and judges the program with the number `program`. All settings that the command does not name must be
+    /// those of this run.
     pub(crate) fn replay(&self, program: u64) -> String {
         let mut command = format!("cembra fuzz --programs 1 --seed {}", self.seed);
         if self.arrays != Config::default().arrays {

@@ -1,5 +1,6 @@
-//! Damages programs: changes one thing in a well-typed program, which mostly makes it ill-typed, or a few characters of a text. Every backend must
-//! reject an ill-typed program with the same error and without a panic. A damaged program that is still well-typed is tested like any other.
+//! Damages programs: changes one node or type in a well-typed program, which mostly makes it ill-typed, or changes a few characters of a text.
+//! Every backend must reject an ill-typed program with the same error and without a panic. A damaged program that is still well-typed is tested
+//! like an undamaged one.
 
 use crate::Config;
 use crate::any_value;

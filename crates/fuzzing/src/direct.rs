@@ -1,6 +1,6 @@
-//! A third implementation to compare the backends with. It evaluates the typed graph directly, node by node and only as needed, with boxed values. It
-//! shares the operators' kernels with the interpreter, but has no plan, frame or laziness analysis. So it finds an error in these even if both
-//! backends have the error.
+//! A third implementation to compare the backends with. It evaluates the typed graph directly, node by node and only as needed, with boxed values.
+//! It shares the operators' kernels with the interpreter, but has no plan, no frame and no laziness analysis. So it finds an error in the plan, the
+//! frame or the laziness analysis even if both backends have the error.
 
 use crate::subject::Row;
 use cembra_expr::Program;
@@ -19,9 +19,10 @@ pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     }
 }
 
-/// Returns true if a backend may evaluate a value that branches share although no branch needs it. Reasons: a condition depends on another
-/// conditional, so a guard may need the value that it guards; there are more conditions than a guard takes; loops share values that each evaluates
-/// once; the rounds of a loop choose branches independently; or a condition needs a value that can fail and is needed elsewhere too.
+/// Returns true if a backend may evaluate a value that several branches share although no chosen branch needs it. There are five reasons: a
+/// condition depends on another conditional, so that the value's guard (the condition for computing it) may need the value itself; there are more
+/// conditions than a guard can have; several loops share a value, which each loop evaluates once; the rounds of a loop choose branches
+/// independently; or a condition needs a value that can fail and that is also needed outside of the condition.
 pub(crate) fn is_entangled(model: &TypedModel) -> bool {
     let graph = &model.graph;
     let is_conditional = |node| matches!(graph.kind(node), Kind::Where { .. });
@@ -49,7 +50,7 @@ pub(crate) fn is_entangled(model: &TypedModel) -> bool {
         || conditionals().any(|node| tangled[graph.operands(node)[0].index()])
 }
 
-/// The most conditions on a path for which a guard is exact.
+/// The most conditions on a path to a value for which the value's guard (the condition for computing it) is exact.
 const MOST_CONDITIONS: usize = 8;
 
 /// Returns the model's outputs for `row`, and the names of the inputs that they need; `None` if an operator that an output needs faults.

@@ -1,4 +1,5 @@
-//! Edits of programs: copies with one node replaced and without unneeded nodes, for damaging and shrinking programs.
+//! Edits of programs, for damaging and shrinking them. An edit makes a copy of a program in which one node is replaced and unneeded nodes are left
+//! out.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Program};
 use cembra_ops::{Argument, OpId, Registry, Typing, compare_types, id};
@@ -6,7 +7,7 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use std::sync::Arc;
 
-/// The replacement of a node of a program.
+/// The replacement for a node of a program: another node, a literal, an input or an operator.
 #[derive(Clone, Debug)]
 pub(crate) enum Edit {
     /// The node is replaced by this earlier node.
@@ -89,7 +90,7 @@ fn copied(program: &Program, change: Option<(NodeId, &Edit)>) -> Program {
     made
 }
 
-/// Returns the value of the node `node` if it is a literal; `None` for other nodes.
+/// Returns the value of the node `node` if it is a literal; `None` if the node is not a literal.
 pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
     match graph.node(node) {
         Node::Literal(value) => Some(value),
@@ -97,8 +98,8 @@ pub(crate) fn literal(graph: &Graph, node: NodeId) -> Option<&Value> {
     }
 }
 
-/// Returns the type of every node that an output needs, and `None` for other nodes. The types are found with the registry alone. Returns `None` if
-/// the program is ill-typed.
+/// Returns, by node index, the type of every node that an output needs, and `None` for a node that no output needs. The types are computed with the
+/// operator registry alone. The result is `None` if the program is ill-typed.
 pub(crate) fn types(program: &Program) -> Option<Vec<Option<QType>>> {
     let registry = Registry::standard();
     let graph = &program.graph;

@@ -1,8 +1,9 @@
 //! The generator: grows a pool of typed nodes bottom up by applying operators to existing nodes, and makes some of the deepest nodes outputs. Because
 //! nodes are reused, expressions are deep, and share many subexpressions, also between branches.
 //!
-//! Most programs have an aim: the overload of their first operator, drawn from all overloads of all operators. Its operands are mostly inputs, and it
-//! is always an output, so it is rarely optimised away. Random growth alone would miss rare overloads for hours, because it favours frequent types.
+//! Most programs have an aim: the overload of their first operator, drawn from all overloads of all operators. The operands of this first operator
+//! are mostly inputs, and its result is always an output, so it is rarely optimised away. Random growth alone would miss rare overloads for hours,
+//! because it favours frequent types.
 
 mod arrays;
 mod functions;
@@ -98,7 +99,7 @@ struct Pool<'r> {
     random: &'r mut Rng,
     config: &'r Config,
     graph: Graph,
-    /// The types of the nodes.
+    /// The types of the program's nodes, by node index.
     types: Vec<QType>,
     depths: Vec<u32>,
     used: Vec<bool>,

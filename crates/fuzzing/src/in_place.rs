@@ -1,6 +1,6 @@
-//! Runs plans as typed executors do: inputs are read from a struct of the caller, and outputs are written to another one. Memory that is not written
-//! is filled with garbage, so the payload of a missing value is arbitrary. A backend may continue with the frame of another backend, as when an
-//! executor changes tiers.
+//! Runs plans as typed executors do: inputs are read from a struct of the caller, and outputs are written to a second struct. Memory that is not
+//! written is filled with garbage, so the payload of a missing value is arbitrary. A backend may continue with the frame of another backend, as
+//! when an executor changes tiers.
 
 use crate::subject::{Row, stage};
 use crate::values::fresh;
@@ -32,8 +32,8 @@ impl Structs {
     }
 }
 
-/// Runs `plan` in place on `rows`, and returns the outputs of each row for each backend, by name. Also has both backends take turns with one frame.
-/// `None` in place of outputs stands for a fault. A backend that cannot compile the plan is left out; other checks report that.
+/// Runs `plan` in place on `rows`, and returns the outputs of each row for each backend, by name. In one more run, both backends take turns with
+/// one frame. `None` in place of outputs stands for a fault. A backend that cannot compile the plan is left out; other checks report that.
 pub(crate) fn answers(
     plan: &Plan,
     rows: &[Row],

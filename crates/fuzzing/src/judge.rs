@@ -2,22 +2,23 @@
 //!
 //! - The registry's typing and the library agree on whether the program is well-typed. If it is not, all backends reject it with the same error.
 //!   Nothing panics.
-//! - The program prints as text that parses to an equal program with the same plan, and the plan passes the verifier.
+//! - The program prints as text, and the text parses to an equal program with the same plan. The plan passes the verifier.
 //! - All backends return the same bits or the same fault (kind, operator, place, message), row by row, for every set of options tried. A row's answer
 //!   does not depend on the rows before it. A tiered backend changes tiers between rows.
-//! - Inputs and outputs may be in the caller's structs instead of the frame. A loader may be asked for inputs, each at most once, and only for those
-//!   that evaluating the graph directly reads.
+//! - Inputs and outputs may be in the caller's structs instead of the frame. A loader may supply the inputs on demand. It is asked for each input
+//!   at most once, and only for inputs that direct evaluation of the graph reads.
 //! - Programs on requests give the same answers for JSON and for Rust structs.
-//! - Strict optimisation changes no value. It may make an evaluation lazier: if the unoptimised program faults, the optimised one may have a value or
-//!   another fault; if the unoptimised one has a value, the optimised one has the same. Computing only some outputs obeys the same rule.
-//! - A value equals the one from evaluating the graph directly (see `direct`), and if that has values there is no fault. A program that is not
-//!   optimised faults wherever evaluating directly does.
+//! - Strict optimisation changes no value. It may make an evaluation lazier: if the unoptimised program faults, the optimised program may have a
+//!   value or another fault. If the unoptimised program has a value, the optimised program has the same value. The same holds for a program that
+//!   computes only some of the outputs, compared with all of them.
+//! - A value equals the value from direct evaluation of the graph (see `direct`). If direct evaluation has values, the program does not fault. A
+//!   program that is not optimised faults wherever direct evaluation faults.
 //!
 //! Not checked, and why:
 //!
-//! - Direct evaluation is as lazy as possible. A value that several branches share has an exact guard only if the guard does not need the value. Only
-//!   programs without that property (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs. The report counts such
-//!   rows.
+//! - Direct evaluation is as lazy as possible. A backend guards a value that several branches share, but the guard is exact only if it does not
+//!   need the value itself. A program in which it does (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs.
+//!   The report counts such rows.
 //! - Faults of limits are compared between backends, but not with direct evaluation, which has no limits.
 //! - The kind of a fault may depend on the passes, because they change the order of steps.
 //! - The registry's typing does not check literal formats. A program that preparation rejects because of one counts as ill-typed.
@@ -38,7 +39,7 @@ use cembra_prepare::{Mode, PASSES};
 use cembra_runtime::FaultKind;
 use cembra_value::{Budget, Limits, Value};
 
-/// A set of options, other than the default, under which a program is also judged.
+/// A set of options, different from the default options, under which a program is also judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Variant {
     Compat,
@@ -81,13 +82,13 @@ impl Variant {
     }
 }
 
-/// A program and its rows, with the choices how to test it.
+/// A program and its rows, with the settings of the test: limits, the tier of native code, and which additional runs are made.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) program: Program,
     pub(crate) rows: Vec<Row>,
     pub(crate) variant: Option<Variant>,
-    /// The index of an output that is also computed alone; `None` if no output is.
+    /// The index of an output that is also computed alone, without the program's other outputs; `None` if no output is computed alone.
     pub(crate) alone: Option<usize>,
     /// True if the program is also run with inputs and outputs in the caller's structs.
     pub(crate) in_place: bool,
@@ -101,7 +102,7 @@ pub(crate) struct Case {
     pub(crate) batched: bool,
 }
 
-/// The properties that the judge checks for each program.
+/// A law: a property that must hold for each program. The judge checks them all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Law {
     NoPanic,
@@ -142,14 +143,14 @@ impl Law {
     }
 }
 
-/// A law that a program breaks, with the answers that show it.
+/// A law (property that must hold) that a program breaks, with the differing answers that show it.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding {
     pub(crate) law: Law,
     /// The name of the options under which the law is broken; empty for the default options.
     pub(crate) options: &'static str,
     pub(crate) row: Option<usize>,
-    /// The names of the subjects or checks that differ, each with its result as text.
+    /// The names of the subjects (implementations) or checks whose results differ, each with its result as text.
     pub(crate) said: Vec<(String, String)>,
 }
 
@@ -157,14 +158,14 @@ pub(crate) struct Finding {
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     pub(crate) finding: Option<Finding>,
-    /// The answers of the reference under the default options, one per row.
+    /// The answers (outputs or failure) of the reference subject under the default options, one per row.
     pub(crate) answers: Vec<Answer>,
     /// The plan of the program under the default options, and its plan under the variant's options.
     pub(crate) plans: Vec<Plan>,
     pub(crate) refused: bool,
     /// True if the program computes on arrays.
     pub(crate) of_arrays: bool,
-    /// The number of rows that fault only because a value was evaluated that is not needed.
+    /// The number of rows that fault only because a backend evaluated a value that was not needed.
     pub(crate) eager: u64,
 }
 
@@ -190,7 +191,7 @@ fn finding(law: Law, options: &'static str, row: Option<usize>, said: &[(&str, S
     Finding { law, options, row, said }
 }
 
-/// Checks the laws for the program of `case` by running `subjects`. A panic also breaks a law.
+/// Checks the laws for the program of `case` by running `subjects` (the implementations to compare). A panic also breaks a law.
 pub(crate) fn judge(case: &Case, subjects: Subjects<'_>) -> Verdict {
     match caught(|| Trial { case, subjects }.verdict()) {
         Ok(Ok(verdict)) => verdict,

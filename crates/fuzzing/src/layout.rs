@@ -1,6 +1,6 @@
-//! Puts values into memory as columns of every layout that callers may use: dense, strided in both directions, with presence as bits from any offset
-//! or as bytes next to the values, in a dictionary, one value for all rows, of any type. Also makes memory for outputs. All bytes that are not values
-//! are garbage: missing values, gaps between values, and bits outside of the rows.
+//! Puts values into memory as columns of every layout that callers may use: dense, strided in both directions, in a dictionary, one value for all
+//! rows, or with a dynamic type. The presence of values is stored as bits from any offset, or as bytes next to the values. The module also makes
+//! memory for outputs. All bytes that are not values are garbage: missing values, gaps between values, and bits outside of the rows.
 
 use crate::config::{chance, pick};
 use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Keys};
@@ -13,12 +13,12 @@ const GARBAGE: u8 = 0xA7;
 /// The most entries that are searched before a dictionary gets a duplicate entry.
 const ENTRIES: usize = 64;
 
-/// The layout of a column's values in memory.
+/// The layout of a column's values in memory: contiguous, strided, in a dictionary, or one value for all rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// Values are contiguous; truth values are bits.
     Dense,
-    /// Values are in structs, or texts are in one buffer, with a positive stride.
+    /// Values are in structs that follow one another in memory (positive stride). Texts are in one buffer.
     Forwards,
     /// Values are in structs with a negative stride: the last row is first in memory.
     Backwards,
@@ -26,12 +26,12 @@ pub enum Layout {
     Dictionary,
     /// Values have the dynamic type [`Value`].
     Any,
-    /// A single value is shared by all rows, if their values are equal.
+    /// A single value is stored for all rows. This layout is possible only if the values of all rows are equal.
     Shared,
 }
 
 impl Layout {
-    /// The list of all layouts.
+    /// The list of all layouts of a column.
     pub const ALL: [Layout; 6] =
         [Layout::Dense, Layout::Forwards, Layout::Backwards, Layout::Dictionary, Layout::Any, Layout::Shared];
 }
@@ -41,7 +41,8 @@ impl Layout {
 pub struct Shape {
     /// The layout of the column's values.
     pub layout: Layout,
-    /// True if the presence of a value is a byte before it, where the layout supports that; otherwise it is a bit.
+    /// True if the presence of a value is stored in a byte before the value. If this is false, or the layout does not support it, the presence is
+    /// stored in a bit.
     pub in_bytes: bool,
     /// The index of the first used bit in the bitmaps of presence and of truth values.
     pub offset: usize,
@@ -55,15 +56,15 @@ impl Shape {
     }
 }
 
-/// A column in memory, in some layout: values that can be borrowed as an input, or memory for an output.
+/// A column in memory, in a certain layout: either values that can be borrowed as an input column, or memory for an output column.
 #[derive(Debug)]
 pub struct Laid {
     shape: Shape,
     rows: usize,
-    /// The values; empty for an output.
+    /// The values of an input column; empty for an output column.
     values: Vec<Value>,
     bytes: Vec<u8>,
-    /// The offset of the first value in `bytes`, the size of a value, and the stride, all in bytes.
+    /// The index in `bytes` of the first value. The next two fields are the size of a value, and the stride between values, in bytes.
     first: usize,
     size: usize,
     stride: isize,
@@ -78,7 +79,7 @@ pub struct Laid {
     entries: Option<Box<Laid>>,
 }
 
-/// The strings of a column in memory, as a list of slices.
+/// The strings (texts or bytes) of a column in memory, as a list of slices.
 #[derive(Debug)]
 pub struct Lists<'a> {
     bytes: Vec<&'a [u8]>,
@@ -241,13 +242,13 @@ impl Laid {
         self.shape.in_bytes && !(scalar == Scalar::Boolean && self.shape.layout == Layout::Dense)
     }
 
-    /// Returns true if the layout is possible for the memory of an output.
+    /// Returns true if the memory of an output may have this layout.
     #[must_use]
     pub fn is_memory(&self) -> bool {
         matches!(self.shape.layout, Layout::Dense | Layout::Forwards | Layout::Backwards)
     }
 
-    /// Returns this memory as that of an output of type `qtype`; `None` for strings, whose memory has no fixed size.
+    /// Returns this memory as an output column of type `qtype`, to be written; `None` for strings, whose memory has no fixed size.
     pub fn column_mut(&mut self, qtype: &QType) -> Option<ColumnMut<'_>> {
         let scalar = qtype.scalar().filter(|scalar| !scalar.is_string())?;
         let Shape { layout, offset, .. } = self.shape;
@@ -266,7 +267,7 @@ impl Laid {
         }
     }
 
-    /// Returns the value of row `row` in this memory of an output; `None` if the type `qtype` has no such memory.
+    /// Returns the value that an evaluation wrote for row `row` to this memory; `None` if outputs of type `qtype` are not written to memory.
     #[must_use]
     pub fn value(&self, qtype: &QType, row: usize) -> Option<Value> {
         let (scalar, at) = (qtype.scalar()?, self.at(row));

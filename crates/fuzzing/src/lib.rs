@@ -1,18 +1,19 @@
-//! Random programs for cembra: a generator, the laws that every program must obey, and a shrinker for programs that break one. `cembra fuzz`, the
-//! tests and the libFuzzer targets in `fuzz/` use this crate.
+//! Random programs for cembra: a generator, the laws (properties) that must hold for every program, and a shrinker for programs that break a law.
+//! `cembra fuzz`, the tests and the libFuzzer targets in `fuzz/` use this crate.
 //!
 //! The generator draws from the operator registry, so a new operator is fuzzed as soon as it is registered. For every program and row, the judge
 //! checks these laws:
 //!
-//! - The interpreter, native code, an executor that changes between the two, and direct evaluation of the graph give the same bits; or the backends
+//! - The interpreter, native code, an executor that changes between the two, and direct evaluation of the graph give the same bits; or all backends
 //!   give the same fault at the same place.
 //! - An answer does not depend on other rows, other outputs or passes, except that optimisation may make an evaluation lazier.
-//! - The text reads back as the program, and the plan passes the verifier.
+//! - The program's text parses to an equal program, and the plan passes the verifier.
 //! - All backends reject an ill-typed program with the same error.
 //! - Nothing panics.
 //!
-//! A share of the programs compute on arrays. A third of these are requests, which are also run on JSON and on Rust structs. For programs on arrays,
-//! every fused execution must equal the interpreter's, which evaluates one operator after the other. Faults must name the same element.
+//! A share of the programs compute on arrays. A third of the programs on arrays compute on requests (lists of structs and a dictionary), and also
+//! run on JSON and on Rust structs. For programs on arrays, every fused execution must equal the interpreter's, which evaluates one operator after
+//! the other. Faults must name the same element.
 //!
 //! ```
 //! let config = cembra_fuzzing::Config { programs: Some(20), ..Default::default() };
@@ -54,13 +55,13 @@ use config::{chance, pick};
 use judge::{Case, Finding, Variant, judge};
 use std::time::Instant;
 
-/// Tries random programs on the backends, until as many as `config` asks for were tried or one breaks a law. Calls `progress` after each program,
-/// with the number tried so far.
+/// Tries random programs on the backends, until the number of programs that `config` asks for was tried, or a program breaks a law. Calls
+/// `progress` after each program, with the number tried so far.
 pub fn run(config: &Config, progress: &mut dyn FnMut(u64)) -> Report {
     run_on(config, Subjects::default(), progress)
 }
 
-/// Tries random programs like [`run`], but compares `subjects` instead of the backends.
+/// Tries random programs like [`run`], but compares `subjects` (implementations that run programs) instead of the backends.
 pub fn run_on(config: &Config, subjects: Subjects<'_>, progress: &mut dyn FnMut(u64)) -> Report {
     let mut report = Report::default();
     let mismatch = first_found(config, progress, |number| try_program(config, number, subjects, &mut report));
@@ -91,8 +92,9 @@ pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
 }
 
-/// Returns small programs with a single operator, by the operator's name: one per overload and lifting, with inputs as operands, and a few for
-/// operators that accept any types. Functions, operators on functions, and operators without a value at run time are left out.
+/// Returns small programs with a single operator, by the operator's name. There is one program per overload and lifting, with inputs as operands;
+/// for an operator that accepts any types there are a few programs. Functions, operators on functions, and operators without a value at run time
+/// are left out.
 #[must_use]
 pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
     let config = Config { max_inputs: 12, max_depth: 3, ..config.clone() };

@@ -1,4 +1,4 @@
-//! Runs programs whose inputs come from a loader on demand. Records the outputs for each row, and the inputs that were requested.
+//! Runs programs whose inputs a loader supplies on demand. For each row, records the outputs and the inputs that were requested.
 
 use crate::subject::Row;
 use crate::values::fresh;
@@ -17,7 +17,7 @@ pub(crate) struct LoadedAnswer {
 }
 
 impl LoadedAnswer {
-    /// Returns the name of an input that was requested twice, or that is not in `needed`; `None` if there is none.
+    /// Returns the name of an input that was requested twice, or that is not in `needed`; `None` if every request was necessary.
     pub(crate) fn needless(&self, needed: Option<&HashSet<Arc<str>>>) -> Option<&Arc<str>> {
         let mut asked = HashSet::new();
         self.asked.iter().find(|name| !asked.insert(*name) || needed.is_some_and(|needed| !needed.contains(*name)))

@@ -36,9 +36,10 @@ pub struct Report {
 /// The number of uses of an operator.
 #[derive(Clone, Debug, Default)]
 struct Use {
-    /// The uses in generated programs.
+    /// The number of times that generated programs use the operator.
     written: u64,
-    /// The uses in plans, under the default options and others, by overload and whether it is lifted.
+    /// The number of times that plans, under any options, use each overload of the operator, by the overload's index and whether it is lifted to
+    /// arrays or optionals.
     planned: BTreeMap<(u16, bool), u64>,
 }
 
@@ -105,7 +106,8 @@ impl Report {
         self.unreadable += 1;
     }
 
-    /// Adds a judged program with `rows` rows to the statistics. `varied` is true if it was also judged under other options.
+    /// Adds a judged program with `rows` rows to the statistics. `varied` is true if the program was also judged under options that differ from the
+    /// default.
     pub(crate) fn note(&mut self, program: &Program, verdict: &Verdict, rows: usize, varied: bool) {
         self.programs += 1;
         if verdict.refused {
@@ -296,7 +298,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// A law that a program breaks, with the smallest such program found.
+/// A law that a program breaks, with the smallest program found that breaks it, and the answers that differ.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
     pub(crate) program: Program,
@@ -334,7 +336,7 @@ impl Mismatch {
         &self.finding.said
     }
 
-    /// Returns the command that regenerates and judges the original program, if all other settings are the same.
+    /// Returns the command that regenerates and judges the original program. All settings that the command does not name must be those of the run.
     #[must_use]
     pub fn replay(&self) -> String {
         self.replay.clone()

@@ -1,5 +1,6 @@
-//! Runs programs on requests as services do: on JSON, and on a Rust struct whose lists have items of a Rust type. Both run by machine code and by the
-//! interpreter. The answers must equal those of the reference, which runs on values.
+//! Runs programs on requests as services do: with the inputs in JSON, and in a Rust struct whose lists have items of a Rust type. Both are
+//! evaluated by machine code and by the interpreter. The answers must equal the answers of the reference subject, which gets the inputs as dynamic
+//! values.
 
 use crate::edit::stripped;
 use crate::subject::{Answer, Failure, Row, shown};
@@ -105,8 +106,8 @@ fn has_json(qtype: &QType) -> bool {
 /// A row that has different answers: its index, and each answer with the name of the way it was computed.
 pub(crate) type Difference = (usize, Vec<(String, String)>);
 
-/// Runs the program of `case` in all ways that requests can run, on its rows and again on the first one. Returns the first answer that differs from
-/// the reference's.
+/// Runs the program of `case` in all ways that requests can run, on its rows and a second time on the first row. Returns the first row whose
+/// answers differ from the reference's; `None` if all are equal.
 pub(crate) fn difference(
     case: &Requests<'_>,
     model: &Model,

@@ -1,5 +1,5 @@
-//! The shrinker: searches for a smaller program that breaks the same law, until no try makes it smaller. Each try replaces one node and judges the
-//! program again. The number of tries is bounded.
+//! The shrinker: makes a program that breaks a law smaller, as long as it breaks the same law. Each try replaces one node and judges the changed
+//! program. The number of tries is bounded.
 
 use crate::arrays;
 use crate::edit::{Edit, edited, instantiates, literal, stripped, types};
@@ -62,7 +62,7 @@ struct Shrinker<'a> {
 }
 
 impl Shrinker<'_> {
-    /// Replaces the current case if the new one breaks the same law. Returns whether it did.
+    /// Replaces the current case by `case` if that breaks the same law. Returns true if it was replaced.
     fn take(&mut self, case: Case) -> bool {
         if self.tries == 0 {
             return false;
@@ -266,7 +266,7 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Shortens all arrays of one size, and the edges between them.
+    /// Shortens all arrays of one size, and the edges (groupings) that have this size.
     fn fewer_elements(&mut self) {
         let Some(row) = self.case.rows.first() else { return };
         let mut sizes: Vec<usize> = row.values().iter().flat_map(|(_, value)| arrays::sizes(value)).collect();

@@ -53,14 +53,14 @@ fn quoted(argument: &str) -> String {
     if argument.chars().all(plain) { argument.to_owned() } else { format!("'{}'", argument.replace('\'', "'\\''")) }
 }
 
-/// The error for which a subject has no outputs.
+/// The error that a subject (an implementation that runs models) returned instead of outputs: its code, message, operator and place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failure {
     /// The code of the error.
     pub code: &'static str,
     /// The name of the operator that faulted; `None` for errors that are not faults.
     pub operator: Option<String>,
-    /// The place of the error in the model's text; `None` if it has none.
+    /// The span of the error in the model's text; `None` if the error has no place in the text.
     pub span: Option<Span>,
     /// The index of the first array element that failed, for an operator on the elements of arrays; else `None`.
     pub element: Option<usize>,
@@ -102,7 +102,7 @@ pub(crate) fn same(a: &Answer, b: &Answer) -> bool {
     }
 }
 
-/// Returns `answer` as text on one line.
+/// Returns the outputs, or the failure, in `answer` as text on one line.
 pub(crate) fn shown(answer: &Answer) -> String {
     match answer {
         Ok(values) => values.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
@@ -125,12 +125,12 @@ pub(crate) fn hidden_difference(a: &Answer, b: &Answer) -> Option<String> {
     })
 }
 
-/// An implementation that runs models, and whose answers are compared with others.
+/// An implementation that runs models, for example a backend. The answers of several subjects are compared.
 pub trait Subject: Sync {
     /// Returns the subject's name, as reports show it.
     fn name(&self) -> &str;
 
-    /// Compiles the model and evaluates it on the rows, in order and with one frame.
+    /// Compiles `model` and evaluates it on `rows`, in order and with the same frame. Returns one answer per row.
     ///
     /// # Errors
     /// If the model is rejected.
@@ -178,7 +178,7 @@ pub(crate) fn stage(row: usize, rows: usize, stages: usize) -> usize {
     ((row + 1) * stages).div_ceil(rows.max(1)).min(stages) - 1
 }
 
-/// The subjects that run the programs, and whose answers are compared. All subjects are listed.
+/// The subjects (implementations) that run the programs, and whose answers are compared.
 #[derive(Clone, Copy)]
 pub struct Subjects<'a> {
     /// The subject with which all others are compared.
@@ -189,7 +189,7 @@ pub struct Subjects<'a> {
     pub tiered: &'a dyn Subject,
     /// The subjects that run all rows as one batch. They run the share `Config::batched` of the programs.
     pub players: &'a [&'a dyn Subject],
-    /// The subjects that run the programs on arrays, but not as batches.
+    /// The subjects that run the programs on arrays with fused execution, and not as batches.
     pub fused: &'a [&'a dyn Subject],
 }
 
@@ -201,8 +201,8 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Subjects<'a> {
-    /// Returns the subjects to compare with the reference, for a program of the kind `of`. `tiered` and `batched` tell whether to include those that
-    /// not every program runs on.
+    /// Returns the subjects to compare with the reference, for a program of the kind `of`. The subject that changes tiers is included if `tiered`,
+    /// the subjects that run batches if `batched`.
     pub(crate) fn others(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
         let players = match of {
             Kind::Arrays => self.fused,

@@ -261,7 +261,7 @@ fn float(random: &mut Rng, config: &Config) -> f64 {
     }
 }
 
-/// Returns a random value of the type `scalar`. For a type such as date, which is represented by another type, it is a random value of that type.
+/// Returns a random value of the type `scalar`. A value of a type such as date, which is stored as an integer, is made from a random integer.
 pub(crate) fn scalar(random: &mut Rng, scalar: Scalar, config: &Config) -> ScalarValue {
     let value = of_representation(random, scalar.representation(), config);
     ScalarValue::from_bits(scalar, value.bits()).unwrap_or(value)
@@ -290,8 +290,8 @@ fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
     }
 }
 
-/// Returns dictionaries for each type of keys and of values. Some values are missing. The dictionaries have few or many keys, which are close to each
-/// other or not. Programs look up these keys.
+/// Returns dictionaries for each type of keys and of values. Some values are missing. Some dictionaries have few keys and some many; in some the
+/// keys are close to each other. Programs look up keys in these dictionaries.
 pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     let keys = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
     let types = keys.flat_map(|key| Scalar::ALL.into_iter().map(move |value| (key, value)));
@@ -341,7 +341,8 @@ pub(crate) fn ranges() -> impl Iterator<Item = Value> {
     })
 }
 
-/// Returns the arrays that a dictionary of ranges can be made from: the start of each range, its end, and the values. `None` for other dictionaries.
+/// Returns the arrays that a dictionary of ranges can be made from: the start of each range, its end, and the values. `None` for a dictionary of
+/// single keys.
 pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
     let ranges = dict.ranges()?;
     let within = || (0..dict.len()).filter(|at| ranges.get(*at).is_some());
@@ -359,8 +360,8 @@ pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
     ])
 }
 
-/// Returns a random text that is valid for an argument of the form `form`; `None` if such an argument is not a text. Arbitrary text would only test
-/// the check of the form.
+/// Returns a random text that is valid for an argument of the form `form`; `None` if such an argument is not a text. With an arbitrary text, most
+/// programs would fail at the check of the argument.
 pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static str> {
     let texts = match form {
         ArgumentForm::Regex => REGEX,
@@ -385,8 +386,8 @@ pub(crate) fn has_arrays(qtype: &QType) -> bool {
     !qtype.is_framed()
 }
 
-/// Returns a random size for the arrays of a row, 0 if no input has arrays. One size serves all arrays, because most models need arrays of equal
-/// size.
+/// Returns a random size for the arrays of a row, 0 if no input has arrays. All arrays of the row get this size, because most models need arrays of
+/// equal size.
 pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
     let some = inputs.iter().any(|input| input.qtype.as_ref().is_some_and(has_arrays));
     if some { random.usize(..7) * random.usize(..20) } else { 0 }
@@ -457,7 +458,8 @@ pub(crate) fn simple(qtype: &QType) -> Vec<Value> {
     }
 }
 
-/// Returns a copy of `value` that shares no memory with it. So a reference that a backend keeps after a call dangles, and is found.
+/// Returns a copy of `value` that shares no memory with it. If the original is freed, a reference that a backend wrongly keeps after a call
+/// dangles, and a test finds it.
 pub(crate) fn fresh(value: &Value) -> Value {
     let copy = |v: &ScalarValue| match v {
         ScalarValue::Text(text) => ScalarValue::Text(text.to_string().into()),

@@ -12,7 +12,7 @@ const POLL_EVERY: usize = 256;
 /// The most calls in a row. Kernels whose last call the compiler did not turn into a jump leave a stack frame each.
 const LONGEST_ROW: usize = 16;
 
-/// Prepares `plan` for the interpreter. `binding` tells the places of its inputs and outputs.
+/// Prepares `plan` for the interpreter. `binding` gives the locations of the plan's inputs and outputs: in the caller's structs or in the frame.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let mut binder = Binder { plan, instructions: Vec::new(), calls: KernelChain::default(), made: 0, open: 0 };
@@ -71,14 +71,14 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     Interpreted { calls, instructions, states: plan.states() }
 }
 
-/// A plan being bound.
+/// A plan that is being prepared for the interpreter: the calls and instructions so far.
 struct Binder<'p> {
     plan: &'p Plan,
     instructions: Vec<Instruction>,
     calls: KernelChain,
-    /// The number of calls so far.
+    /// The number of kernel calls that were appended so far.
     made: usize,
-    /// The number of calls in the row that is not ended yet.
+    /// The number of calls in the current row (a sequence of calls without decisions), which has not ended yet.
     open: usize,
 }
 

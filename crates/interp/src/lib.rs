@@ -9,7 +9,7 @@ pub use bind::bind;
 use cembra_plan::{Base, CompiledLiteral, Function};
 use cembra_runtime::{Call, Context, Fault, FaultKind, FramePtr, Kernel, KernelChain, STATUS_OK, Slot};
 
-/// An instruction between rows of calls.
+/// An instruction of the interpreter: it runs a row (a sequence of kernel calls), jumps, or checks for cancellation.
 #[derive(Clone, Copy, Debug)]
 enum Instruction {
     /// Runs the sequence of calls that begins at `position` in the kernel chain, one after the other without decisions.
@@ -28,11 +28,12 @@ enum Instruction {
 /// A plan that is prepared for the interpreter: a function that evaluates one row.
 #[derive(Debug)]
 pub struct Interpreted {
-    /// The calls. The first row is at the start and has no instruction, because small models consist of little else.
+    /// The kernel calls of all rows (sequences without decisions). The first row is at the start and has no instruction, because small models consist
+    /// of little else.
     calls: KernelChain,
-    /// The instructions after the first row.
+    /// The instructions that follow the first row (sequence of kernel calls).
     instructions: Vec<Instruction>,
-    /// The compiled states of operators that calls point to.
+    /// The compiled states of operators, such as regular expressions, to which calls have pointers.
     states: Vec<CompiledLiteral>,
 }
 

@@ -1,5 +1,5 @@
-//! The analysis of one version of a text and of the files that the text uses: the places of names, the problems, and, on demand,
-//! the types of expressions.
+//! The analysis of one version of a text and of the files that the text uses. It finds the places of names, the problems (errors and warnings) and,
+//! on demand, the types of expressions.
 
 use crate::positions::{Encoding, Positions};
 use cembra::doors::SourcePlace;
@@ -10,7 +10,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The result of analysing one version of a text, with the files that the text uses.
+/// The result of analysing one version of a text and the files that the text uses: the places of names, the errors and warnings, and the types of
+/// expressions.
 #[derive(Debug)]
 pub(crate) struct Analysis {
     sources: Sources,
@@ -46,12 +47,12 @@ impl Analysis {
         self.sources.main()
     }
 
-    /// The part of a text at `span`, which may be in the main text or in a used file.
+    /// The text at `span`, which may be in the main text or in a file that it uses.
     pub(crate) fn text_at(&self, span: Span) -> &str {
         self.sources.text_at(span)
     }
 
-    /// The text before `span`, in the file that has the span.
+    /// The text before `span`, from the start of the file that contains the span.
     pub(crate) fn text_before(&self, span: Span) -> &str {
         let SourcePlace { text, span, .. } = self.sources.place(span);
         text.get(..span.start as usize).unwrap_or_default()
@@ -141,8 +142,8 @@ impl Analysis {
         self.names.at(u32::try_from(byte).ok()?)
     }
 
-    /// The definition of the name at the byte index `byte` of the main text; `None` if there is no name, or if it is an operator
-    /// or a file.
+    /// The definition of the name at the byte index `byte` of the main text; `None` if there is no name at `byte`, or if the name is that of an
+    /// operator or a file.
     pub(crate) fn named_at(&self, byte: usize) -> Option<&NamedPlace> {
         match self.referent_at(byte)?.1 {
             Referent::Name(name) => self.names.named_at(name),

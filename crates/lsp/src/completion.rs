@@ -1,5 +1,5 @@
-//! Completions for the word before the cursor: names in scope, operators, words of the language, types, and names of a call's
-//! arguments. Also the signature of the call around the cursor.
+//! Completions for the word before the cursor: names in scope, operators, words of the language, types, and names of a call's arguments. The module
+//! also finds the signature of the call around the cursor.
 
 use crate::analysis::Analysis;
 use crate::hover::{declaration, operator};
@@ -12,7 +12,7 @@ use lsp_types::{
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Words that begin a statement, and then words that begin a value.
+/// The words that begin a statement. The next constant has the words that begin a value.
 const STATEMENTS: &[&str] = &["input", "let", "fn", "output", "extern fn", "use", "table", "tile", "test"];
 const VALUES: &[&str] = &["if", "not", "true", "false", "present", "missing", "inf", "nan", "fn", "let"];
 /// Words that may follow a value.
@@ -21,7 +21,7 @@ const OPERATORS: &[&str] = &["then", "else", "and", "or", "in", "not in"];
 /// The most names that one list contains.
 const MOST: usize = 1_000;
 
-/// The group of an item in the list. Items are sorted by these groups, in this order.
+/// The group of an item in the list of completions. Items are sorted by group, in the order of the variants.
 #[derive(Clone, Copy)]
 enum Rank {
     Argument,
@@ -51,7 +51,7 @@ fn context(analysis: &Analysis, byte: usize) -> CursorContext {
     cursor_context(analysis.text(), analysis.statement_start(byte), byte)
 }
 
-/// Returns the completion `item` with the documentation of its operator; other items are returned unchanged.
+/// Returns the completion `item` with the documentation of its operator. A completion item that is not an operator is returned unchanged.
 pub(crate) fn resolve(mut item: CompletionItem) -> CompletionItem {
     let is_operator = item.kind == Some(CompletionItemKind::FUNCTION) && item.documentation.is_none();
     if let Some(def) = is_operator.then(|| operator(&item.label)).flatten() {
@@ -159,7 +159,7 @@ fn own_length(analysis: &Analysis) -> u32 {
     u32::try_from(analysis.text().len()).unwrap_or(u32::MAX)
 }
 
-/// A list of items that replace a word.
+/// A list of completion items, each of which may replace the word before the cursor.
 struct List {
     range: Range,
     items: Vec<CompletionItem>,

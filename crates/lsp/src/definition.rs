@@ -5,8 +5,8 @@ use cembra::Span;
 use cembra_expr::Referent;
 use lsp_types::{DocumentHighlight, Location, Position, Range, Uri};
 
-/// The location where the name at the byte index `byte` is defined, or the start of the file that is used there. `None` if there
-/// is neither a name nor a file.
+/// The location where the name at the byte index `byte` is defined. If a `use` at `byte` names a file, the start of that file. `None` if there is
+/// neither a name nor a file.
 pub(crate) fn definition(analysis: &Analysis, byte: usize, uri: &dyn Fn(&str) -> Option<Uri>) -> Option<Location> {
     match analysis.referent_at(byte)?.1 {
         Referent::Name(name) => location(analysis, name, uri),
@@ -29,14 +29,14 @@ pub(crate) fn references(
     places.into_iter().filter_map(|place| location(analysis, place, uri)).collect()
 }
 
-/// The definition and the uses of the name at the byte index `byte`, for highlighting; in the main text only.
+/// The definition and the uses, in the main text only, of the name at the byte index `byte`, for highlighting.
 pub(crate) fn highlights(analysis: &Analysis, byte: usize) -> Vec<DocumentHighlight> {
     let places = places(analysis, byte, true).into_iter().filter(|place| analysis.is_own(*place));
     places.map(|place| DocumentHighlight { range: analysis.range(place), kind: None }).collect()
 }
 
-/// The spans where the name at the byte index `byte` is used. With `with_definition`, its definition comes first; an operator has
-/// none.
+/// The spans where the name at the byte index `byte` is used. With `with_definition`, the name's definition comes first, unless the name is an
+/// operator's, which no text defines.
 pub(crate) fn places(analysis: &Analysis, byte: usize, with_definition: bool) -> Vec<Span> {
     let names = analysis.names();
     match analysis.referent_at(byte) {

@@ -1,5 +1,4 @@
-//! Conversion of a text's problems to diagnostics of the protocol. The library finds the problems; they are worded as in `cembra
-//! check`.
+//! Conversion of a text's problems to diagnostics of the protocol. The library finds the problems. Their messages are those of `cembra check`.
 
 use crate::analysis::Analysis;
 use cembra::{Code, Diagnostic};
@@ -40,7 +39,8 @@ pub(crate) fn told(
     analysis.problems().iter().map(told).collect()
 }
 
-/// Returns true if `problem` says that the text has no output: a text of only definitions is useful to other texts.
+/// Returns true if `problem` says that the text has no output. In a text of definitions this is not a mistake, because other texts can use the
+/// definitions.
 pub(crate) fn is_without_output(problem: &lsp_types::Diagnostic) -> bool {
     matches!(&problem.code, Some(NumberOrString::String(code)) if code == Code::NoOutput.as_str())
 }

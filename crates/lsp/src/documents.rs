@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A text that is open in the editor.
+/// A text that is open in the editor: its URI, its version, and the analysis of that version.
 #[derive(Debug)]
 pub(crate) struct Document {
     /// The address of the text, as the editor writes it.
@@ -20,7 +20,7 @@ pub(crate) struct Document {
     /// The version number that the editor gave the text.
     pub(crate) version: i32,
     text: String,
-    /// The analysis of this version; `None` until it is needed.
+    /// The analysis of this version of the text; `None` until it is needed.
     analysis: Option<Rc<Analysis>>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// An empty collection of open texts; `encoding` is the unit of the editor's positions.
+    /// An empty collection of open texts; `encoding` is the unit in which the editor counts positions within a line.
     pub(crate) fn new(encoding: Encoding) -> Documents {
         Documents { open: BTreeMap::new(), limits: Limits::default(), encoding }
     }

@@ -1,12 +1,12 @@
-//! Formatting of a whole text, as by `cembra fmt`. But the line ends of the text stay, because an editor does not show which ones
-//! a text has.
+//! Formatting of a complete text, as by `cembra fmt`. In contrast to `cembra fmt`, the text keeps its kind of line ends (LF or CRLF), because an
+//! editor does not show it.
 
 use crate::analysis::Analysis;
 use cembra::{Limits, Registry, Span, format};
 use lsp_types::TextEdit;
 
-/// The edits that format the text; `None` if it cannot be parsed. There is at most one edit, which covers only the changed part,
-/// so that the editor keeps its cursor position.
+/// The edits that format the text; `None` if the text cannot be parsed. There is at most one edit, which covers only the changed part, so that the
+/// editor keeps its cursor position.
 pub(crate) fn edits(analysis: &Analysis) -> Option<Vec<TextEdit>> {
     let text = analysis.text();
     let made = formatted(text)?;

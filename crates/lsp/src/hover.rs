@@ -27,7 +27,7 @@ pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
     Some(Hover { contents, range: Some(analysis.range(span)) })
 }
 
-/// The operator that has the name `name` in graphs; `None` if there is none.
+/// The operator that has the name `name` in graphs; `None` if no operator has this name.
 pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
     let registry = Registry::standard();
     Some(registry.get(registry.find(name)?))
@@ -72,7 +72,8 @@ fn named(analysis: &Analysis, name: &NamedPlace) -> String {
     text
 }
 
-/// The declaration of `name` as the text could have it, even if it has none, with the inferred type.
+/// A declaration of `name` with its inferred type, written as in a text, for example `input x: f64`. The text itself may have no declaration of
+/// `name`.
 pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
     let written = analysis.text_at(name.name);
     // The signature includes the labels of the axes, if the definition has some.

@@ -4,20 +4,19 @@ use cembra::Span;
 use cembra_value::Lines;
 use lsp_types::{Position, PositionEncodingKind, Range};
 
-/// The unit in which the protocol's positions count within a line.
+/// The unit in which the protocol counts positions within a line: bytes, UTF-16 units or characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Encoding {
     /// Positions count the bytes from the start of the line.
     Utf8,
-    /// Positions count UTF-16 units; a character may take two. Every editor supports this.
+    /// Positions count UTF-16 units from the start of the line; a character may take two. Every editor supports this unit.
     Utf16,
     /// Positions count the characters from the start of the line.
     Utf32,
 }
 
 impl Encoding {
-    /// The best encoding in `offered`, the encodings that the editor supports: bytes if possible, because they need no
-    /// conversion.
+    /// Chooses the encoding to use among `offered`, the encodings that the editor supports: bytes if possible, because bytes need no conversion.
     pub(crate) fn of(offered: &[PositionEncodingKind]) -> Encoding {
         let all = [Encoding::Utf8, Encoding::Utf32];
         all.into_iter().find(|one| offered.contains(&one.kind())).unwrap_or(Encoding::Utf16)
@@ -49,7 +48,7 @@ const STEP: usize = 1 << 10;
 pub(crate) struct Positions {
     lines: Lines,
     encoding: Encoding,
-    /// For every `STEP` bytes, the number of units before the character there.
+    /// For each multiple of `STEP` bytes in the text, the number of units before the character at that byte.
     units: Vec<usize>,
 }
 
@@ -76,8 +75,8 @@ impl Positions {
         Position::new(number(line), number(character))
     }
 
-    /// Converts `position` to a byte index. A position after the end of a line means that end, a position after the text means
-    /// the end of the text, and a position in the middle of a character means the character's start.
+    /// Converts `position` to a byte index. A position after the end of a line becomes the end of the line. A position after the end of the text
+    /// becomes the end of the text. A position in the middle of a character becomes the character's start.
     pub(crate) fn byte(&self, text: &str, position: Position) -> usize {
         let range = self.lines.range(text, position.line as usize);
         let wanted = self.units_before(text, range.start) + position.character as usize;

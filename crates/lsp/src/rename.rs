@@ -7,13 +7,13 @@ use cembra_expr::{NameKind, NamedPlace, is_plain_name};
 use lsp_types::{Range, TextEdit, Uri, WorkspaceEdit};
 use std::collections::HashMap;
 
-/// The reason why a name cannot be changed.
+/// The reason why a name cannot be renamed: there is no name, or the new name is invalid or in use.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// There is no name at the cursor, or it is one that no text defines.
+    /// There is no name at the cursor, or it is a name that no text defines, such as an operator's.
     #[error("only a name that a text defines can be changed")]
     NoName,
-    /// The new name is a word of the language, or not a name.
+    /// The new name is a word of the language, or has characters that a name cannot have.
     #[error("`{0}` is no name: letters, digits and `_`, and no word of the language")]
     NotPlain(String),
     /// The new name is already defined in an overlapping scope.
@@ -21,7 +21,7 @@ pub(crate) enum Refusal {
     Taken(String),
 }
 
-/// The range of the name at the byte index `byte` of the text, if it can be renamed; else the reason why not.
+/// The range of the name at the byte index `byte` of the text, if the name can be renamed; otherwise the reason why it cannot.
 pub(crate) fn renamable(analysis: &Analysis, byte: usize) -> Result<Range, Refusal> {
     let (span, _) = name_at(analysis, byte)?;
     Ok(analysis.range(span))

@@ -1,5 +1,5 @@
-//! The conversation with an editor: messages are answered, and problems of texts are published. One thread answers messages in
-//! their order. Problems are published only when no message waits, so they do not delay someone who types on.
+//! The conversation with an editor: messages are answered, and problems of texts are published. One thread answers messages in their order.
+//! Problems are published only when no message waits, so analysis does not delay a user who continues to type.
 
 use crate::analysis::Analysis;
 use crate::documents::Documents;

@@ -1,5 +1,5 @@
-//! Conversion between the URI that an editor has for a text and the text's name, which is a path for `use` and the file system.
-//! Only `file` URIs of this machine are paths (RFC 8089); other URIs are used as names unchanged.
+//! Conversion between the URI that an editor has for a text and the text's name, which is a path if the text is a file. Only `file` URIs of this
+//! machine are paths (RFC 8089); other URIs are used as names unchanged.
 
 use lsp_types::Uri;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
@@ -49,7 +49,7 @@ pub(crate) fn path_of(uri: &Uri) -> Option<PathBuf> {
     Some(PathBuf::from(drive.unwrap_or(&path)))
 }
 
-/// The name of the text at `uri`: the path for a file, however its URI is spelled, else the URI itself.
+/// The name of the text at `uri`: the path if `uri` is a `file` URI of this machine (in any spelling), else the URI itself.
 pub(crate) fn name_of(uri: &Uri) -> String {
     path_of(uri).map_or_else(|| uri.as_str().to_owned(), |path| path.display().to_string())
 }

@@ -13,10 +13,11 @@ pub(crate) type RequestRoom = u64;
 /// The bytes of memory for an error text, more than any library writes.
 const TEXT_BYTES: usize = 1 << 14;
 
-/// Declares the functions by their names in the standard.
+/// Declares MPI functions by their names in the MPI standard.
 macro_rules! functions {
     ($($name:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
-        /// The functions of a library. All return a code, 0 for success. MPI-LIBRARY says how they must be called.
+        /// The functions of an MPI library. Each returns a code, 0 for success. The rule MPI-LIBRARY in `docs/safety.md` says how they must be
+        /// called.
         struct Functions<H> { $($name: unsafe extern "C" fn($($argument),*) -> c_int,)* }
 
         impl<H: Handle> Functions<H> {
@@ -60,7 +61,7 @@ unsafe fn symbol<T: Copy>(library: &Loaded, name: &str) -> Result<T, Error> {
     Ok(*found)
 }
 
-/// The peer, the tag and the communicator of a stream of messages.
+/// The peer, the tag and the communicator of a stream of messages between two ranks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream<H> {
     pub(crate) peer: c_int,

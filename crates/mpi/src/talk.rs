@@ -24,9 +24,9 @@ struct Inner<H: Handle> {
     communicator: H,
     rank: usize,
     size: usize,
-    /// The only thread that may use the link.
+    /// The thread that made the link, which is the only one that may use it.
     thread: ThreadId,
-    /// True if MPI is finalised when this link is dropped.
+    /// True if MPI is finalised when this link is dropped, because the link initialised it.
     is_ours: bool,
 }
 
@@ -131,14 +131,14 @@ fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
     (0..count).map(piece).collect()
 }
 
-/// The memory that MPI reads and writes for one message.
+/// The memory that MPI reads or writes for one message: its header, its pieces, and their requests.
 struct Flight {
     header: [u8; HEADER_BYTES],
     contents: Contents,
-    /// The requests for the header and for each piece that has begun. The capacity is enough for all of them from the
+    /// The MPI requests for the header and for each piece of the message whose transfer has begun. The capacity is enough for all of them from the
     /// start.
     requests: Vec<RequestRoom>,
-    /// The number of requests that are over.
+    /// The number of this message's requests that have completed.
     over: usize,
 }
 
@@ -148,12 +148,13 @@ enum Contents {
     Received(Memory),
 }
 
-/// A message that is being sent or received.
+/// A message that MPI is sending or receiving.
 struct Message<H: Handle> {
     link: Arc<Inner<H>>,
     /// The expected header of a message to receive; `None` for a message to send.
     expected: Option<Header>,
-    /// A pointer from a `Box`, null once the message is over. There is no reference to the whole flight while MPI uses it.
+    /// A pointer to the message's memory, from a `Box`; null once the message is complete. There is no reference to the whole `Flight` while MPI uses
+    /// it.
     flight: *mut Flight,
 }
 

@@ -2,7 +2,7 @@
 
 use cembra_value::Diagnostic;
 
-/// The reasons why a compilation can fail.
+/// The reasons why the compilation of a plan or tape can fail, such as an exceeded limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -10,14 +10,13 @@ pub enum ErrorKind {
     Unsupported,
     /// The plan or its machine code exceeds a limit.
     Limit,
-    /// The machine code needs more stack than allowed.
+    /// The machine code needs more stack than a limit allows.
     Stack,
     /// The code generator rejected a function of the plan.
     CodeGenerator,
     /// There was no executable memory for the machine code.
     Memory,
-    /// The number of columns or arrays differs from that of inputs and outputs, or one of them does not fit the type of
-    /// its values.
+    /// The number of columns or arrays differs from the number of inputs and outputs, or a column does not fit the type of its input or output.
     Columns,
 }
 

@@ -1,5 +1,5 @@
-//! The native backend, and the only crate that uses Cranelift. It emits machine code for the outline that `cembra-record` makes of a plan:
-//! straight-line tapes, between basic blocks for conditionals and loops. The code needs no relocations, is in memory that is freed with its
+//! The native backend, and the only crate that uses Cranelift. It emits machine code for a plan from the outline that `cembra-record` makes: tapes
+//! (straight-line programs), connected by basic blocks for conditionals and loops. The code needs no relocations, is in memory that is freed with its
 //! last reference, and works on the caller's structs in place.
 //!
 //! * `scalar` emits the code of a tape for one row, `lanes` for several rows at once; `emit` has the parts that both share.

@@ -1,6 +1,6 @@
-//! Annotations: operators that return their first operand and add information to it. An export makes a value inside an
-//! expression an output of the model; the exports are collected before preparation, which removes them. The other annotations
-//! exist for models that were written elsewhere: a type is checked, a name and a source position are dropped.
+//! Annotations: operators that return their first operand and add information to it. An export makes a value inside an expression an output of the
+//! model; the exports are collected before preparation, which removes them. The other annotations exist for models that were written elsewhere: an
+//! annotated type is checked; a name or a source position is dropped.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;

@@ -1,5 +1,5 @@
-//! Calls an operator on values, for literal folding and tests. It uses the kernels that the interpreter runs, on a frame made
-//! for one call, so that missing arguments are handled by the same code as at run time.
+//! Calls an operator on values, for literal folding and tests. It uses the kernels that the interpreter runs, on a frame (memory for values) made for
+//! one call, so that missing arguments are handled by the same code as at run time.
 
 use crate::array::{ArrayForm, ArrayOperands};
 use crate::compound::literal_integer;
@@ -11,8 +11,7 @@ use smallvec::SmallVec;
 
 /// Calls an operator on values that have exactly the types that it was resolved for.
 ///
-/// Returns `None` if the operator does not compute on values, for example because it is an expansion, or if the values have
-/// other types.
+/// Returns `None` if the operator does not compute on values, for example because it is an expansion, or if the types of the values differ.
 ///
 /// # Errors
 /// The fault that the operator raised.
@@ -20,8 +19,8 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
     call_within(def, resolved, args, usize::MAX)
 }
 
-/// Calls an operator as [`call`] does, with at most `room` bytes for its result and temporary data, and at most `room` units
-/// of work on strings.
+/// Calls an operator as [`call`] does, within limits: at most `room` bytes for its result and temporary data, and at most `room` units of work on
+/// strings.
 ///
 /// # Errors
 /// The fault that the operator raised: `ArenaLimit` or `WorkLimit` if it needs more.

@@ -285,7 +285,7 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     ..UNARY
 };
 
-/// The operator that casts to `to`, for implicit casts and `core.cast`; `None` if there is none.
+/// The operator that casts to the type `to`, for implicit casts and `core.cast`; `None` if there is no such operator.
 pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
     Some(match to {
         Scalar::Boolean => id::TO_BOOLEAN,
@@ -301,7 +301,7 @@ pub(crate) fn cast_operator(to: Scalar) -> Option<OpId> {
     })
 }
 
-/// Casts `arg` to the scalar type `to`. The result is optional if `arg` is, or if `optional` is set.
+/// Casts `arg` to the scalar type `to`. The result is optional if the type of `arg` is, or if `optional` is set.
 pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: NodeHandle, to: Scalar, optional: bool) -> NodeResult {
     let from = graph.qtype(arg);
     let mut result = arg;

@@ -31,7 +31,7 @@ pub(crate) fn field_type(qtype: &QType, index: usize) -> Option<QType> {
     }
 }
 
-/// The name of the field `index` of a type; `None` in a tuple without names and, as in Arolla, in an optional `WEAK_FLOAT`.
+/// The name of the field `index` of a type; `None` if the field has no name. As in Arolla, the fields of an optional `WEAK_FLOAT` have no names.
 pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
     match qtype {
         QType::Tuple(fields) => fields.names()?.get(index).map(|name| &**name),
@@ -41,7 +41,7 @@ pub(crate) fn field_name(qtype: &QType, index: usize) -> Option<&str> {
     }
 }
 
-/// The index of the field with this name; `None` if there is none.
+/// The index of the field with the name `name`; `None` if there is no such field.
 pub(crate) fn position(qtype: &QType, name: &str) -> Option<usize> {
     match qtype {
         QType::Tuple(fields) => fields.position(name),
@@ -64,8 +64,8 @@ pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) 
     graph.apply(id::GET_NTH, &[value, index])
 }
 
-/// The expansion of `core.get_nth` for an optional and a literal index. It is needed because frame layouts have only the
-/// fields of tuples, not the parts of optionals.
+/// The expansion of `core.get_nth` for an optional and a literal index. It is needed because in frames only the fields of tuples can be read, not the
+/// parts of optionals.
 ///
 /// # Errors
 /// If the optional has no field with this index.

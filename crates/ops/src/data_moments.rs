@@ -6,8 +6,7 @@ use cembra_runtime::{Date, Timestamp};
 use cembra_value::time_format::{Kind, WrongForm, has_offset, read_padded_date, read_padded_timestamp};
 use jiff::tz::TimeZone;
 
-/// A format of dates or timestamps, such as `%d.%m.%Y`, with the letters of `strings.parse_date` and
-/// `strings.parse_timestamp`.
+/// A format of dates or timestamps in data files, such as `%d.%m.%Y`, with the letters of `strings.parse_date` and `strings.parse_timestamp`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MomentForm {
     format: Box<str>,
@@ -55,7 +54,7 @@ impl MomentForm {
     }
 }
 
-/// The local time of a time zone, and its conversion to UTC.
+/// The clock of a time zone: converts the zone's local time to UTC.
 #[derive(Clone, Debug)]
 pub struct LocalClock {
     name: Box<str>,
@@ -81,14 +80,14 @@ impl LocalClock {
         zones::is_skipped(shown, self.zone)
     }
 
-    /// The name of the time zone.
+    /// The name of the time zone of this clock.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The moment at which the zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs
-    /// twice, the earlier moment; `None` if the zone skips this local time.
+    /// The moment at which the zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs twice, the result is
+    /// the earlier moment. `None` if the zone skips this local time.
     #[must_use]
     pub fn moment(&self, shown: Timestamp) -> Option<Timestamp> {
         zones::earlier(shown, self.zone)

@@ -1,7 +1,6 @@
-//! Types that a text declares: `let x: f64 = ..`, parameters and results of functions, outputs. A value of another type is
-//! cast to the declared type if an operator would cast it implicitly; otherwise it is an error. A declared number type also
-//! applies to the operands of the expression, which are cast before they are used. The declaration for all numbers of a file
-//! is in `numbers`.
+//! Types that a text declares: `let x: f64 = ..`, parameters and results of functions, outputs. A value of another type is cast to the declared type
+//! if an operator would cast it implicitly; otherwise it is an error. A declared number type also applies to the operands of the expression, which
+//! are cast before they are used. The declaration `numbers f64`, for all numbers of a file, is in `numbers`.
 
 pub(crate) mod numbers;
 

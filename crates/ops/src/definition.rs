@@ -1,4 +1,4 @@
-//! The record of an operator: all properties of an operator are in one static `OpDef`.
+//! The record of an operator: one static `OpDef` has all properties of the operator.
 
 use crate::array::strip::InStrips;
 use crate::array::{ArrayOperator, FullRule};
@@ -18,44 +18,42 @@ use std::sync::Arc;
 /// The type of an overload's argument or result: a scalar, optional or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OperandType {
-    /// The scalar type, without presence.
+    /// The scalar type, without the information whether a value may be missing.
     pub scalar: Scalar,
     /// True if a value of the type may be missing.
     pub optional: bool,
 }
 
 impl OperandType {
-    /// Returns the type as a `QType`.
+    /// Returns this type as a `QType`, the general representation of types.
     #[must_use]
     pub const fn qtype(self) -> QType {
         QType::of(self.scalar, self.optional)
     }
 }
 
-/// The treatment of missing arguments by an operator.
+/// The treatment of missing arguments by an operator: skipping the operator, or leaving the decision to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PresenceRule {
-    /// If an argument is missing, the result is missing, and the body is not called. The argument types of overloads are not
-    /// optional.
+    /// If an argument is missing, the result is missing, and the operator's body is not called. The argument types of overloads are not optional.
     Strict,
-    /// The overloads handle missing arguments themselves.
+    /// The operator's overloads handle missing arguments themselves.
     Custom,
 }
 
 /// A lowering rule: records the overload's instructions on the tape and returns the result.
 pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 
-/// The way in which an overload becomes machine code.
+/// The way in which an overload becomes machine code: by a lowering rule, by a call of its kernel, or as a memory access.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
     /// A lowering rule records the overload's instructions. `record` lifts strict rules to optionals.
     Rule(Rule),
-    /// The instructions were recorded by a user's rule when the operator was registered, and checked. `record` lifts strict
-    /// rules to optionals.
+    /// A user's rule recorded the instructions when the operator was registered. They were checked. `record` lifts strict rules to optionals.
     Recording(&'static Recording),
-    /// Machine code calls the overload's kernel, on slots of the frame.
+    /// Machine code calls the overload's kernel, a function on slots of the frame.
     Kernel,
-    /// Machine code accesses an element of a column. The operands give the address.
+    /// Machine code accesses an element of a column, which the operands select by its address.
     Memory(MemoryAccess),
 }
 
@@ -69,9 +67,9 @@ impl Lower {
 /// The kind of access to an element of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryAccess {
-    /// The element is read.
+    /// The element at the given position is read.
     Read,
-    /// The element is written. The result is the position that was given.
+    /// The element is written. The result is the position of the element, which was an operand.
     Write,
 }
 
@@ -80,8 +78,8 @@ pub enum MemoryAccess {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelData(pub(crate) *const ());
 
-/// The result of compiling a literal of the model, such as a regular expression, for an operator that uses it in each call.
-/// It is freed with its last clone.
+/// The result of compiling a literal of the model, such as a regular expression, for an operator that uses the result in each call. The result is
+/// freed with its last clone.
 #[derive(Clone, Debug)]
 pub struct CompiledLiteral(Arc<dyn Any + Send + Sync>);
 
@@ -102,21 +100,21 @@ impl CompiledLiteral {
     }
 }
 
-/// The function that compiles a literal for an operator that uses the result in each call. Its error tells the problem with
-/// the literal.
+/// A function that compiles a literal of a model for an operator, which uses the compiled form in each call. If compiling fails, the error tells the
+/// problem with the literal.
 #[derive(Clone, Copy)]
 pub struct Compile {
     pub(crate) from: CompiledFrom,
     pub(crate) function: &'static CompileFn,
 }
 
-/// A function that compiles a literal to the data that an operator's kernels use; its error is a message.
+/// A function that compiles a literal to the data that an operator's kernels use. Its error is a message about the literal.
 pub(crate) type CompileFn = dyn Fn(&Value) -> Result<CompiledLiteral, String> + Send + Sync;
 
 /// The kind of literal that an operator is compiled from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CompiledFrom {
-    /// The literal is a text.
+    /// The literal that the operator is compiled from is a text.
     Text,
     /// The literal is a dictionary. The first argument type of the overload is the type of its values.
     Dict,
@@ -131,7 +129,7 @@ impl Compile {
         (self.function)(literal)
     }
 
-    /// Returns true if `literal` is of the kind that the function compiles, a text or a dictionary.
+    /// Returns true if `literal` is a literal that the function can compile: a text or a dictionary.
     #[must_use]
     pub fn takes(self, literal: &Value) -> bool {
         match self.from {
@@ -163,21 +161,21 @@ unsafe impl Send for KernelData {}
 // SAFETY: OPERATOR-DATA: a pointer to something that is Send and Sync and outlives its use, or null.
 unsafe impl Sync for KernelData {}
 
-/// The implementation of an operator for one list of argument types.
+/// The implementation of an operator for one list of argument types: its kernels and its lowering rule.
 #[derive(Debug)]
 pub struct Overload {
     /// The argument types of the overload. `WEAK_FLOAT` is not listed where it behaves like `FLOAT64`.
     pub args: &'static [OperandType],
-    /// The result type of the overload.
+    /// The type of the overload's result.
     pub ret: OperandType,
-    /// The kernel for exactly the types in `args`.
+    /// The kernel of the overload for arguments of exactly the types in `args`.
     pub kernel: Kernel,
-    /// The kernel for the optional forms of all types in `args`, for strict operators; `None` for others.
+    /// The kernel that accepts optionals of all types in `args`; `None` if the operator is not strict.
     pub lifted: Option<Kernel>,
     /// The way in which the overload becomes machine code.
     pub lower: Lower,
-    /// The function on registers, for an overload without a lowering rule. `None` if a type cannot be passed in registers, so
-    /// that machine code calls the kernel.
+    /// The function on registers, for an overload without a lowering rule. `None` if the overload has a rule, or if a type cannot be passed in
+    /// registers, so that machine code calls the kernel.
     pub direct: Option<RegisterFn>,
     /// The data that kernels receive in addition to slots, such as the closure of a user's operator.
     pub data: KernelData,
@@ -189,7 +187,7 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// The kernel for the types in `args`, or for their optional forms if `lifted` is set.
+    /// The kernel for the types in `args`, or for optionals of these types if `lifted` is set.
     #[must_use]
     pub fn kernel(&self, lifted: bool) -> Kernel {
         match self.lifted {
@@ -198,8 +196,8 @@ impl Overload {
         }
     }
 
-    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`. They accept all types with
-    /// the same representation as the argument type.
+    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`. They accept all types whose representation is that
+    /// of the argument type.
     #[must_use]
     pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
         let found = match found {
@@ -213,8 +211,8 @@ impl Overload {
         arg == 0 && self.compile.is_some_and(|compile| compile.from == CompiledFrom::Dict)
     }
 
-    /// Returns true if a result of the overload's kernels is a valid value of type `found`: both types have the same
-    /// representation.
+    /// Returns true if a result of the overload's kernels is a valid value of type `found`, because the result type has the representation of
+    /// `found`.
     #[must_use]
     pub fn is_made(&self, lifted: bool, found: &QType) -> bool {
         alike(found, &QType::of(self.ret.scalar, self.ret.optional || lifted))
@@ -240,12 +238,12 @@ fn alike(found: &QType, taken: &QType) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeHandle(pub u32);
 
-/// The node that was added to a graph, or the reason why it was not added.
+/// A node that was added to a graph, or the reason why no node was added.
 pub(crate) type NodeResult<E = TypeFault> = Result<NodeHandle, E>;
 
-/// The graph that an operator's expansion is built in.
+/// The graph in which an operator's expansion (the expression that replaces the operator) is built.
 pub trait Expansion {
-    /// The type of a value in the graph.
+    /// The type of the value `arg` in the graph.
     fn qtype(&self, arg: NodeHandle) -> QType;
     /// The value of a node that is a literal; `None` for other nodes.
     fn value(&self, arg: NodeHandle) -> Option<Value>;
@@ -253,8 +251,8 @@ pub trait Expansion {
     fn literal_array(&self, _: NodeHandle) -> Option<Value> {
         None
     }
-    /// The value of a node that is a literal or an array of literals, provided that no other node uses it. Because of that
-    /// condition, work on the whole literal is done only once. `None` for other nodes.
+    /// The value of a node that is a literal or an array of literals, provided that no other node uses it. Because no other node uses it, work on all
+    /// elements of the literal is done only once. `None` for other nodes.
     fn written(&self, _: NodeHandle) -> Option<Value> {
         None
     }
@@ -267,7 +265,7 @@ pub trait Expansion {
     fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 }
 
-/// The reason why an operator on functions or sequences was not expanded.
+/// The reason why an operator on functions or sequences was not expanded: its operands, or an error inside a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stop {
     /// The operator does not accept these operands, for this reason.
@@ -282,18 +280,16 @@ impl From<TypeFault> for Stop {
     }
 }
 
-/// The graph during type inference, as operators on functions and sequences access it. Values, functions and sequences all
-/// have handles.
+/// The graph during type inference, in which operators on functions and sequences are expanded. Values, functions and sequences all have handles.
 pub trait Instantiation: Expansion {
     /// Calls a function: adds its body with the arguments in place of its parameters, and returns the result.
     ///
-    /// # Errors
-    /// If `function` is not a function with as many parameters as there are arguments, or its body does not accept their
-    /// types.
+    /// # Errors If `function` is not a function with as many parameters as there are arguments, or its body does not accept the types of the
+    /// arguments.
     fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
-    /// Counts `steps` steps of work that the length of the text does not bound. Applying operators and calling functions are
-    /// counted separately.
+    /// Counts `steps` steps of work whose number the length of the text does not bound. Applying operators and calling functions are counted
+    /// elsewhere.
     ///
     /// # Errors
     /// If more steps have been counted than are allowed.
@@ -305,7 +301,7 @@ pub trait Instantiation: Expansion {
     /// Adds a sequence and returns its handle.
     fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle;
 
-    /// Casts `arg` to the wider type `wide`, by implicit casts: tuples field by field, arrays element by element.
+    /// Casts `arg` to the wider type `wide`, by implicit casts. Tuples are cast field by field, arrays element by element.
     ///
     /// # Errors
     /// If there is no such cast.
@@ -315,8 +311,8 @@ pub trait Instantiation: Expansion {
     /// function's result.
     fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 
-    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. The function
-    /// gets elements as optionals; the other arguments are the same for all elements.
+    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. The function gets elements as
+    /// optionals. Arguments that are not arrays are the same for all elements.
     ///
     /// # Errors
     /// If the function does not accept these types, or its results are not scalars.
@@ -330,47 +326,47 @@ pub trait Instantiation: Expansion {
     fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop>;
 }
 
-/// A function that builds a part of a loop from the state: the condition or the next state.
+/// A function that builds a part of a loop (the condition or the next state) from the node of the loop's state.
 pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, Stop>;
 
-/// The kind of an operator that only builds or takes apart structures, and does not compute.
+/// The kind of an operator that does not compute, but builds or takes apart structures such as tuples, optionals and functions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Structure {
-    /// The operator makes a tuple of the operands.
+    /// The operator makes a tuple of its operands.
     MakeTuple,
     /// The operator makes a named tuple of the operands after the first, which is the literal text of the names.
     MakeNamed,
     /// The operator reads a field of a tuple, by a literal index.
     GetNth,
-    /// The operator reads the presence of an optional, which is stored beside its value. The operator has overloads too, for
-    /// a presence that is stored elsewhere and for values that are not optional.
+    /// The operator reads the presence of an optional, which is stored beside its value. The operator has overloads too, for presences that are
+    /// stored elsewhere and for values that are not optional.
     Has,
-    /// The operator makes a function from its body and its parameters. It is removed during type inference.
+    /// The operator makes a function from its body and its parameters. The operator is removed during type inference.
     Lambda,
-    /// The operator refers to another operator by name, as an operand. It is removed during type inference.
+    /// The operator refers to another operator by name, as an operand. The reference is removed during type inference.
     Named,
 }
 
-/// The way in which an operator is evaluated.
+/// The way in which an operator is evaluated: by overloads, or by expanding to other operators.
 pub enum Meaning {
-    /// The operator computes, by one of these overloads.
+    /// The operator computes its result, by one of these overloads.
     Overloads(&'static [Overload]),
-    /// The operator expands to other operators, once the types are known. The function builds the expansion.
+    /// The operator expands to other operators, once the types are known. The given function builds the expansion.
     Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
     /// The operator accepts functions or sequences, and expands to other operators during type inference.
     Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
-    /// The operator stands for another operator on the same operands, which the function selects by their types.
+    /// The operator stands for another operator on its operands. The given function selects the other operator by the operands' types.
     Choose(fn(&[&QType]) -> OpId),
-    /// The operator builds or takes apart tuples.
+    /// The operator builds or takes apart tuples, optionals or functions.
     Structure(Structure),
 }
 
-/// The way in which the types of a call of an operator are found.
+/// The way in which the types of a call of an operator are found, such as a promotion rule.
 #[derive(Clone, Copy)]
 pub enum Typing {
-    /// The arguments are all cast to one type, by this promotion rule. The type selects the overload.
+    /// The arguments are all cast to one type, by this promotion rule. That type selects the overload.
     Promote(Promotion),
-    /// The call uses the first overload whose types all arguments can be implicitly cast to.
+    /// The call uses the first overload to whose types all arguments can be implicitly cast.
     Overloads,
     /// The operator's kernel on whole arrays finds the types; the operator accepts only arrays.
     OfArrays,
@@ -378,7 +374,7 @@ pub enum Typing {
     OfTensors,
     /// The results of the functions and sequences among the operands determine the types of a call.
     Instantiated,
-    /// This function finds the types of a call.
+    /// This function finds the types of a call of the operator.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
 }
 
@@ -390,21 +386,21 @@ impl Typing {
     }
 }
 
-/// The treatment of array operands by an operator.
+/// The treatment of array operands by an operator: applying it to each element, or to whole arrays.
 #[derive(Clone, Copy)]
 pub enum OverArrays {
-    /// The operator is applied to each element; scalars and optionals are the same for all elements. If the operator expands,
+    /// The operator is applied to each element of its array operands. Scalars and optionals are the same for all elements. If the operator expands,
     /// its expansion becomes part of the expression for one element.
     Elementwise,
-    /// The types of a call are found as for single elements, but the operator's expansion works on whole arrays.
+    /// The types of a call are found as for single elements. The operator's expansion then works on whole arrays.
     Expanded,
-    /// The operator's typing rule handles arrays: the operator expands, or builds or takes apart tuples.
+    /// The operator's typing rule handles arrays. The operator expands, or builds or takes apart tuples.
     Own,
-    /// The operator has this kernel on whole arrays.
+    /// The operator has a kernel on whole arrays, given here.
     Kernel(&'static ArrayOperator),
 }
 
-/// A law that an operator obeys bit for bit, where all NaNs count as the same. Property tests check it.
+/// An algebraic law that an operator obeys bit for bit, where all NaNs count as equal. Property tests check it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Law {
     /// The order of the two operands does not matter: `f(x, y) = f(y, x)`.
@@ -415,7 +411,7 @@ pub enum Law {
     Involution,
 }
 
-/// An example of an operator: an expression of the text language and its value.
+/// An example in an operator's documentation: an expression of the text language and its value.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     /// The expression of the example.
@@ -424,16 +420,16 @@ pub struct Example {
     pub value: &'static str,
 }
 
-/// A check of the literals among the arguments of a call. The error tells the problem with a literal.
+/// A function that checks the literals among the arguments of a call. The error tells the problem with a literal.
 pub(crate) type LiteralRule = fn(&[Argument<'_>]) -> Result<(), TypeFault>;
 
-/// The record of an operator. Only this crate makes records, because the kernels of their overloads are trusted.
+/// The record of an operator. Only this crate makes records, because the kernels in the records are trusted.
 #[non_exhaustive]
 pub struct OpDef {
     /// The canonical name of the operator, such as `math.add`.
     pub name: &'static str,
-    /// The short names of the operator in the text language. A name is never removed or given to another operator. There is
-    /// one exception: an operator further down in the list may have the same name for calls with only one operand.
+    /// The short names of the operator in the text language. A name is never removed or given to another operator. There is one exception: an
+    /// operator further down in the list may have an earlier operator's name, for calls with only one operand.
     pub aliases: &'static [&'static str],
     /// The description of the operator in one or two sentences.
     pub summary: &'static str,
@@ -441,27 +437,27 @@ pub struct OpDef {
     pub params: &'static [Parameter],
     /// True if the operator's last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The treatment of missing arguments by the operator.
+    /// The treatment of missing arguments by the operator, such as skipping the call.
     pub presence: PresenceRule,
     /// The faults that the operator can raise; empty if it cannot fail.
     pub faults: &'static [FaultKind],
     /// The way in which the types of a call of the operator are found.
     pub typing: Typing,
-    /// The way in which the operator is evaluated.
+    /// The way in which the operator is evaluated, such as by overloads or by an expansion.
     pub meaning: Meaning,
     /// The check of literal arguments that are in a language of their own, such as formats and regular expressions; `None` if
     /// the operator has no such arguments. Preparation calls it once for each call in the text whose types are known, and a
     /// problem is an error of the model. If such an argument is not a literal, the operator checks it for each row.
     pub literals: Option<LiteralRule>,
-    /// The laws that the operator obeys.
+    /// The laws that the operator obeys, which property tests check.
     pub laws: &'static [Law],
     /// The examples of the operator, which a test runs in both backends.
     pub examples: &'static [Example],
-    /// The treatment of array operands by the operator.
+    /// The treatment of array operands by the operator, such as applying it to each element.
     pub over_arrays: OverArrays,
     /// The way in which the kernel on whole arrays can be computed strip by strip; `None` if it cannot.
     pub in_strips: Option<InStrips>,
-    /// The condition under which the result of the kernel on whole arrays is full.
+    /// The condition under which the result of the kernel on whole arrays is full (has no missing elements).
     pub full: FullRule,
     /// The derivative of the operator; `None` if it is not known.
     pub derivative: Option<Derivative>,
@@ -471,14 +467,14 @@ pub struct OpDef {
     /// The operator that replaces this one if one operand is a date and the other an `i64`, or arrays of them; `None` if there
     /// is none.
     pub of_long_days: Option<OpId>,
-    /// The operator that replaces this one if an operand is a struct, an optional struct or a list of structs; `None` if there
-    /// is none. An operator that takes tuples itself is replaced only for the latter two.
+    /// The operator that replaces this one if an operand is a struct, an optional struct or a list of structs; `None` if there is none. An operator
+    /// that takes tuples itself is replaced only for optional structs and lists of structs.
     pub of_structs: Option<OpId>,
-    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none. `of_structs`
-    /// has precedence.
+    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none. If `of_structs` applies too, it is
+    /// used.
     pub of_masks: Option<OpId>,
-    /// The operands that are cast to f64 in a file that declares `numbers f64`. Operators with a shared promotion rule do not
-    /// set this: [`OpDef::integers`] tells it for all operators.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`. For an operator with a shared promotion rule this field is not set.
+    /// [`OpDef::integers`] gives the operands for all operators.
     pub integers: Integers,
     /// True if only plans that this library makes may contain the operator: texts, builders and rewrites cannot refer to it
     /// by name.
@@ -544,8 +540,7 @@ impl OpDef {
                 && types.into_iter().any(|qtype| is_special(qtype) || is_of_masks(qtype))
     }
 
-    /// The operator that the record names as the replacement of this one for operands of these types; `None` if there is
-    /// none.
+    /// The operator that the record names as the replacement of this one for operands of these types; `None` if it names no replacement.
     pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
         let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
         // A tuple's own operators read its fields.
@@ -571,7 +566,7 @@ impl OpDef {
         }
     }
 
-    /// Returns true if the operator cannot fail.
+    /// Returns true if the operator can raise no fault.
     #[must_use]
     pub fn is_total(&self) -> bool {
         self.faults.is_empty()

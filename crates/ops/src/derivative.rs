@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 pub struct Cotangent {
     /// The value of the cotangent, of the type of the operator's result.
     pub value: NodeHandle,
-    /// A boolean that is true where the result depends on the operand; `None` if it does everywhere. Where it is false, the
+    /// A boolean that is true where the result depends on the operand; `None` if the result depends on it everywhere. Where the boolean is false, the
     /// operand has no cotangent, and `value` may be any number.
     pub exists: Option<NodeHandle>,
 }
@@ -32,11 +32,11 @@ pub type Derivative = fn(&mut Derived<'_>) -> Result<Cotangents, TypeFault>;
 
 /// An application of an operator that is differentiated, and the graph that the cotangents are added to.
 pub struct Derived<'g> {
-    /// The graph that the cotangents are added to.
+    /// The graph to which the nodes of the cotangents are added.
     pub graph: &'g mut dyn Expansion,
     /// The operands of the application, in the types that the operator accepts.
     pub operands: &'g [NodeHandle],
-    /// The result of the application.
+    /// The result of the application that is differentiated.
     pub result: NodeHandle,
     /// The cotangent of the result: the derivative of the differentiated value by the result.
     pub cotangent: NodeHandle,
@@ -62,7 +62,7 @@ impl Derived<'_> {
         self.graph.literal(Value::Scalar(value))
     }
 
-    /// The value of an operand that is a literal float; `None` for other operands.
+    /// The value of `operand` if it is a literal float; `None` for any other operand.
     pub(crate) fn literal(&self, operand: NodeHandle) -> Option<f64> {
         match self.graph.value(operand)? {
             Value::Scalar(ScalarValue::Float64(number) | ScalarValue::WeakFloat(number)) => Some(number),
@@ -87,28 +87,26 @@ impl Derived<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// Adds `factor`, or 0 where `limit` is 0. This is the limit of a product if `limit` goes to 0 faster than `factor`
-    /// grows.
+    /// Adds `factor`, or 0 where `limit` is 0. The result is the limit of a product if `limit` goes to 0 faster than `factor` grows.
     pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
         self.apply(id::TENSOR_WHERE, &[vanishes, zero, factor])
     }
 
-    /// Adds `x` with +0 in place of -0, so that functions that begin at 0 have the slope there that they have on the right.
+    /// Adds `x` with +0 in place of -0, so that a function that begins at 0 has at -0 the slope to the right of 0.
     pub(crate) fn without_minus_zero(&mut self, x: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         self.apply(id::ADD, &[x, zero])
     }
 
-    /// Returns the result's cotangent as the cotangent of an operand that the result depends on only where `condition` is
-    /// true.
+    /// Returns the cotangent of an operand that the result depends on only where `condition` is true. Its value is the result's cotangent.
     pub(crate) fn only_where(&self, condition: NodeHandle) -> Cotangent {
         Cotangent { value: self.cotangent, exists: Some(condition) }
     }
 }
 
-/// Returns the cotangents of all operands in the form that derivatives return.
+/// Returns the cotangents of all operands as the list that derivatives return.
 pub(crate) fn all<C: Into<Cotangent>, const N: usize>(made: [C; N]) -> Result<Cotangents, TypeFault> {
     Ok(made.into_iter().map(|made| Some(made.into())).collect())
 }
@@ -118,10 +116,10 @@ fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
     (0..d.operands.len()).map(|operand| (operand == at).then_some(Cotangent::from(d.cotangent))).collect()
 }
 
-/// The derivative of an operator whose result is the first operand, whatever the others are.
+/// The derivative of an operator whose result is the first operand, whatever the other operands are.
 pub(crate) const FIRST: Derivative = |d| Ok(is_operand(d, 0));
 
-/// The derivative of an operator whose result is the second operand, whatever the others are.
+/// The derivative of an operator whose result is the second operand, whatever the other operands are.
 pub(crate) const SECOND: Derivative = |d| Ok(is_operand(d, 1));
 
 /// The derivative of a remainder: 1 for the dividend, and minus the rounded quotient for the divisor.
@@ -141,15 +139,15 @@ pub(crate) const REMAINDER: Derivative = |d| {
 /// The derivative of an operator that is piecewise constant, so that no operand changes the result smoothly.
 pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).collect());
 
-/// The derivative of a selection by a boolean, the first operand: the selected operand gets the cotangent.
+/// The derivative of a selection between two operands by a boolean, the first operand: the selected operand gets the cotangent.
 pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
     let condition = d.operands[0];
     let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
     Ok([None, Some(d.only_where(condition)), Some(d.only_where(opposite))].into_iter().collect())
 }
 
-/// The derivative of a maximum or minimum: the selected operand gets the cotangent, each of two equal operands half of it.
-/// `is_chosen` is the comparison of the selected operand with the other, and must hold for equal ones.
+/// The derivative of a maximum or minimum: the selected operand gets the cotangent. If both operands are equal, each gets half of it. `is_chosen` is
+/// the comparison of the selected operand with the other operand, and must hold for equal operands.
 pub(crate) fn extreme(d: &mut Derived<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
     let [x, y] = [d.operands[0], d.operands[1]];
     let half = d.number(0.5);

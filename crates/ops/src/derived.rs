@@ -1,6 +1,6 @@
-//! Operators on derived types: `WEAK_FLOAT` is based on `FLOAT64`, `DATE` on `INT32`, `TIMESTAMP` and `DURATION` on `INT64`,
-//! an optional of these on the optional base, and a named tuple on a tuple. The operators here convert between a type and its
-//! base, which changes no bit; `qtype.decay_derived_qtype` returns the base.
+//! Operators on derived types: `WEAK_FLOAT` is based on `FLOAT64`, `DATE` on `INT32`, `TIMESTAMP` and `DURATION` on `INT64`, an optional of such a
+//! type on the optional of its base, and a named tuple on a tuple. The operators here convert between a type and its base, which changes no bit;
+//! `qtype.decay_derived_qtype` returns the base.
 
 use crate::compound::field;
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};

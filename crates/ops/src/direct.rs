@@ -1,6 +1,5 @@
-//! Functions with arguments in registers: machine code calls the function of an overload in this way if the overload's types
-//! are all numbers, booleans or units. That takes as long as any call. Other overloads are called by their kernel, with
-//! arguments in the frame.
+//! Functions with arguments in registers: machine code calls the function of an overload in this way if the overload's types are all numbers,
+//! booleans or units. Such a call costs no more than any C call. Other overloads are called by their kernel, with arguments in the frame.
 //!
 //! A direct function is `extern "C" fn(context, data, present, arguments..) ->
 //! RegisterResult`. Bit `i` of `present` is set if argument `i` is present. Each argument is passed as its type's `Machine`,
@@ -11,11 +10,12 @@ use cembra_runtime::{Bytes, Date, Duration, RegisterResult, Text, Timestamp};
 /// A function with arguments in registers, of any signature.
 ///
 /// # Safety
-/// DIRECT-CALL: the function is called with the signature that the module's documentation gives for the overload's types.
-/// OPERATOR-DATA: the data is the overload's.
+/// The function must be called with the signature that the module's documentation gives for the overload's types (rule
+/// DIRECT-CALL in `docs/safety.md`).
+/// Its argument `data` must be the data of the overload (rule OPERATOR-DATA).
 pub type RegisterFn = unsafe extern "C" fn();
 
-/// A `WEAK_FLOAT`, where this type must be distinguished from `FLOAT64`.
+/// A value of type `WEAK_FLOAT`, for code that must distinguish this type from `FLOAT64`.
 #[derive(Clone, Copy)]
 pub(crate) struct Weak(pub(crate) f64);
 
@@ -86,11 +86,12 @@ registers! {
     Bytes<'static> as u64, false, |_| Bytes::new(b""), |_| 0;
 }
 
-/// Returns `function` if it can be called with arguments in registers. `None` if one of its types does not fit (`fits`), or
-/// if its result is not returned in two registers.
+/// Returns `function` if it can be called with arguments in registers. `None` if one of its types does not fit a register (`fits`), or if its result
+/// cannot be returned in two registers.
 ///
 /// # Safety
-/// DIRECT-CALL: the function must have the signature that the module's documentation gives for exactly these types.
+/// The function must have the signature that the module's documentation gives for exactly these types (rule DIRECT-CALL in
+/// `docs/safety.md`).
 pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option<RegisterFn> {
     let mut at = 0;
     while at < fits.len() {

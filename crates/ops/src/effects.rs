@@ -11,19 +11,18 @@ const LONG: usize = 32;
 /// The cost of a read of an element of a column, in instructions.
 const READ: u32 = 2;
 
-/// The effects of evaluating an overload other than its value.
+/// The effects of evaluating an overload other than its value: whether it may stop the evaluation, whether it is a call, and its cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Effects {
-    /// True if the operator can raise a fault.
+    /// True if the operator of the overload can raise a fault.
     pub may_fail: bool,
     /// True if the overload runs a function of which only the result is known, because it has no lowering rule. The function
     /// may take any time, exhaust the memory or the work for strings, or have effects that a user of the library can see.
     pub is_opaque: bool,
-    /// True if evaluating the overload is a call, which costs at least as much as a dozen instructions: it calls an opaque
-    /// function or a function of the runtime, or its lowering rule is so long that it costs no less.
+    /// True if evaluating the overload is a call, which costs at least as much as a dozen instructions. The overload calls an opaque function (one
+    /// without a lowering rule) or a function of the runtime, or its lowering rule is so long that it costs no less.
     pub is_call: bool,
-    /// The cost of the overload as `Tape::cost` counts it; `None` if the cost is not known, or if the overload may stop the
-    /// evaluation.
+    /// The cost of the overload in the units of `Tape::cost`; `None` if the cost is not known, or if the overload may stop the evaluation.
     pub cost: Option<u32>,
     /// The number of instructions in the overload's lowering rule, inputs and constants included; 0 without a rule.
     pub rule_length: usize,
@@ -51,8 +50,8 @@ impl Effects {
         self.may_fail || self.is_opaque
     }
 
-    /// Returns true if it is worth a branch to skip a needless evaluation of the overload: because it may stop the
-    /// evaluation, or costs as much as a call.
+    /// Returns true if it is worth a branch to skip a needless evaluation of the overload, because the overload may stop the evaluation or costs as
+    /// much as a call.
     #[must_use]
     pub const fn is_worth_skipping(self) -> bool {
         self.may_stop() || self.is_call

@@ -10,7 +10,7 @@ use cembra_value::{ScalarValue, Value};
 /// A template of records for operators on functions and sequences.
 pub(crate) const HIGHER_ORDER: OpDef = OpDef { params: &[], typing: Typing::Instantiated, ..OWN };
 
-/// Adds an INT64 literal.
+/// Adds the INT64 literal `value` to the graph.
 pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
     graph.literal(Value::Scalar(ScalarValue::Int64(value)))
 }
@@ -135,7 +135,7 @@ pub(crate) static WHILE_LOOP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// The fault for the operand `at`, which should have been a sequence.
+/// The fault for the operand `at`, which should be a sequence and is not.
 pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> Stop {
     TypeFault::mismatch(format!("{operator} expects a sequence, found {found}"), Some(at))
         .hint("make one with `seq.range(n)` or `seq.make(a, b)`; over the elements of an array goes `core.map`, and `sum` and its like take them together")

@@ -1,6 +1,6 @@
-//! Makes overloads from plain Rust functions on scalars, the bodies of operators: defines the representation of each Rust
-//! type in frames, and derives from a body the functions that call it, for built-in operators and for those of the user. This
-//! is the only file that handles missing arguments for bodies.
+//! Makes overloads from plain Rust functions on scalars, the bodies of operators: defines the representation of each Rust type in frames, and derives
+//! from a body the functions that call it, for built-in operators and for operators of the user. This is the only file that handles missing arguments
+//! for bodies.
 //!
 //! Bodies and kernels define the meaning of an operator; lowering rules define it again, independently.
 
@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Text`, `Bytes`, and
-/// `Option` of each. Implemented here for all of them and nowhere else.
+/// `Option` of each. The trait is implemented here for all these types and nowhere else.
 pub trait Repr: Copy + Register + Work {
     /// The type of an operand with this representation.
     const OPERAND: OperandType;
@@ -25,30 +25,30 @@ pub trait Repr: Copy + Register + Work {
     /// Reads a value of this type from the frame's slot at `offset`.
     ///
     /// # Safety
-    /// FRAME-SLOT: there must be a slot for this type at `offset`.
+    /// There must be a slot for this type at `offset` (rule FRAME-SLOT in `docs/safety.md`).
     unsafe fn load(frame: FramePtr, offset: u32) -> Self;
 
-    /// Reads the optional form of a value from the frame's slot at `offset`; `None` if the value is missing. A type that is
-    /// already optional is read as it is.
+    /// Reads the optional form of a value from the frame's slot at `offset`; `None` if the value is missing. A value of a type that is already
+    /// optional is read unchanged.
     ///
     /// # Safety
-    /// FRAME-SLOT: there must be a slot for the optional form at `offset`.
+    /// There must be a slot for the optional form of the type at `offset` (rule FRAME-SLOT in `docs/safety.md`).
     unsafe fn load_lifted(frame: FramePtr, offset: u32) -> Option<Self>;
 
     /// Writes a value of this type to the frame's slot at `offset`.
     ///
     /// # Safety
-    /// FRAME-SLOT: there must be a slot for this type at `offset`.
+    /// There must be a slot for this type at `offset` (rule FRAME-SLOT in `docs/safety.md`).
     unsafe fn store(self, frame: FramePtr, offset: u32);
 
-    /// Converts a value to the optional form of its type.
+    /// Converts a value to the optional form of its type: a present optional.
     fn lift(self) -> Self::Lifted;
 
-    /// The missing value of the type's optional form.
+    /// The missing value in the optional form of the type.
     fn missing() -> Self::Lifted;
 }
 
-/// A mask: an optional unit, which is present if a condition holds.
+/// A mask as a Rust value: an optional unit, which is present if a condition holds.
 pub(crate) type MaskValue = Option<()>;
 
 /// The mask that is present if `value` is true.
@@ -227,8 +227,8 @@ impl Repr for MaskValue {
     }
 }
 
-/// The computation of an operator on one list of types, built in or defined by the user. The functions that call it are all
-/// derived from this trait here: the kernel, the kernel on optionals and the function on registers.
+/// The computation of an operator on one list of types, built in or defined by the user. This file derives all functions that call the body from this
+/// trait: the kernel, the kernel on optionals and the function on registers.
 pub trait Body: Sized {
     /// The data that the body closes over: nothing, or the function of a user operator.
     type Data: 'static;
@@ -250,7 +250,8 @@ pub trait Body: Sized {
     fn run(data: &Self::Data, context: &mut Context, args: Self::Args) -> Result<Self::Ret, Fault>;
 }
 
-/// The arguments of a body: a tuple of values in frames. Implemented here for up to eight values, and nowhere else.
+/// The arguments of a body (the Rust function of an operator): a tuple of values in frames. Implemented here for up to eight values, and nowhere
+/// else.
 pub trait Operands: Sized {
     /// The types of the arguments.
     const TYPES: &'static [OperandType];
@@ -261,27 +262,25 @@ pub trait Operands: Sized {
 
     /// Reads the arguments from the next slots of a call.
     ///
-    /// # Safety
-    /// KERNEL-ROW and FRAME-SLOT for these types.
+    /// # Safety The call must have a slot of the right type for each argument (rules KERNEL-ROW and FRAME-SLOT in `docs/safety.md`).
     unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self;
 
     /// Reads the optional forms of the arguments from the next slots of a call; `None` if an argument is missing.
     ///
-    /// # Safety
-    /// KERNEL-ROW and FRAME-SLOT for the optional forms of these types.
+    /// # Safety The call must have a slot for the optional form of each argument (rules KERNEL-ROW and FRAME-SLOT in `docs/safety.md`).
     unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self>;
 
     /// The work of reading the strings among the arguments, in bytes.
     fn work(&self) -> usize;
 }
 
-/// The function on registers that is derived from a body.
+/// The function on registers that is derived from a body (the Rust function of an operator).
 pub trait RegisterForm {
     /// The function; `None` if a type does not fit a register.
     const FUNCTION: Option<RegisterFn>;
 }
 
-/// The function on registers that is derived from the body `B` with the arguments `Args`.
+/// The function on registers for the body `B` (the Rust function of an operator) with the arguments `Args`.
 pub struct OnRegisters<B, Args>(PhantomData<(B, Args)>);
 
 macro_rules! operands {
@@ -356,7 +355,7 @@ operands! {
 /// Runs a body after charging for its strings. After one with long strings it also checks whether the token is cancelled.
 ///
 /// # Safety
-/// OPERATOR-DATA: the data is the body's.
+/// `data` must be the data of the body `B` (rule OPERATOR-DATA in `docs/safety.md`).
 #[inline(always)]
 unsafe fn run<B: Body>(data: *const (), context: &mut Context, args: B::Args) -> Result<B::Ret, Fault> {
     let work = if const { B::CHARGED && B::Args::STRINGS } { args.work() } else { 0 };
@@ -376,7 +375,8 @@ unsafe fn run<B: Body>(data: *const (), context: &mut Context, args: B::Args) ->
 /// The kernel of a body on its own types.
 ///
 /// # Safety
-/// KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA for these types, as for every kernel.
+/// The call must have the slots of these types and the data of the body (rules KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA in
+/// `docs/safety.md`).
 unsafe extern "C" fn kernel<B: Body>(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
     let mut slots = Slots::of(call);
     // SAFETY: KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA, promised by the caller of every kernel: one slot for each argument, in
@@ -394,7 +394,8 @@ unsafe extern "C" fn kernel<B: Body>(context: &mut Context, frame: FramePtr, cal
 /// The kernel of a strict body on the optional forms of its types: a missing argument makes the result missing.
 ///
 /// # Safety
-/// KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA for these forms, as for every kernel.
+/// The call must have the slots of the optional forms and the data of the body (rules KERNEL-ROW, FRAME-SLOT and
+/// OPERATOR-DATA in `docs/safety.md`).
 unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, call: Call) -> i32 {
     let mut slots = Slots::of(call);
     // SAFETY: KERNEL-ROW, FRAME-SLOT and OPERATOR-DATA, as for `kernel`, for the optional forms.
@@ -411,7 +412,7 @@ unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, cal
     }
 }
 
-/// The bits of the arguments that are not optional, which must be present for the body to be called.
+/// A bit set of the arguments that are not optional: they must be present for the body to be called.
 pub(crate) const fn required(args: &[OperandType]) -> u64 {
     let (mut at, mut bits) = (0, 0);
     while at < args.len() {
@@ -426,7 +427,7 @@ pub(crate) const fn required(args: &[OperandType]) -> u64 {
 /// Runs a body on registers. The result is missing if an argument is that must be present.
 ///
 /// # Safety
-/// OPERATOR-DATA: the data is the body's.
+/// `data` must be the data of the body `B` (rule OPERATOR-DATA in `docs/safety.md`).
 #[inline(always)]
 unsafe fn on_registers<B: Body>(data: *const (), context: &mut Context, present: u64, args: B::Args) -> RegisterResult {
     let required = const { required(B::Args::TYPES) };
@@ -444,7 +445,7 @@ unsafe fn on_registers<B: Body>(data: *const (), context: &mut Context, present:
 }
 
 impl Overload {
-    /// Makes the overload that runs the body `B`.
+    /// Makes the overload whose computation is the body `B`, a Rust function on scalars.
     pub(crate) const fn of<B: Body>() -> Overload {
         Overload {
             args: B::Args::TYPES,
@@ -526,7 +527,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Starts with the first slot of `call`.
+    /// Begins at the first slot of the call `call`.
     #[inline(always)]
     pub(crate) fn of(call: Call) -> Self {
         Slots { call, taken: 0 }
@@ -535,7 +536,7 @@ impl Slots {
     /// Returns the offset of the next slot.
     ///
     /// # Safety
-    /// KERNEL-ROW, and the call has one more slot.
+    /// The call must be in a row that is running, and have one more slot (rule KERNEL-ROW in `docs/safety.md`).
     #[inline(always)]
     pub(crate) unsafe fn next(&mut self) -> u32 {
         self.taken += 1;
@@ -546,7 +547,7 @@ impl Slots {
     /// Continues with the next call of the row, once all slots of this call have been read.
     ///
     /// # Safety
-    /// KERNEL-ROW.
+    /// The call must be in a row of kernel calls that is running (rule KERNEL-ROW in `docs/safety.md`).
     #[inline(always)]
     pub(crate) unsafe fn go_on(self, context: &mut Context, frame: FramePtr) -> i32 {
         // SAFETY: KERNEL-ROW, promised by the caller.

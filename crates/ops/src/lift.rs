@@ -8,8 +8,8 @@ use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Presence, Tape};
 use smallvec::SmallVec;
 
-/// Records `overload`, of an operator with the presence rule `presence`, on the tape and returns its result. An overload
-/// without a lowering rule is recorded as a missing value; backends call its kernel instead.
+/// Records `overload`, of an operator with the presence rule `presence`, on the tape, and returns its result. If the overload has no lowering rule, a
+/// missing value is recorded; backends call the kernel instead.
 pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
     if matches!(overload.lower, Lower::Kernel | Lower::Memory(_)) {
         return Cell::missing(overload.ret.scalar, tape);
@@ -47,7 +47,7 @@ pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args
 }
 
 impl Overload {
-    /// Records the lowering rule on a tape of its own; `None` if the overload has no rule.
+    /// Records the lowering rule on a new tape; `None` if the overload has no rule.
     pub(crate) fn tape(&self) -> Option<Tape> {
         if matches!(self.lower, Lower::Kernel | Lower::Memory(_)) {
             return None;

@@ -101,7 +101,7 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 /// The most names that a message lists.
 const LISTED: usize = 8;
 
-/// The fault for `name`, which is not a field of the type `found`, with a hint.
+/// The fault for the field name `name`, which the type `found` does not have, with a hint.
 pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
     // Only some fields of a wide tuple are searched for a similar name: the text chooses how wide it is, and how often it is
     // searched.

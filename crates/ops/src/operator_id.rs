@@ -1,6 +1,6 @@
 //! The id of an operator: its position in a registry.
 
-/// The id of an operator in its registry.
+/// The id of an operator: its position in its registry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OpId(u16);
 

@@ -247,7 +247,7 @@ pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
     ["qtype.get_float_qtype(i64?) == f32?" => "present", "qtype.get_float_qtype(text) == NOTHING" => "present"]
 );
 
-/// The type that a derived type is based on; other types are returned unchanged.
+/// The type that a derived type is based on; a type that is not derived is returned unchanged.
 pub(crate) fn decayed(qtype: &QType) -> QType {
     match qtype {
         QType::Tuple(fields) => QType::tuple(fields.iter().cloned()),

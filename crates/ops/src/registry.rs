@@ -87,15 +87,14 @@ impl Registry {
         Box::leak(Box::new(self))
     }
 
-    /// The record of the operator with this id.
+    /// The record of the operator with the id `id`.
     #[must_use]
     #[inline]
     pub fn get(&self, id: OpId) -> &'static OpDef {
         self.defs[id.index()]
     }
 
-    /// The operator that a call of `id` with operands of these types means: an operator that replaces it for these types, or
-    /// `id` itself. `types` has the type of each operand.
+    /// The operator that a call of `id` means for operands of the types `types`: an operator that replaces `id` for these types, or `id` itself.
     #[must_use]
     pub fn meant(&self, id: OpId, types: &[&QType]) -> OpId {
         let op = match self.get(id).meaning {
@@ -122,7 +121,7 @@ impl Registry {
         Ok(Cow::Owned(resolved))
     }
 
-    /// The effects of evaluating the overload with the index `overload` of an operator.
+    /// The effects (other than the value) of evaluating the overload with the index `overload` of the operator `id`.
     #[must_use]
     pub fn effects(&self, id: OpId, overload: u16) -> Effects {
         let def = self.get(id);
@@ -137,7 +136,7 @@ impl Registry {
         self.structures[id.index()]
     }
 
-    /// The operator with this name or alias; `None` if there is none.
+    /// The operator with this name or alias; `None` if there is no such operator.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<OpId> {
         self.names.get(name).copied()

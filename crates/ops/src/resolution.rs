@@ -1,6 +1,5 @@
-//! Caches how operators were resolved for scalar operand types, as long as the registry lives, because models use the same
-//! few operators on the same few types. The cache has a fixed size and no thread waits for it; a call for which it has no
-//! room is resolved each time.
+//! Caches how operators were resolved for scalar operand types, as long as the registry lives, because models mostly use a few operators on a few
+//! types. The cache has a fixed size, and no thread waits for it. A call for which it has no room is resolved each time.
 
 use crate::OpId;
 use crate::typing::{Argument, Resolved};
@@ -14,7 +13,7 @@ const PLACES: usize = 2048;
 /// The number of places in which a call is looked up.
 const TRIED: usize = 4;
 
-/// A cache of calls of operators on scalars that were resolved.
+/// A cache of resolved calls of operators on scalars: their types and overloads.
 pub(crate) struct Resolutions(Box<[OnceLock<(Key, Resolved)>]>);
 
 /// The key of a call in the cache: an operator and the types of its operands, encoded as a number. One bit tells whether an
@@ -23,7 +22,7 @@ pub(crate) struct Resolutions(Box<[OnceLock<(Key, Resolved)>]>);
 pub(crate) struct Key(u64);
 
 impl Key {
-    /// The key of a call of `op`; `None` unless all operands are scalars or optionals, and there are only a few.
+    /// The key of a call of `op`; `None` if an operand is neither a scalar nor an optional, or if there are too many operands for a key.
     pub(crate) fn of(op: OpId, args: &[Argument<'_>]) -> Option<Key> {
         const BITS: usize = 5;
         const { assert!(Scalar::ALL.len() <= 1 << (BITS - 1), "a type and whether it is optional do not fit") };
@@ -46,7 +45,7 @@ impl Key {
 }
 
 impl Resolutions {
-    /// The resolved call with this key; `None` if it is not in the cache.
+    /// The resolved call with this key; `None` if the cache does not have the key.
     pub(crate) fn get(&self, key: Key) -> Option<&Resolved> {
         let known = key.places().filter_map(|at| self.0[at].get()).find(|(known, _)| *known == key);
         known.map(|(_, resolved)| resolved)

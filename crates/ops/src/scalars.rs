@@ -1,5 +1,5 @@
-//! The list of all Rust types that overloads on scalars of every type are written for. A derived type needs no overload:
-//! typing finds the overload of its base type.
+//! The list of all Rust types for which overloads on scalars are written. A derived type needs no overload: typing finds the overload of its base
+//! type.
 
 /// Calls a macro with the given tokens followed by the types.
 macro_rules! for_scalars {

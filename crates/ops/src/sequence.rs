@@ -1,8 +1,8 @@
-//! Sequences, which loops run over. A sequence is never stored in memory: it is a recipe, consisting of the size and the
-//! element at an index, that is known during type inference. Mapping a sequence makes another recipe; reducing a sequence
-//! makes a loop that computes each element where it is needed. So a chain of sequence operators always becomes one loop.
+//! Sequences, which loops run over. A sequence is never stored in memory: it is a recipe that is known during type inference: how the size, and the
+//! element at an index, are computed. Mapping a sequence makes another recipe; reducing a sequence makes a loop that computes each element where it
+//! is needed. So a chain of sequence operators always becomes one loop.
 //!
-//! A sequence that is used twice is computed twice; it cannot be an input, an output or a field of a tuple.
+//! A sequence that is used twice is computed twice; A sequence cannot be an input, an output or a field of a tuple.
 
 pub(crate) mod slice;
 
@@ -40,15 +40,15 @@ pub struct Sequence {
 enum Elements {
     /// The elements are `start`, `start + step`, ...
     Range { start: NodeHandle, step: NodeHandle },
-    /// The elements are these values.
+    /// The elements are these values, in order.
     Made(Vec<NodeHandle>),
     /// The elements are all equal to this value.
     Repeated(NodeHandle),
-    /// The elements are the results of a function for the elements of other sequences at the same index.
+    /// The elements are the results of a function. Its arguments are the elements of other sequences at the element's index.
     Mapped { function: NodeHandle, sources: Vec<Rc<Sequence>> },
-    /// The elements are tuples of the elements of these sequences at the same index.
+    /// The elements are tuples of the elements of these sequences at the tuple's index.
     Zipped(Vec<Rc<Sequence>>),
-    /// The elements are those of `source` from the index `start` on; `known_size` is their number if it is known.
+    /// The elements are those of `source` from the index `start` on. `known_size` is their number; `None` if it is not known during type inference.
     Sliced { source: Rc<Sequence>, start: NodeHandle, known_size: Option<usize> },
 }
 

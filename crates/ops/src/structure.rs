@@ -1,5 +1,4 @@
-//! Operators that depend on the types of values, not on the values: making tuples, constants of the type of another value,
-//! the identity.
+//! Operators that depend on the types of their operands, not on the values: making tuples, constants of another operand's type, the identity.
 
 pub mod structs;
 

@@ -1,5 +1,5 @@
-//! Operators on the elements of tensors that differ from Arolla's: minimum and maximum that order zeros, rounding to even,
-//! conditions that are booleans. They are operators on scalars like all others.
+//! Operators on the elements of tensors that differ from Arolla's: minimum and maximum that order zeros, rounding to even, conditions that are
+//! booleans. They are registered as ordinary operators on scalars.
 
 use crate::definition::{BINARY, Law, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{self, FLAT, all};

@@ -19,7 +19,7 @@ fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a
     }
 }
 
-/// Checks that a tuple may have `count` fields.
+/// Checks that a tuple with `count` fields is allowed.
 pub(crate) fn check_count(operator: &str, count: usize) -> Result<(), TypeFault> {
     if count <= MOST_FIELDS {
         return Ok(());
@@ -85,8 +85,7 @@ fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<
     })
 }
 
-/// The indices of `size` fields from `offset` on, in a tuple of `fields` fields; of all fields from `offset` on if `size` is
-/// -1.
+/// The indices of `size` fields from `offset` on, in a tuple of `fields` fields. If `size` is -1, the indices of all fields from `offset` on.
 ///
 /// # Errors
 /// If the slice exceeds the tuple. The error is the index of the operand at fault: 1 for the offset, 2 for the size.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// An argument of a call, with the facts that typing uses: its type, and its value if it is a literal.
 #[derive(Clone, Copy, Debug)]
 pub struct Argument<'a> {
-    /// The type of the argument.
+    /// The type of the argument, as found before casts.
     pub qtype: &'a QType,
     /// The value of the argument if it is a literal; `None` for other arguments.
     pub literal: Option<&'a Value>,
@@ -20,7 +20,7 @@ pub struct Argument<'a> {
 pub struct Signature {
     /// The types that the arguments are implicitly cast to.
     pub operands: SmallVec<[QType; 4]>,
-    /// The type of the result.
+    /// The type of the call's result.
     pub ret: QType,
 }
 
@@ -36,8 +36,7 @@ impl Signature {
 pub struct Resolved {
     /// The types that the arguments are cast to, and the type of the result.
     pub signature: Signature,
-    /// The index of the overload that computes the call; `None` for expansions and for operators that build or take apart
-    /// structures.
+    /// The index of the overload that computes the call; `None` for an expansion, and for an operator that builds or takes apart structures.
     pub overload: Option<u16>,
     /// True if an overload of a strict operator runs on optionals.
     pub lifted: bool,
@@ -46,13 +45,13 @@ pub struct Resolved {
 /// The reason why an operator does not accept the types of its arguments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeFault {
-    /// The code of the error.
+    /// The code of the error that is reported.
     pub code: Code,
     /// The error message, with the expected and the found types.
     pub message: String,
-    /// The index of the argument at fault; `None` if no single argument is.
+    /// The index of the argument at fault; `None` if no single argument is at fault.
     pub operand: Option<usize>,
-    /// A suggestion what to write instead; `None` if there is none.
+    /// A suggestion what to write instead; `None` if there is no suggestion.
     pub hint: Option<String>,
 }
 
@@ -76,12 +75,12 @@ pub(crate) fn refuse<T, E: From<TypeFault>>(operand: usize, message: impl Into<S
     Err(TypeFault::mismatch(message, Some(operand)).into())
 }
 
-/// A promotion rule: which types arguments may have, and which type all of them are cast to.
+/// A promotion rule: the types that arguments may have, and the type that all of them are cast to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promotion {
     /// Arguments must be numbers, and are cast to their common type.
     Numeric,
-    /// Arguments must be numbers, and are cast to their common type, or to `FLOAT32` if that is an integer type.
+    /// Arguments must be numbers, and are cast to their common type. If that is an integer type, they are cast to `FLOAT32` instead.
     Float,
     /// Arguments must be signed integers, and are cast to their common type.
     Integer,
@@ -382,8 +381,8 @@ impl OpDef {
         Ok(Resolved { signature, overload: Some(index), lifted })
     }
 
-    /// Returns true if weak floats are compared as FLOAT32 when some operands are optional or arrays and others are not.
-    /// Arolla selects the first kernel with compatible types, which for weak floats is the one for FLOAT32.
+    /// Returns true if weak floats are compared as FLOAT32. This happens if some operands are optional or arrays, and others are not. Arolla selects
+    /// the first kernel with compatible types, which for weak floats is the kernel for FLOAT32.
     #[must_use]
     pub fn narrows_unlike(&self, common: Scalar) -> bool {
         matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat
@@ -560,7 +559,7 @@ fn of_rows(scalar: Scalar) -> String {
     )
 }
 
-/// Lists types for an error message: the first 16, and the number of further types. `between` separates them.
+/// Lists types for an error message: the first 16, and the number of types after these. `between` separates them.
 #[must_use]
 pub fn list_types(types: &[QType], between: &str) -> String {
     const SHOWN: usize = 16;

@@ -9,7 +9,7 @@
 use crate::direct::Weak;
 use cembra_runtime::{Bytes, Text, for_each_scalar};
 
-/// A type of arguments, with the work of reading an argument.
+/// A type that arguments of an operator may have, with the work of reading an argument.
 pub trait Work {
     /// True if the type is a string, or an optional one.
     const STRING: bool;

@@ -1,13 +1,13 @@
-//! Bindings: the memory locations that a backend reads a plan's inputs from and writes its outputs to. The interface of
-//! functions, with a contract that both backends keep, is here too.
+//! Bindings: the memory locations that a backend reads a plan's inputs from and writes its outputs to. Also here is
+//! [`Function`], the interface of a plan that a backend has made runnable, with the contract that both backends keep.
 
 use crate::{Plan, ValueId};
 use cembra_runtime::{Context, FramePtr};
 
-/// A memory area that a call of a function is given.
+/// A memory area that a call of a compiled plan is given: the frame, the input struct or the output struct.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Base {
-    /// The evaluation's own frame.
+    /// The frame of the evaluation, which has the plan's own slots.
     Frame,
     /// The caller's input struct.
     Input,
@@ -15,7 +15,7 @@ pub enum Base {
     Output,
 }
 
-/// The memory location of a value during a call.
+/// The memory location of a plan's value during a call: a memory area, and an offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ValueLocation {
     /// The memory area that contains the value.
@@ -34,13 +34,13 @@ pub struct Binding {
 }
 
 impl Plan {
-    /// The location of the slot that the plan itself gives a value in the frame.
+    /// The location of the slot in the frame that the plan has assigned to a value.
     #[must_use]
     pub fn place(&self, value: ValueId) -> ValueLocation {
         ValueLocation { base: Base::Frame, offset: self.value(value).slot }
     }
 
-    /// The binding that reads inputs from their own slots in the frame, and leaves outputs in theirs.
+    /// The binding in which inputs are read from their own slots in the frame, and outputs stay in their own slots.
     #[must_use]
     pub fn frame_binding(&self) -> Binding {
         Binding {
@@ -50,7 +50,7 @@ impl Plan {
     }
 }
 
-/// A plan made runnable by a backend.
+/// A plan made runnable by a backend: the interpreter, or machine code.
 pub trait Function: Send + Sync + std::fmt::Debug {
     /// Evaluates the plan. Returns `STATUS_OK` with the outputs written, or `STATUS_FAULT` with the context's fault record
     /// filled. Memory other than the frame is written only after the last step: a fault leaves the caller's outputs as they

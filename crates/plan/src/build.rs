@@ -1,4 +1,5 @@
-//! Building a plan: nodes become steps in depth-first order (short lives, few slots), each in the block of its region.
+//! Building a plan: nodes become steps in depth-first order, so that values have short lives and need few slots. A step is
+//! in the block of its region (a branch, or a round of a loop).
 
 use crate::error::PlanError;
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
@@ -258,7 +259,7 @@ impl<'p> Builder<'p> {
         compile.compile(literal).map(Some).map_err(failed)
     }
 
-    /// Returns the block of a region, adding it if there is none.
+    /// Returns the block of a region, and adds the block if the region has none yet.
     fn block(&mut self, region: RegionId) -> BlockId {
         let blocks = &mut self.plan.blocks;
         *self.blocks[region.index()].get_or_insert_with(|| {

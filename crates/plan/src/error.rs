@@ -3,7 +3,7 @@
 use cembra_expr::NodeId;
 use cembra_value::Diagnostic;
 
-/// The reason why a plan could not be made.
+/// The reason why a plan could not be made, such as a limit or an operator that cannot be compiled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -17,7 +17,7 @@ pub enum PlanError {
         operator: &'static str,
         /// The reason why the operator refuses its literal.
         reason: String,
-        /// The node of the operator in the model.
+        /// The expression node that applies the operator.
         origin: NodeId,
     },
     /// The model has arrays, which are not stored in frames.

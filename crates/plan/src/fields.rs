@@ -1,4 +1,5 @@
-//! A cache of field offsets. The offsets of a tuple's fields are computed once, not for each field that is taken out of it.
+//! A cache of field offsets. The offsets of a tuple's fields are computed once per tuple, and not again for each field that
+//! is taken out.
 
 use crate::{Plan, ValueId};
 use cembra_runtime::FieldOffset;

@@ -1,5 +1,5 @@
-//! The hash of everything in a plan that its machine code depends on. Every part of a plan is named here, whether it is
-//! hashed or not, so that a new part cannot be forgotten.
+//! The hash of everything in a plan that its machine code depends on. Every field of a plan is named here, whether the field
+//! is hashed or not, so that a new field cannot be forgotten.
 
 use crate::{Action, Block, Input, Output, Plan, PlanValue, Step};
 use cembra_ops::{Lower, OpDef, OpId, Overload, Registry, time_zones};
@@ -20,9 +20,9 @@ impl Plan {
         self.steps.iter().any(foreign)
     }
 
-    /// Hashes everything that the plan's machine code depends on, except the operators' own code. Equal input means equal
-    /// machine code, within one version of cembra and without rules of users. Names of inputs and outputs and the data
-    /// given to calls do not matter.
+    /// Hashes everything that the plan's machine code depends on, except the operators' own code. If two plans pass equal
+    /// data to the hasher, their machine code is equal, within one version of cembra and without rules of users. Names of
+    /// inputs and outputs and the data given to calls do not matter.
     pub fn hash_code(&self, state: &mut impl Hasher) {
         let Plan {
             registry: _,

@@ -3,10 +3,10 @@
 use crate::slots::lies_in_join;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
 
-/// An instruction of the flat program. A jump's target is the index of an instruction.
+/// An instruction of the flat program: a step, a copy or a jump. The target of a jump is the index of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linear {
-    /// Runs the operator of this step, or gathers its tuple.
+    /// Runs the operator of this step, or makes the tuple of its arguments.
     Step(StepId),
     /// Copies a value to the slot of another value of the same type.
     Copy {
@@ -38,7 +38,8 @@ pub enum Linear {
 }
 
 impl Plan {
-    /// Returns the plan as a flat program. Steps whose result is a view take no instruction.
+    /// Returns the plan as a flat program. A step whose result is a view (a part of another value's slot) takes no
+    /// instruction.
     #[must_use]
     pub fn flatten(&self) -> Vec<Linear> {
         enum Todo {

@@ -1,6 +1,6 @@
-//! Plans: a prepared expression laid out in one frame. A plan is steps in a tree of blocks, the slot of every value, and
-//! the literals that a fresh frame starts with. Both backends run the same plan: the interpreter on slots, the native
-//! backend on values.
+//! Plans: a prepared expression laid out in one frame. A plan consists of steps in a tree of blocks, the slot of every value
+//! in the frame (the memory of one evaluation), and the literals that a fresh frame starts with. Both backends run the same
+//! plan: the interpreter on slots, the native backend on values.
 
 mod binding;
 mod build;
@@ -39,13 +39,13 @@ macro_rules! index_types {
         pub struct $name(NonZero<u32>);
 
         impl $name {
-            /// The position of this id's item in the plan's list of such items.
+            /// The position of the item with this id in the plan's list of values, steps or blocks.
             #[must_use]
             pub const fn index(self) -> usize {
                 (self.0.get() - 1) as usize
             }
 
-            /// The id of the item at this position in the plan's list.
+            /// Makes the id of the item at the position `index` in the plan's list of values, steps or blocks.
             #[must_use]
             pub const fn from_index(index: usize) -> Self {
                 $name(NonZero::<u32>::MIN.saturating_add(index as u32))
@@ -74,14 +74,14 @@ impl BlockId {
     pub const TOP: BlockId = BlockId::from_index(0);
 }
 
-/// A value of a plan, with its type and its slot.
+/// A value of a plan: its type, and its slot in the frame.
 #[derive(Clone, Debug)]
 pub struct PlanValue {
     /// The type of the value.
     pub qtype: QType,
     /// The offset of the value's slot in the frame, in bytes.
     pub slot: u32,
-    /// For a view, the value whose slot contains this one; else `None`.
+    /// For a view (a value that is part of another value's slot), that other value; else `None`.
     pub owner: Option<ValueId>,
 }
 
@@ -92,7 +92,7 @@ pub enum Action {
     Operator {
         /// The operator that is computed.
         op: OpId,
-        /// The index of the overload, among those of the operator.
+        /// The index of the overload, among the operator's overloads.
         overload: u16,
         /// True if the overload is defined on plain values and runs on optionals: the result is present where all
         /// arguments are.
@@ -100,9 +100,9 @@ pub enum Action {
     },
     /// Gathers the arguments into a tuple.
     MakeTuple,
-    /// Takes the tuple's field with this index. The result is a view of the argument's slot.
+    /// Takes the tuple's field with this index. The result is a view: it is read from the argument's slot, without a copy.
     Field(u32),
-    /// Tells whether an optional is present. The result is a view of the argument's presence byte.
+    /// Tells whether an optional is present. The result is a view: it is the argument's presence byte, without a copy.
     Has,
     /// Runs one of two blocks, depending on whether the argument is present. The result is that block's result.
     Where {
@@ -116,7 +116,8 @@ pub enum Action {
     Loop {
         /// The block of one round. Its result is the tuple of the next state and the mask for another round.
         round: BlockId,
-        /// The value that has the state in a round: a view of the first field of this step's result.
+        /// The value from which a round reads the loop's state. It is a view: the first field in the slot of this step's
+        /// result.
         state: ValueId,
         /// True if the rounds of this loop count towards the limit on rounds.
         is_counted: bool,
@@ -137,7 +138,7 @@ pub struct Step {
     pub origin: NodeId,
 }
 
-/// A sequence of steps that run one after the other.
+/// A sequence of steps that run one after the other, and their result: the whole plan, a branch, or a round of a loop.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// The steps of the block, in order.
@@ -146,7 +147,7 @@ pub struct Block {
     pub result: Option<ValueId>,
 }
 
-/// An input of a plan.
+/// An input of a plan: its name, its leaf in the model, and the value that it is stored in.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The name of the input's leaf.
@@ -157,7 +158,7 @@ pub struct Input {
     pub value: ValueId,
 }
 
-/// An output of a plan.
+/// An output of a plan: its name, and the value that becomes the output.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The output's name.
@@ -166,7 +167,7 @@ pub struct Output {
     pub value: ValueId,
 }
 
-/// A model laid out for evaluation: values with slots, and blocks of steps.
+/// A model laid out for evaluation: values with slots in a frame (the memory of one evaluation), and blocks of steps.
 #[derive(Clone, Debug)]
 pub struct Plan {
     registry: &'static Registry,
@@ -209,7 +210,7 @@ impl Plan {
         &self.steps[id.index()]
     }
 
-    /// The number of steps in the plan, including those inside of branches and loops.
+    /// The number of steps in the plan, including steps inside branches and loops.
     #[must_use]
     pub fn step_count(&self) -> usize {
         self.steps.len()
@@ -233,7 +234,7 @@ impl Plan {
         self.blocks.len()
     }
 
-    /// The plan's inputs: those that the outputs need, in the order of the program.
+    /// The inputs of the plan, in the order of the program. Inputs that no output needs are not included.
     #[must_use]
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
@@ -264,7 +265,8 @@ impl Plan {
         }
     }
 
-    /// The compiled states of the plan's operators. A holder of a step's kernel data must keep these alive too.
+    /// The compiled states of the plan's operators. Whoever holds the kernel data of a step must keep these states alive
+    /// too.
     #[must_use]
     pub fn states(&self) -> Vec<CompiledLiteral> {
         self.states.values().cloned().collect()
@@ -288,7 +290,7 @@ impl Plan {
         self.reused_slots
     }
 
-    /// The offset of the mask that tells whether the loop with the result `out` begins another round.
+    /// The offset in the frame of the mask that tells whether the loop with the result `out` begins another round.
     #[must_use]
     pub fn again_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);

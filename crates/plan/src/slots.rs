@@ -1,6 +1,6 @@
-//! Slot assignment: every value gets a slot in the frame, and slots are reused once nothing reads them. Inputs, literals
-//! and outputs keep their slots. A view is inside of its owner's slot and prolongs the owner's life. The result of a branch
-//! is computed directly into the slot of its conditional, so a conditional needs no copy.
+//! Slot assignment: every value gets a slot in the frame, and slots are reused once nothing reads them. Inputs, literals and
+//! outputs keep their slots. A view (such as a field of a tuple) is part of another value's slot, and prolongs the life of
+//! that value. The result of a branch is computed directly into the slot of its conditional, so a conditional needs no copy.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
@@ -176,8 +176,8 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     last
 }
 
-/// Returns true if the last step of the branch computes the branch's result, so that the result can be in the slot of
-/// the conditional. A view cannot, because it is in its owner's slot.
+/// Returns true if the last step of the branch computes the branch's result, so that the result can be in the slot of the
+/// conditional. The result of a view (such as a field of a tuple) cannot, because it is part of another value's slot.
 pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
     let made = plan.block(branch).steps.last().is_some_and(|step| plan.step(*step).out == result);
     made && plan.value(result).owner.is_none()

@@ -4,7 +4,8 @@ use crate::Plan;
 use cembra_runtime::{Frame, QType, Scalar};
 use cembra_value::Value;
 
-/// The content of a fresh frame: literals in their slots, zeros elsewhere, and the texts that the literals are views of.
+/// The content of a fresh frame (the memory of one evaluation): literals in their slots, and zeros elsewhere. It also owns
+/// the texts to which literals in the frame point.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
     /// The content as a frame and not as bytes, because bytes would lose the provenance of pointers to texts.

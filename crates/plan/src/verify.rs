@@ -1,8 +1,8 @@
-//! The verifier: an independent check of a plan, without liveness analysis or free lists. It runs the plan symbolically,
-//! once through every block, and tracks which value each piece of the frame holds. It finds every read that would see
-//! another value on some path, every slot that is unaligned or outside of the frame, and every write over a literal or an
-//! input. If a finished output is overwritten, the read of the outputs at the end finds it. Then it checks the types of
-//! each step (`types`).
+//! The verifier: an independent check of a plan, without liveness analysis or free lists. The verifier runs the plan
+//! symbolically, once through every block, and tracks which value each piece of the frame holds. It finds every read that
+//! would see another value on some path, every slot that is unaligned or outside of the frame, and every write over a
+//! literal or an input. If a finished output is overwritten, the read of the outputs at the end finds it. Then it checks the
+//! types of each step (`types`).
 //!
 //! Nothing is undone when a branch is left. A write records when its block was entered, which tells whether a later reader
 //! is on the same path. So the time is nearly linear, however deep conditionals nest.

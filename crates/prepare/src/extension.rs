@@ -18,7 +18,7 @@ pub trait Extension: Send + Sync + std::fmt::Debug {
     fn transform(&self, rewriter: &mut Rewriter<'_>, node: Id) -> Option<Id>;
 }
 
-/// A node that is being transformed, and the graph around it.
+/// A node that is being transformed, and the graph around it, for an [`Extension`].
 ///
 /// Its functions take nodes of the current compilation; for a node that the graph does not have they return nothing.
 ///

@@ -32,40 +32,40 @@ impl Id {
     }
 }
 
-/// The kind of a typed node.
+/// The kind of a typed node: an input, a literal, an operator, a conditional or a part of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// An input, given by its index among the model's leaves.
     Leaf(u32),
     /// A literal, given by its index in the graph's list of values.
     Literal(u32),
-    /// An operator that is applied to operands.
+    /// An operator that is applied to the operands of the node.
     Operator {
-        /// The operator that is applied.
+        /// The operator that is applied to the node's operands.
         op: OpId,
         /// The overload that computes the operator, chosen when casts are added; `None` for operators without one, such as those that make tuples.
         overload: Option<u16>,
         /// True if the overload is defined on plain values and runs on optionals.
         lifted: bool,
     },
-    /// A conditional. Its operands are the condition, the value if it holds, and the value otherwise. The regions of nodes decide whether only the
-    /// chosen branch is evaluated.
+    /// A conditional. Its operands are the condition, the value if it holds, and the value otherwise. Only the chosen branch is evaluated if the
+    /// branches have regions (parts of the model) of their own.
     Where {
-        /// The overload that computes the conditional from the values of both branches. `None` for a conditional that a loop or a guard made, which
-        /// is always lazy.
+        /// The overload that computes the conditional from the values of both branches. `None` for a conditional that a loop or a guard (a
+        /// conditional around a shared node) made, which is always lazy.
         overload: Option<u16>,
     },
-    /// A loop. Its operands are the first state and the round. The round is a tuple of the next state and the mask for another round, and is
-    /// evaluated at least once. The value of the loop is the last such tuple.
+    /// A loop. Its operands are the initial state and the round (one evaluation of the loop's body). The round is a tuple of the next state and the
+    /// mask for another round, and is evaluated at least once. The value of the loop is the last such tuple.
     Loop(LoopId),
-    /// The current state of a loop, as the nodes of its round use it.
+    /// The current state of a loop, as the nodes of the loop's body use it.
     State(LoopId),
-    /// A function or a sequence, by its index in a list of the typing pass. Later passes have no such nodes.
+    /// A function or a sequence, by its index in a list of the typing pass. The graphs of later passes have no such nodes.
     CompileTime(u32),
 }
 
 impl Kind {
-    /// The kind of the conditionals that loops and guards make, which are always lazy.
+    /// The kind of the conditionals that loops and guards (conditionals around shared nodes) make, which are always lazy.
     pub(crate) const LAZY: Kind = Kind::Where { overload: None };
 
     /// Returns the kind of a node whose operator is bound to an overload. Only this function knows which operator is the conditional.
@@ -112,7 +112,7 @@ pub struct LoopId {
 }
 
 impl LoopId {
-    /// The largest nesting depth of loops.
+    /// The largest nesting depth of loops that a graph may have.
     pub const MOST_DEPTH: u8 = 60;
 
     /// The depth of loops over elements, which other loops do not have. Loops over elements are outermost.
@@ -125,8 +125,8 @@ impl LoopId {
         LoopId { number: u32::MAX - number, depth: LoopId::OVER_ELEMENTS }
     }
 
-    /// Returns true for a loop over the elements of arrays. Such a loop has one round per element, so its rounds do not count towards the limit on
-    /// rounds.
+    /// Returns true for a loop over the elements of arrays. Such a loop has one round (iteration) per element, so its rounds do not count towards the
+    /// limit on rounds.
     #[must_use]
     pub const fn is_over_elements(self) -> bool {
         self.depth == LoopId::OVER_ELEMENTS
@@ -159,7 +159,7 @@ struct Node {
     qtype: TypeId,
 }
 
-/// An expression graph whose nodes have types.
+/// A typed graph: an expression graph in which every node has a type, for example after implicit casts were added.
 #[derive(Clone, Debug, Default)]
 pub struct TypedGraph {
     nodes: Vec<Node>,
@@ -184,12 +184,12 @@ pub struct TypedGraph {
 }
 
 /// The function that a mapping node applies to each element of arrays, as a graph of scalars. The leaves of the graph are the elements, as optionals,
-/// and the values that are the same for all elements.
+/// and values that do not depend on the element.
 #[derive(Debug)]
 pub struct Body {
     /// The graph of the function. Its leaf `i` is operand `i + 1` of the mapping node.
     pub graph: TypedGraph,
-    /// The node of the function's result.
+    /// The node of the graph that is the result of the function.
     pub result: Id,
 }
 
@@ -224,7 +224,7 @@ impl TypedGraph {
         TypedGraph { leaf_names, ..self }
     }
 
-    /// Returns an empty graph with the same leaves, and memory for as many nodes and some casts.
+    /// Returns an empty graph that has the leaves of this graph, and memory for as many nodes as this graph has and some casts.
     #[must_use]
     pub fn empty_like(&self) -> Self {
         self.empty_over(self.leaf_names.clone()).with_promises(self.leaf_promises.clone())
@@ -238,13 +238,14 @@ impl TypedGraph {
         empty
     }
 
-    /// Adds the function of a mapping node and returns its index, which the node's first operand states.
+    /// Adds the function of a mapping node to the graph's list. Returns the index in this list, which the node's first operand states.
     pub(crate) fn keep_body(&mut self, body: Body) -> i64 {
         self.bodies.push(body.into());
         self.bodies.len() as i64 - 1
     }
 
-    /// The function of a node that maps arrays; `None` for other nodes. The node's first operand states the index of the function.
+    /// The function that the node `id` applies to the elements of arrays; `None` if the node does not map arrays. The node's first operand states the
+    /// index of the function.
     #[must_use]
     pub fn body(&self, id: Id) -> Option<&Arc<Body>> {
         let [number, ..] = self.as_op(id, id::MAP)? else { return None };
@@ -275,7 +276,7 @@ impl TypedGraph {
         id.index() < self.nodes.len()
     }
 
-    /// The kind of the node `id`.
+    /// The kind of the node `id`, such as a literal or an operator.
     #[must_use]
     #[inline]
     pub fn kind(&self, id: Id) -> Kind {
@@ -326,7 +327,7 @@ impl TypedGraph {
         }
     }
 
-    /// The effects of evaluating the node `id`, without those of its operands; `None` if no overload computes it.
+    /// The effects of evaluating the node `id`, without the effects of its operands; `None` if no overload computes it.
     #[must_use]
     pub fn effects(&self, registry: &Registry, id: Id) -> Option<Effects> {
         match self.operator(id) {
@@ -342,7 +343,8 @@ impl TypedGraph {
         self.operator(id).map(|(op, ..)| op)
     }
 
-    /// Returns true for a conditional that always evaluates only the chosen branch, because a loop or a guard made it.
+    /// Returns true for a conditional that always evaluates only the chosen branch, because a loop or a guard (a conditional around a shared node)
+    /// made it.
     pub(crate) fn is_always_lazy(&self, id: Id) -> bool {
         self.kind(id) == Kind::LAZY
     }
@@ -396,7 +398,7 @@ impl TypedGraph {
         registry.resolve(op, &args)
     }
 
-    /// Resolves the operator `op` on operands, some of which are not nodes of the graph yet.
+    /// Resolves the operator `op` as [`resolve`](TypedGraph::resolve) does, on operands some of which are not nodes of the graph yet.
     pub(crate) fn resolve_given<'r>(
         &self,
         registry: &'r Registry,
@@ -458,7 +460,7 @@ impl TypedGraph {
         id
     }
 
-    /// Returns the node of a cast, which several users may share, adding it if the graph has no equal one.
+    /// Returns the node of a cast, adding it if the graph has no equal one. Several users may share the node.
     pub(crate) fn add_cast(&mut self, kind: Kind, operand: Id, qtype: &QType, origin: NodeId) -> Id {
         if self.is_distinct {
             self.find_or_push(kind, &[operand], qtype, origin)
@@ -569,7 +571,7 @@ impl TypedGraph {
         }
     }
 
-    /// Copies the node `id` of the graph `from` into this graph. An operator is added even if the graph has an equal one.
+    /// Copies the node `id` of the graph `from` into this graph. An operator becomes a new node even if the graph has an equal one.
     pub fn copy_apart(&mut self, from: &TypedGraph, id: Id, operands: &[Id]) -> Id {
         match from.value(id) {
             Some(value) => self.literal(value.clone(), from.origin(id)),
@@ -580,7 +582,7 @@ impl TypedGraph {
         }
     }
 
-    /// Returns the node `id` with the operands `operands`; the node itself if they are the same.
+    /// Returns a node like `id` with the operands `operands`; the node `id` itself if these are its operands already.
     pub(crate) fn with_operands(&mut self, id: Id, operands: &[Id]) -> Id {
         if self.operands(id) == operands {
             return id;
@@ -608,9 +610,9 @@ impl TypedGraph {
     }
 }
 
-/// An operand of an operator that is not bound to an overload yet.
+/// An operand of an operator that is not bound to an overload yet: a node, or a literal of the program.
 pub(crate) enum Operand<'a> {
-    /// A node of the typed graph.
+    /// The operand is a node of the typed graph.
     Node(Id),
     /// A literal of the program. It becomes a node only later, with the type that its use requires.
     Literal { node: NodeId, value: &'a Value, qtype: &'static QType },

@@ -1,5 +1,5 @@
-//! Preparation turns an untyped expression and the types of its leaves into a typed graph of kernel operators, literals
-//! and leaves. In the graph every implicit cast is explicit, and the laziness of every `where` is decided.
+//! Preparation turns an untyped expression and the types of its leaves (inputs) into a typed graph of kernel operators, literals and leaves. In the
+//! graph every implicit cast is explicit, and each `where` is either lazy (only the chosen branch is evaluated) or not.
 //!
 //! The passes are named entries of one ordered list. A pass can be left out or made the last, and its result can be
 //! printed.

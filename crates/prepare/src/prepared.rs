@@ -1,5 +1,6 @@
-//! The inputs and results of passes. Before regions are assigned, a model is a typed graph with its leaves and outputs; afterwards it also has the
-//! region of every node. Plans are built only from a model with regions, so that they cannot be built from an incomplete preparation.
+//! The inputs and results of passes. Before regions (the parts of a model in which nodes are evaluated) are assigned, a model is a typed graph with
+//! its leaves and outputs. Afterwards it also has the region of every node. Plans are built only from a model with regions, so that they cannot be
+//! built from an incomplete preparation.
 
 use crate::{Id, RegionId, RegionTree, TypedGraph};
 use cembra_ops::Registry;
@@ -14,13 +15,13 @@ use std::sync::Arc;
 pub struct TypedModel {
     /// The registry of the operators in the graph.
     pub registry: &'static Registry,
-    /// The typed nodes of the model.
+    /// The graph of typed nodes of the model.
     pub graph: TypedGraph,
     /// The name and the type of each leaf, in the order of the program's inputs.
     pub leaves: Vec<(Arc<str>, QType)>,
     /// The name and the node of each output, the main one first.
     pub outputs: Vec<(Arc<str>, Id)>,
-    /// True if a user's code changed the graph. The plan is then verified, in release builds too.
+    /// True if rewrites that a user added changed the graph. The plan is then verified, in release builds too.
     pub rewritten: bool,
 }
 
@@ -31,7 +32,7 @@ impl TypedModel {
         self.graph.reachable(self.outputs.iter().map(|(_, id)| *id))
     }
 
-    /// Returns true if a needed value, such as an array, is not stored in frames. Then there is no single plan for the model.
+    /// Returns true if the model needs a value that is not stored in frames, such as an array. Then there is no single plan for the model.
     #[must_use]
     pub fn has_arrays(&self) -> bool {
         let needed = self.needed();
@@ -48,47 +49,47 @@ impl TypedModel {
     }
 }
 
-/// The region of each node of a graph, and the tree of these regions.
+/// For each node of a graph, its region: the part of the model in which the node is evaluated. Also the tree of these regions.
 #[derive(Clone, Debug, Default)]
 pub struct Regions {
-    /// The region of each node, by index; the top region for nodes that are not needed.
+    /// The region (branch, loop body or top) of each node, by index; the top region for nodes that are not needed.
     pub of_nodes: Vec<RegionId>,
-    /// The tree of regions, in which each region is inside of its parent.
+    /// The tree of the model's regions: each lies inside of its parent.
     pub tree: RegionTree,
-    /// For each lazy conditional, the regions of its two branches.
+    /// For each lazy conditional, the region in which each of its two branches is evaluated.
     pub branches: FxHashMap<Id, [RegionId; 2]>,
-    /// For each loop, the region of its rounds.
+    /// For each loop, the region in which its body is evaluated.
     pub loops: FxHashMap<Id, RegionId>,
 }
 
-/// A model that is ready for planning: every node has its region.
+/// A model that is ready for planning: every node has a region, the branch or loop in which it is evaluated.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// The typed model.
+    /// The typed model: its graph, leaves and outputs.
     pub model: TypedModel,
-    /// The regions of the model's nodes.
+    /// The region of each node of the model: the branch or loop in which it is evaluated.
     pub regions: Regions,
 }
 
 impl Placed {
-    /// The region in which the node `id` is evaluated.
+    /// The region (branch, loop body or top) in which the node `id` is evaluated.
     #[must_use]
     pub fn region(&self, id: Id) -> RegionId {
         self.regions.of_nodes[id.index()]
     }
 }
 
-/// The result of preparation, after all passes or after some.
+/// The result of preparation: a typed model, or one whose nodes also have regions.
 #[derive(Clone, Debug)]
 pub enum Prepared {
-    /// A model whose nodes have no regions yet.
+    /// A typed model whose nodes have no regions yet: it is not known which branches are lazy.
     Typed(TypedModel),
-    /// A model in which every node has its region.
+    /// A model in which every node has its region, the branch or loop in which it is evaluated.
     Placed(Placed),
 }
 
 impl Prepared {
-    /// The typed model, with or without regions.
+    /// The typed model, whether or not its nodes have regions.
     #[must_use]
     pub fn model(&self) -> &TypedModel {
         match self {
@@ -97,7 +98,7 @@ impl Prepared {
         }
     }
 
-    /// Returns the model with the regions of its nodes.
+    /// Returns the model with the regions (branch, loop body or top) of its nodes.
     ///
     /// # Errors
     /// If the options stopped preparation before regions were assigned.

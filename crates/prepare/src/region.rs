@@ -6,12 +6,12 @@
 //! The lowest common ancestor of two regions is found in logarithmic time by jump pointers, so that conditionals nested
 //! a hundred thousand deep cost no more than flat ones.
 
-/// The id of a region in a [`RegionTree`].
+/// The id of a region (a branch, a loop body or the top) in a [`RegionTree`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RegionId(u32);
 
 impl RegionId {
-    /// The top region, which every evaluation runs.
+    /// The top region, whose nodes every evaluation computes.
     pub const TOP: RegionId = RegionId(0);
 
     /// Returns the id of the region with this index.
@@ -35,7 +35,7 @@ struct Region {
     depth: u32,
 }
 
-/// The tree of a model's regions. Parents come before children.
+/// The tree of a model's regions (branches, loop bodies and the top). Parents come before children.
 #[derive(Clone, Debug)]
 pub struct RegionTree {
     regions: Vec<Region>,
@@ -48,19 +48,19 @@ impl Default for RegionTree {
 }
 
 impl RegionTree {
-    /// The number of regions, at least 1 for the top region.
+    /// The number of regions in the tree, at least 1 for the top region.
     #[must_use]
     pub fn count(&self) -> usize {
         self.regions.len()
     }
 
-    /// The region that directly encloses `region`; the top region is its own parent.
+    /// The region that directly encloses `region`. The top region is its own parent.
     #[must_use]
     pub fn parent(&self, region: RegionId) -> RegionId {
         RegionId(self.regions[region.index()].parent)
     }
 
-    /// Opens a new region inside of `parent`, and returns its id.
+    /// Opens a new region (a branch or a loop body) inside of `parent`, and returns its id.
     pub fn open(&mut self, parent: RegionId) -> RegionId {
         let up = &self.regions[parent.index()];
         let over = &self.regions[up.jump as usize];
@@ -74,7 +74,7 @@ impl RegionTree {
         RegionId(self.regions.len() as u32 - 1)
     }
 
-    /// The innermost region that contains both `a` and `b`.
+    /// The innermost region of the tree that contains both `a` and `b`.
     #[must_use]
     pub fn common(&self, a: RegionId, b: RegionId) -> RegionId {
         let (mut a, mut b) = (a.0, b.0);

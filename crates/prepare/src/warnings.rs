@@ -1,4 +1,4 @@
-//! Warnings about a typed model that was probably meant differently: digits that are lost, comparisons that always or never hold,
+//! Warnings about a typed model that probably does not compute what its author meant: digits that are lost, comparisons that always or never hold,
 //! branches that are never chosen. Warnings that need no types are found in `cembra-expr`.
 //!
 //! The graph has no rewrites except expansions, so a node is what the user wrote if its operator is that of its origin. A function is

@@ -247,7 +247,8 @@ pub(crate) fn kind(array: &Bound<'_, PyUntypedArray>) -> PyResult<String> {
     Ok(name.get(1..).unwrap_or_default().to_owned())
 }
 
-/// The elements of a list or tuple, read from its memory. Methods of a subclass are not called, because they may return endless elements.
+/// The elements of a list or tuple, which are read from the object's memory. Methods of a subclass are not called, because they may return endless
+/// elements.
 pub(crate) enum Elements<'py> {
     List(BoundListIterator<'py>),
     Tuple(BoundTupleIterator<'py>),

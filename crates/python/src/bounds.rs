@@ -14,7 +14,7 @@ pub(crate) struct Bounds {
     most_bytes: u64,
     /// The bytes that imports of the call have claimed so far.
     claimed: Cell<u64>,
-    /// The token of the evaluation, if it has one.
+    /// The token of the evaluation, which ends imports too; `None` if the evaluation has none.
     token: Option<Cancellation>,
 }
 

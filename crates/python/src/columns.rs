@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// The values of a model's input in all rows: a column, or one value that all rows share.
 pub(crate) struct Column<'py> {
     data: Data<'py>,
-    /// The presence bits, one per row; `None` if there is no mask beside `data`.
+    /// The presence of the values, one bit per row; `None` if `data` has the presence itself, or no value is missing.
     presence: Option<Vec<u64>>,
     /// The caller's object, if it is a column of another package than NumPy; else `None`.
     pub(crate) origin: Option<Origin<'py>>,
@@ -42,7 +42,7 @@ pub(crate) struct Column<'py> {
 pub(crate) struct Origin<'py> {
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) package: Package,
-    /// The type that an undeclared input gets from such a column; `None` if it gets none, as from structs.
+    /// The type that an undeclared input gets from such a column; `None` if the column gives no type, as a column of structs.
     natural: Option<QType>,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn is_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Returns true if `object` is a column for an input of type `qtype`: it has one value per row. For scalar types see [`is_column`]. For an array
-/// type, a column is an Arrow array of lists; for other types it is an Arrow array of structs, lists of structs, or maps.
+/// type, a column is an Arrow array of lists. For any other type, a column is an Arrow array of structs, lists of structs, or maps.
 pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, imports: &Imports<'py>) -> PyResult<bool> {
     if qtype.scalar().is_some() {
         return is_column(object);
@@ -504,9 +504,9 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 /// thread.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsPace {
-    /// The most rows of the model that are evaluated while holding Python's GIL: few enough that no other thread waits long.
+    /// The most rows of the model that are evaluated while this thread holds Python's GIL: so few that no other thread waits long.
     pub(crate) brief_rows: usize,
-    /// The number of the model's steps per row; the number of its graph's nodes if the steps are not known.
+    /// The number of steps of the model per row. If that is not known, the number of nodes of the model's graph.
     pub(crate) nodes: usize,
     /// True if all inputs and outputs of the model are scalars other than strings.
     pub(crate) are_numbers: bool,
@@ -522,7 +522,7 @@ pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) options: RunOptions,
     /// The form of each output's column, in the order of the model's outputs.
     pub(crate) targets: &'r [Target],
-    /// True if the outputs leave out rows that fail.
+    /// True if rows that fail are left out of the outputs.
     pub(crate) skip: bool,
     /// The caller's arrays that outputs are written to, each with the name of its output.
     pub(crate) out: &'r [Out<'py>],
@@ -731,9 +731,9 @@ macro_rules! sinks {
                 /// A NumPy array of numbers, and one presence bit per row if the output is optional.
                 $scalar(Numbers<'py, $rust>, Option<Vec<u8>>),
             )*
-            /// The output is written to a new column.
+            /// The output is written to a new column, which this evaluation makes.
             Made,
-            /// The output is written to the caller's array; the second value receives the numbers.
+            /// The output is written to the caller's array, the first field. The second field receives the numbers.
             Given(Bound<'py, PyAny>, Box<Sink<'py>>),
         }
 
@@ -831,7 +831,7 @@ macro_rules! sinks {
 
 for_each_number!(sinks);
 
-/// A NumPy array and its mask, true where an element is missing; `None` if none may be missing.
+/// A NumPy array, and its mask with true where an element is missing; the mask is `None` if no element may be missing.
 type NumpyParts<'py> = (Bound<'py, PyAny>, Option<Vec<bool>>);
 
 /// Converts the column of an output to an Arrow array. The copies of its strings are taken from `room`.

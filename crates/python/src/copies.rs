@@ -18,23 +18,23 @@ const INLINE: u32 = 12;
 /// The most views that are checked between two checks of signals and the token.
 const VIEWS_AT_ONCE: usize = 1 << 16;
 
-/// The copies that one import makes, of an array or of a column of a table.
+/// The copies of buffers that one import makes. An import reads an array, or a column of a table.
 pub(crate) struct Copies<'a, 'py> {
     /// The object that is imported.
     object: Bound<'py, PyAny>,
-    /// The objects that own the buffers of the import.
+    /// The Python objects that own the buffers that are imported.
     owners: Vec<Bound<'py, PyAny>>,
     bounds: &'a Bounds,
     /// The address ranges of the owners' buffers, found when the first string is copied. The inner `None` means that their package does not report
     /// them.
     extents: Option<Option<Vec<Range<usize>>>>,
-    /// The buffers that were copied, by address and length.
+    /// The buffers that were copied so far, by address and length.
     sources: HashMap<(usize, usize), Source>,
     /// The values of dictionaries, by the address of their last buffer: the original and its copy. Most chunks share a dictionary.
     dictionaries: HashMap<usize, (ArrayData, ArrayData)>,
 }
 
-/// A buffer that was copied in part or as a whole.
+/// A buffer that was copied, in part or in full.
 #[derive(Default)]
 struct Source {
     /// The length of all copied parts together, in bytes.
@@ -42,7 +42,7 @@ struct Source {
     whole: Option<Buffer>,
 }
 
-/// An array whose own buffers are copied, but not yet all of its children.
+/// An Arrow array whose own buffers are copied, while some of its children are not yet copied.
 struct Node {
     data_type: DataType,
     len: usize,
@@ -51,7 +51,7 @@ struct Node {
     buffers: Vec<Buffer>,
     children: std::vec::IntoIter<ArrayData>,
     made: Vec<ArrayData>,
-    /// The original array, if it holds the values of a dictionary.
+    /// The original array, if this array holds the values of a dictionary; else `None`.
     values: Option<ArrayData>,
 }
 

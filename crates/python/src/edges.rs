@@ -1,4 +1,4 @@
-//! The Python class `Edge`: an assignment of an array's elements to groups, which is a type of the language that Python does not have.
+//! The Python class `Edge`: the grouping of an array's elements. The language has such values, and Python has no type for them.
 
 use crate::arrays;
 use crate::bounds::Bounds;

@@ -170,7 +170,7 @@ pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, ra
 /// The error message for a Python function that raised an exception, without details.
 pub(crate) const RAISED: &str = "the function of Python raised an exception";
 
-/// The error message for an evaluation in which a Python function raised `raised`: the class of the exception and the first line of its text.
+/// The error message for an evaluation in which a Python function raised the exception `raised`: its class, and the first line of its text.
 pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
     /// The most characters of that line.
     const MOST: usize = 200;

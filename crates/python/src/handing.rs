@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// An array of the library that NumPy views in place, and the NumPy mask for it. The mask is empty if no element is missing.
+/// An array of the library that NumPy views in place, and the NumPy mask of the array. The mask is empty if no element is missing.
 pub(crate) struct HandedArray {
     pub(crate) array: Value,
     pub(crate) mask: Vec<bool>,

@@ -58,7 +58,8 @@ pub(crate) fn check(py: Python<'_>, token: Option<&Cancellation>) -> PyResult<()
     }
 }
 
-/// Returns true if evaluating `rows` rows with a model of `nodes` nodes may delay a signal handler for too long.
+/// Returns true if evaluating `rows` rows may delay a signal handler for too long. The model has `nodes` nodes.
+/// `are_numbers` is true if all its inputs and outputs are scalars other than strings.
 pub(crate) fn is_long_batch(rows: usize, nodes: usize, are_numbers: bool) -> bool {
     let least = if are_numbers { LONG_NUMBERS } else { LONG_OTHERS };
     rows.saturating_mul(nodes) >= least || user_operators::is_long()

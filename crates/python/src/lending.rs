@@ -8,7 +8,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The fewest elements of a NumPy array that are read in place. Copying fewer elements takes less time than keeping their array alive.
+/// The fewest elements that a NumPy array must have to be read in place. For fewer elements, a copy takes less time than keeping the array alive.
 pub(crate) const LEAST_LENT: usize = 1024;
 
 /// Elements in the memory of a NumPy array, and the references that keep the memory alive and in place.
@@ -31,11 +31,11 @@ impl<T> AsRef<[T]> for Lender<T> {
     }
 }
 
-/// The memory of a strided NumPy array: the address of its lowest element, and the number of elements from there to the highest one.
+/// The memory of a strided NumPy array: the address of its lowest element, and the number of elements from the lowest to the highest address.
 struct StridedMemory<T> {
     first: *const T,
     len: usize,
-    /// The position, from `first`, of the element whose indices are all 0.
+    /// The position of the element whose indices are all 0, counted from `first`.
     offset: usize,
     strides: Vec<isize>,
     pins: Pins,

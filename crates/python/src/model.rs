@@ -77,15 +77,16 @@ pub(crate) struct Model {
     inputs: Vec<ModelInput>,
     /// The operators over columns that were registered when the model was parsed.
     over_columns: Arc<[Arc<OverColumns>]>,
-    /// True if all inputs have types.
+    /// True if each input has a type, declared by the text or by the caller, so that the model can be compiled before a call.
     is_typed: bool,
-    /// True if no warnings are raised: they were raised before, or the user did not write the text.
+    /// True if no warnings are raised, because they were raised before or the user did not write the text.
     is_quiet: bool,
-    /// The signatures that the model is compiled for so far, from the first place on. More signatures than places are refused.
+    /// The signatures (lists of input types) that the model is compiled for so far, without gaps from the start. Further signatures are refused once
+    /// the array is full.
     compiled: [OnceLock<Box<Compiled>>; MOST_SIGNATURES],
 }
 
-/// An input of the text.
+/// An input that the model's text names: its name, and its type if it is declared.
 struct ModelInput {
     name: Py<PyString>,
     /// The type that the text or the caller declares; `None` if neither does.
@@ -102,7 +103,7 @@ pub(crate) struct CallInput<'c, 'py> {
     pub(crate) imports: &'c Imports<'py>,
 }
 
-/// The terms of an evaluation of many rows: its options, and what the outputs become.
+/// The terms of an evaluation of many rows: its options, and the kind of Python object that the outputs become.
 struct RowsTerms<'c, 'py> {
     options: RunOptions,
     /// True if rows that fail are left out of the outputs.
@@ -162,7 +163,7 @@ impl Model {
         Ok(made)
     }
 
-    /// Returns true if this Python object was made for `model`.
+    /// Returns true if this Python object was made for the library's model `model`.
     pub(crate) fn is_of(&self, model: &cembra::Model) -> bool {
         match (self.model.sources(), model.sources()) {
             (Some(mine), Some(other)) => Arc::ptr_eq(mine.shared(), other.shared()),

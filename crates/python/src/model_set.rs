@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) struct ModelSet {
     folder: PathBuf,
     set: cembra::ModelSet,
-    /// The Python objects of models that were asked for, at most one per name.
+    /// The Python objects of the models that were requested so far, at most one per name.
     made: std::sync::Mutex<BTreeMap<String, Py<Model>>>,
 }
 

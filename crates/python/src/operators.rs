@@ -5,8 +5,8 @@ use crate::user_operators::registry;
 use cembra::{Registry, reference};
 use pyo3::prelude::*;
 
-/// An operator: its full name, its short names, its parameters (true for one that may be left out), true if the last one may be repeated, and its
-/// documentation.
+/// An operator: its full name, its short names, its parameters, a flag, and its documentation. A parameter has the flag true if it may be left out.
+/// The operator's flag is true if the last parameter may be repeated.
 type Operator = (&'static str, Vec<&'static str>, Vec<(&'static str, bool)>, bool, String);
 
 /// Returns the operators that a model may name, including user-defined ones.

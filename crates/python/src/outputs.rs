@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
 
-/// The outputs of a model for many rows.
+/// The outputs of a model for many rows, as Python objects, and the rows that failed.
 pub(crate) struct RowsOutputs<'py> {
     pub(crate) outputs: Vec<Bound<'py, PyAny>>,
-    /// The pandas index of the rows; `None` if there is none.
+    /// The pandas index of the rows of the outputs; `None` if they have no index.
     pub(crate) index: Option<Bound<'py, PyAny>>,
     /// The indices of the rows whose evaluation failed.
     pub(crate) failed: Vec<usize>,
@@ -22,9 +22,9 @@ pub(crate) struct RowsOutputs<'py> {
 
 /// The Python package of the objects that a run's outputs become, and for pandas their index.
 pub(crate) struct OutputForm<'py> {
-    /// The package; `None` for NumPy.
+    /// The Python package of the outputs; `None` for NumPy.
     package: Option<Package>,
-    /// The index of the rows in pandas; `None` if there is none.
+    /// The pandas index of the rows; `None` if the outputs do not have one.
     index: Option<Bound<'py, PyAny>>,
     /// True if the outputs become the columns of one frame.
     is_table: bool,

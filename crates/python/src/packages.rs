@@ -40,7 +40,7 @@ pub(crate) enum Package {
     Other,
 }
 
-/// The kind of type that a pandas column has: a NumPy type, a nullable type (a NumPy array and a mask), or an Arrow type.
+/// The kind of type that a pandas column has: a NumPy type, a nullable type (a NumPy array with a mask), or an Arrow type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Family {
     Numpy = 0,
@@ -351,11 +351,11 @@ pub(crate) struct Imports<'py> {
     bounds: Bounds,
     /// The imported objects; empty before the first import, because most calls import nothing.
     known: OnceCell<Box<ImportedArrays<'py>>>,
-    /// The pandas columns whose arrays were looked up, with the result.
+    /// The pandas columns whose arrays were requested so far, each with its array; `None` if no input can have values of the column's type.
     parts: RefCell<Vec<(Bound<'py, PyAny>, Option<PandasParts<'py>>)>>,
 }
 
-/// The array of a pandas column, of NumPy or of Arrow, and the column's family.
+/// The array in a pandas column (a NumPy or an Arrow array), and the kind of the column's type.
 type PandasParts<'py> = (Bound<'py, PyAny>, Family);
 
 /// Imported objects, each with its array.

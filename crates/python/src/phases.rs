@@ -30,13 +30,13 @@ pub(crate) struct Phases {
 /// The source of a model's output: the node that computes it, and the column that it equals, if there is one.
 pub(crate) struct OutputSource {
     node: NodeId,
-    /// The position in `Phases::columns` of the column that the output equals; `None` if it is not an unchanged column.
+    /// The position in `Phases::columns` of the column that the output equals; `None` if the output does not equal a column.
     pub(crate) carried: Option<usize>,
-    /// True if the output reads no input.
+    /// True if the output is constant, because it is computed from no input.
     is_constant: bool,
 }
 
-/// A part of a model that is evaluated for all rows before the next part.
+/// A phase: a part of a model that is evaluated for all rows before the next part begins.
 pub(crate) struct Phase {
     pub(crate) batch: Batch,
     /// The position in `Phases::columns` of each of the phase's inputs.
@@ -48,7 +48,7 @@ pub(crate) struct Phase {
 /// A call of a Python function over columns, in a model.
 pub(crate) struct Call {
     operator: Arc<OverColumns>,
-    /// The place of the call in the text.
+    /// The place of the call in the model's text; `None` if it is not known.
     span: Option<Span>,
     /// The range of the phase's outputs that are the operands of the call.
     operands: Range<usize>,
@@ -90,8 +90,8 @@ impl Phases {
         Ok(Phases { columns: parts.columns, before, last, sources })
     }
 
-    /// For each output, the greatest value of `of_input` among the inputs from which the output is computed; for a constant, the greatest among all
-    /// inputs. `of_input` has a value per input name, such as the kind of the column's type; other inputs have the value `least`.
+    /// For each output, the greatest value of `of_input` among the inputs from which the output is computed. For a constant, the greatest value among
+    /// all inputs. `of_input` has a value per input name, such as the kind of the column's type; other inputs have the value `least`.
     pub(crate) fn families<F: Copy + Ord>(&self, model: &Model, least: F, of_input: &HashMap<&str, F>) -> Vec<F> {
         let of_all = of_input.values().copied().fold(least, F::max);
         if of_input.values().all(|family| *family == of_all) {
@@ -136,10 +136,10 @@ fn sources(program: &Program, outputs: &[Field], places: &HashMap<Arc<str>, usiz
 
 /// A model that is being cut into phases.
 struct Parts {
-    /// The model that remains after the phases that were cut off.
+    /// The part of the model that remains after phases were cut off from it.
     rest: Model,
     columns: Vec<Option<Field>>,
-    /// The positions in `columns`, by name.
+    /// The position in `columns` of each column, by its name.
     places: HashMap<Arc<str>, usize>,
 }
 

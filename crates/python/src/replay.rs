@@ -13,10 +13,10 @@ thread_local! {
     static CALLS: RefCell<Calls> = const { RefCell::new(Calls { number: 0, last: VecDeque::new(), has_raised: false }) };
 }
 
-/// The result of a Python function's call, `None` if it is missing; or the message of the exception that the function raised.
+/// The result of a call of a Python function: the value, `None` if it is missing, or the message of the exception that the function raised.
 pub(crate) type CallResult = Result<Option<ScalarValue>, String>;
 
-/// A recorded call.
+/// A recorded call of a Python function: the function, its operands and its result.
 struct PastCall {
     /// The address of the function's record, which lives as long as the process.
     function: usize,
@@ -24,13 +24,13 @@ struct PastCall {
     result: CallResult,
 }
 
-/// The recorded calls of one pass.
+/// The recorded calls of one pass over rows or elements that are evaluated together.
 struct Calls {
     /// The number of the pass that the calls belong to.
     number: u64,
     /// The last calls in their order. A call that is answered is removed.
     last: VecDeque<PastCall>,
-    /// True once a call of the pass raised.
+    /// True once a call of the pass has raised an exception.
     has_raised: bool,
 }
 

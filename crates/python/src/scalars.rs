@@ -22,11 +22,11 @@ pub(crate) struct Misfit(Box<Parts>);
 
 #[derive(Debug)]
 struct Parts {
-    /// The path in the argument, the innermost step first: `.price`, `[3]`.
+    /// The path from the argument to the wrong object, the innermost step first: `.price`, `[3]`.
     path: Vec<String>,
     expected: String,
     found: String,
-    /// An exception to raise instead of a `DataError`.
+    /// An exception that is raised instead of a `DataError`; `None` for a `DataError`.
     raised: Option<PyErr>,
 }
 
@@ -37,7 +37,7 @@ impl Misfit {
         Misfit::of(expected, if found.is_none() { "None".to_owned() } else { type_name(found) })
     }
 
-    /// An error that something is not `expected`, for the reason `found`, which is not an object's type.
+    /// The error that something is not `expected`. The text `found` describes what was found, where an object's type does not.
     #[cold]
     pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
         Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into(), raised: None }))

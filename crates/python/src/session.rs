@@ -28,16 +28,17 @@ pub(crate) struct Session {
     state: Mutex<State>,
 }
 
-/// The memory that a session keeps from one evaluation to the next.
+/// The state of a session between two evaluations: the memory that later evaluations reuse.
 #[derive(Default)]
 struct State {
-    /// The signature of the last evaluation, by its position in the model, and its memory.
+    /// The position, in the model, of the last evaluation's signature (list of input types), and its memory; `None` before the first evaluation.
     kept: Option<(usize, Memory)>,
     /// The NumPy arrays that tensors became, by the positions of outputs: at most one per output.
     given: Vec<Option<Py<PyAny>>>,
-    /// The owners of arrays that the session returned: at most two per output, because most callers drop an array after the next one is made.
+    /// The objects that own the arrays that the session returned: at most two per output, because most callers drop an array after the next one is
+    /// made.
     handed: VecDeque<Py<Holder>>,
-    /// The memory of masks that came back from these owners: at most one per output.
+    /// The memory of masks whose arrays the program has dropped, for reuse: at most one mask per output.
     masks: Vec<Vec<bool>>,
 }
 

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The text of a model, and the options with which it is compiled.
+/// The settings of a model: its text, and the options with which it is compiled.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
     pub(crate) text: String,
     pub(crate) types: BTreeMap<String, String>,
     pub(crate) backend: Option<String>,
     pub(crate) name: Option<String>,
-    /// The limits by their names, as texts that the library parses.
+    /// The limits of the model by their names. Values are texts, which the library parses.
     pub(crate) limits: BTreeMap<String, String>,
     /// The texts of the files that the model uses, by their names. A name is a path from the model's text, or from the folder of `name`.
     pub(crate) files: BTreeMap<String, String>,

@@ -49,15 +49,15 @@ pub(crate) struct Compiled {
 /// The memory for evaluating one row of a compiled model.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// The session, made when a row is first evaluated: before that the model may have no code for one row.
+    /// The session; `None` until a row is first evaluated, because before that the model may have no code for one row.
     session: Option<Session>,
     /// The values of the model's inputs for the row.
     pub(crate) row: Vec<Value>,
     /// The values of the model's outputs for the row.
     pub(crate) made: Vec<Value>,
-    /// The end that is set in the session's options; `None` if it must be set anew.
+    /// The end of evaluations that is set in the session's options; `None` if it must be set again before the next evaluation.
     end: Option<End>,
-    /// True if the last evaluation took at least `PATIENCE`, or if there was none.
+    /// True if the last evaluation in this memory took at least `PATIENCE`, or if there was no evaluation yet.
     was_long: bool,
 }
 

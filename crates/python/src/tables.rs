@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Arc;
 
-/// A table that the caller passed, whose columns are found by name.
+/// A table (a frame, or a stream of Arrow batches) that the caller passed. Its columns are found by name.
 pub(crate) struct Table<'py> {
     source: Source<'py>,
     /// The Python package of the frame that the outputs become.
@@ -26,7 +26,7 @@ pub(crate) struct Table<'py> {
     pub(crate) index: Option<Bound<'py, PyAny>>,
 }
 
-/// The source of a table's columns.
+/// The source of a table's columns: a frame of a known package, or imported Arrow batches.
 enum Source<'py> {
     /// The table is a frame of a known package: an object of the Python class `frames.Frame`.
     Frame(Bound<'py, PyAny>),
@@ -118,7 +118,7 @@ fn package_of(frame: &Bound<'_, PyAny>) -> PyResult<Package> {
     })
 }
 
-/// The batches of an object with Arrow's interface.
+/// The Arrow batches of a table that was imported from an object with Arrow's interface.
 struct Batches<'py> {
     frame: Bound<'py, PyAny>,
     batches: Vec<RecordBatch>,

@@ -58,7 +58,7 @@ impl Terms {
     }
 }
 
-/// The options for one evaluation.
+/// The options for one evaluation that begins now, with the time limit as a deadline.
 pub(crate) struct CallTerms {
     pub(crate) options: RunOptions,
     /// True if all evaluations in the same memory have these options, so that a session sets them only once.

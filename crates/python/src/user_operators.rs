@@ -20,7 +20,7 @@ const MOST_OPERATORS: usize = 256;
 static KNOWN: Mutex<RegisteredOperators> =
     Mutex::new(RegisteredOperators { registry: None, next: None, count: 0, over_columns: Vec::new() });
 
-/// The operators that `_register` has registered.
+/// The registry of operators that the language and Python functions define, and the number of registered functions.
 struct RegisteredOperators {
     /// The registry that the last model was parsed with: the operators of the language and of the user. `None` before a model is parsed with
     /// operators of the user.
@@ -28,7 +28,7 @@ struct RegisteredOperators {
     /// The registry for the next model; `None` if no operator was registered since the last model was parsed. A registry that a model was parsed with
     /// is never freed, so operators that are registered in a row share one.
     next: Option<Registry>,
-    /// The number of names of operators in Python: at most `MOST_OPERATORS`.
+    /// The number of operator names that Python functions have: at most `MOST_OPERATORS`.
     count: usize,
     /// The operators with functions over columns, the newest last.
     over_columns: Vec<Arc<OverColumns>>,
@@ -74,11 +74,11 @@ static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
 /// True once an exception has ended a run of this process. Until then operators need not check whether their run has ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A run of many rows, and the exception `KeyboardInterrupt` or `SystemExit` that ended it, if one did. Such an exception, which is not an
-/// `Exception` in Python, is meant for the program, not for one row.
+/// A run of many rows, and the exception that ended the run; `None` if the run was not ended. Only `KeyboardInterrupt`, `SystemExit` and other
+/// exceptions that are not an `Exception` end a run: such an exception is meant for the program, not for one row.
 pub(crate) struct Ending {
     token: Cancellation,
-    /// True if few rows may take long without a check for signals.
+    /// True if already a few rows may take long without a check for signals.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
 }
@@ -94,11 +94,11 @@ fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
     RUNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state of the evaluation of one row in which Python functions are called.
+/// The evaluation of one row in which Python functions are called.
 pub(crate) struct RowEvaluation {
     /// The number of the evaluation in the process. Evaluations of one row count down from the highest number; passes over many rows count up from 1.
     number: u64,
-    /// True once an exception that is not an `Exception` has ended the evaluation.
+    /// True once an exception that is not an `Exception`, such as `KeyboardInterrupt`, has ended the evaluation.
     has_ended: AtomicBool,
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn keep(cause: Option<PyErr>) {
     }
 }
 
-/// The outcome of a call.
+/// The outcome of a call of a Python function that is an operator.
 enum Outcome {
     Called,
     /// The call raised an exception that is not an `Exception`, such as `KeyboardInterrupt`, which ended the evaluation.
@@ -255,13 +255,13 @@ enum Outcome {
 struct Function {
     name: String,
     function: Py<PyAny>,
-    /// True if the function is written in Python: the interpreter checks for signals where it begins.
+    /// True if the function is written in Python, because then the interpreter checks for signals at the function's start.
     hears_signals: bool,
     result: Scalar,
     may_be_missing: bool,
 }
 
-/// A scalar of Rust that operators in Python take and return.
+/// A Rust type of scalars that operators written in Python take and return.
 trait Crossing: Sized {
     /// Converts the Rust scalar to a [`ScalarValue`].
     fn value(self) -> ScalarValue;

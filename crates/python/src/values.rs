@@ -214,7 +214,7 @@ impl Making {
     }
 }
 
-/// An element of a list, or the exception that was raised instead.
+/// An element of a Python list that is being made, or the exception that was raised instead.
 struct ListElement<'py>(PyResult<Bound<'py, PyAny>>);
 
 impl<'py> IntoPyObject<'py> for ListElement<'py> {

@@ -1,11 +1,12 @@
-//! Finds what a step calls. A step whose operator has no lowering rule is a call: of the operator's function on registers
-//! where the types allow that, else of the operator's kernel. Calls are numbered in the order of the plan's steps.
+//! Finds what a step calls. A step whose operator has no lowering rule becomes a call. It calls the operator's function on
+//! registers if the types allow that, else the operator's kernel. Calls are numbered in the order of the plan's steps.
 
 use cembra_ops::{Lower, MemoryAccess, RegisterFn};
 use cembra_plan::{Action, Plan, StepId, ValueId};
 use cembra_runtime::{Kernel, Scalar};
 
-/// The function or kernel that a step without a lowering rule calls.
+/// The function or kernel that a step calls if its operator has no lowering rule. A kernel works on slots of the frame, a
+/// function on registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Callee {
     /// The step calls the operator's kernel, which works on slots of the frame.
@@ -25,7 +26,8 @@ impl Callee {
     }
 }
 
-/// Returns the callee of a step; `None` if its operator has a lowering rule, or if it is not an operator.
+/// Returns the function or kernel that a step calls; `None` if the step's operator has a lowering rule, or if the step
+/// applies no operator.
 pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     let Action::Operator { op, overload, lifted } = plan.step(step).action else { return None };
     let overload = &plan.registry().get(op).overloads()[usize::from(overload)];
@@ -33,7 +35,7 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     matches!(overload.lower, Lower::Kernel).then_some(callee)
 }
 
-/// The access to an element of a column that a step makes; `None` if the step does not access a column.
+/// If the step reads or writes an element of a column, how it does so; else `None`.
 pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     let Action::Operator { op, overload, .. } = plan.step(step).action else { return None };
     match plan.registry().get(op).overloads()[usize::from(overload)].lower {
@@ -42,7 +44,8 @@ pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     }
 }
 
-/// Returns the steps that call a function or kernel, each with its callee, in the order in which calls are numbered.
+/// Returns the steps that call a function or kernel, each with the function or kernel, in the order in which calls are
+/// numbered.
 pub fn callees(plan: &Plan) -> impl Iterator<Item = (StepId, Callee)> {
     (0..plan.step_count()).map(StepId::from_index).filter_map(|id| Some((id, callee(plan, id)?)))
 }

@@ -1,6 +1,6 @@
-//! Turns a plan into tapes: finds the straight lines of steps, each recorded on one tape; cuts a large plan into several
-//! functions; finds the kernel or function that a step without a lowering rule calls; and decides where values are stored
-//! between lines.
+//! Turns a plan into tapes: finds the straight lines, runs of steps that are recorded on one tape; cuts a large plan into
+//! several functions; finds the kernel or function that a step without a lowering rule calls; and decides where values are
+//! stored between lines.
 //!
 //! This crate does not depend on a code generator: the inputs of a tape are the parts of values, in a type that the backend
 //! chooses. The backend adds the blocks between the lines, and memory.

@@ -1,5 +1,6 @@
-//! Records a straight line of steps on one tape with its inputs and results. The inputs are parts of values that are computed
-//! outside the line, in the backend's representation. The results are the values that are needed outside the line.
+//! Records a straight line (a run of steps without branches, loops and calls) on one tape, with its inputs and results. The
+//! inputs are parts of values that are computed outside the line, in the backend's representation. The results are the values
+//! that are needed outside the line.
 
 use crate::{Datum, MachineValue, Outline, Presence, ScopedValueMap};
 use cembra_ops::record;
@@ -11,25 +12,27 @@ use smallvec::SmallVec;
 
 /// The values outside a line of steps, in the backend's representation: parts of type `P`, such as registers.
 pub trait Values<P> {
-    /// Returns `value` in parts; `None` if the backend does not have it in parts yet.
+    /// Returns `value` in the backend's parts, such as registers; `None` if the backend does not have the value in parts yet.
     fn held(&self, value: ValueId) -> Option<&MachineValue<P>>;
 
-    /// Returns `value` in parts, loading it from memory if the backend does not have it in parts yet.
+    /// Returns `value` in the backend's parts, such as registers. Loads the value from memory if the backend does not have it
+    /// in parts yet.
     fn bring(&mut self, value: ValueId) -> MachineValue<P>;
 }
 
-/// A value of the plan as parts on a tape.
+/// A value of the plan that is recorded on a tape.
 #[derive(Clone, Debug)]
 pub(crate) enum TapeValue {
     Scalar(Cell),
     Tuple(Vec<TapeValue>),
 }
 
-/// A straight line of steps, recorded on a tape. One `Line` is reused for many lines, most of which have few steps.
+/// A straight line (a run of steps without branches, loops and calls), recorded on a tape. One `Line` is reused for many
+/// lines, because most lines have few steps.
 #[derive(Debug)]
 pub struct Line<P> {
     tape: Tape,
-    /// The inputs of the tape in order, by the names of the player (the backend that runs the tape).
+    /// The inputs of the tape in order, each as the part (such as a register) of the backend that runs the tape.
     inputs: Vec<P>,
     /// The values recorded so far.
     values: ScopedValueMap<TapeValue>,
@@ -45,32 +48,34 @@ impl<P> Default for Line<P> {
 }
 
 impl<P: Copy> Line<P> {
-    /// Prepares the line for steps of `plan`. Mathematical functions are recorded as instructions if `inlined`, else as
-    /// calls.
+    /// Empties the line, and prepares it for recording steps of `plan`. Mathematical functions are recorded as instructions
+    /// if `inlined`, else as calls.
     pub fn reset(&mut self, plan: &Plan, inlined: bool) {
         self.values.reset(plan);
         self.tape.set_inlining(inlined);
     }
 
-    /// The finished tape of the line.
+    /// The finished tape on which the line's steps are recorded.
     #[must_use]
     pub fn tape(&self) -> &Tape {
         &self.tape
     }
 
-    /// The inputs of the tape in order, each as the backend's part that it is read from.
+    /// The inputs of the line's tape, in order. For each, the part (such as a register) from which the backend reads the
+    /// input.
     #[must_use]
     pub fn inputs(&self) -> &[P] {
         &self.inputs
     }
 
-    /// The values that are needed outside the line, in parts. `part` maps the position of an instruction on the tape to the
-    /// backend's part for its result.
+    /// The values that are needed outside the line (the run of recorded steps), in parts. `part` returns the backend's part,
+    /// such as a register, for the result of the instruction at a position of the tape.
     pub fn results(&self, part: impl Fn(usize) -> Option<P>) -> impl Iterator<Item = (ValueId, MachineValue<P>)> {
         self.results.iter().filter_map(move |value| Some((*value, self.values.get(*value)?.export(&part))))
     }
 
-    /// Records `steps`, a straight line of steps of the outline's plan, and reads values of other steps from `outside`.
+    /// Records `steps`, consecutive steps of the outline's plan without branches, loops and calls, and reads values of other
+    /// steps from `outside`.
     pub fn record(&mut self, outline: &Outline<'_>, steps: &[StepId], outside: &mut impl Values<P>) {
         let plan = outline.plan;
         self.tape.clear();
@@ -118,13 +123,14 @@ impl<P: Copy> Line<P> {
         }
     }
 
-    /// Returns true if a value is available without a load: it is on the tape, held by the player, or a literal.
+    /// Returns true if a value is available without a load: it is on the tape, held in parts by the backend, or a literal.
     fn is_known(&self, outline: &Outline<'_>, value: ValueId, outside: &impl Values<P>) -> bool {
         let made = self.values.get(value).is_some() || outside.held(value).is_some();
         made || outline.locations.literal(value).is_some()
     }
 
-    /// Returns a field of a tuple on the tape. If the player holds the tuple, its other fields don't become inputs.
+    /// Returns a field of a tuple on the tape. If the backend holds the tuple in parts, the tuple's other fields do not
+    /// become inputs.
     fn field(
         &mut self,
         outline: &Outline<'_>,
@@ -252,7 +258,7 @@ impl TapeValue {
         }
     }
 
-    /// Returns the value in the player's parts, once the tape was played.
+    /// Returns the value in the backend's parts, once the tape was run.
     fn export<P: Copy>(&self, part: &impl Fn(usize) -> Option<P>) -> MachineValue<P> {
         match self {
             TapeValue::Tuple(fields) => {

@@ -1,12 +1,13 @@
 //! Divides a plan's steps into straight lines: runs of steps that are recorded on one tape. A line ends at the end of a block
-//! or piece, and before a step that stands alone: a conditional, a loop, a call or an access to a column.
+//! or piece (function), and before a step that stands alone: a conditional, a loop, a call or an access to a column.
 
 use crate::callee::{access, callee};
 use crate::pieces::Pieces;
 use cembra_ops::MemoryAccess;
 use cembra_plan::{Action, BlockId, Plan, StepId};
 
-/// A segment of a block: a straight line of steps, or one step that stands alone.
+/// A segment of a block: a straight line (steps that are recorded on one tape), or one step that stands alone, such as a
+/// conditional or a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Segment<'p> {
     /// A straight line of steps, which are recorded on one tape.
@@ -17,7 +18,7 @@ pub enum Segment<'p> {
     Loop(StepId),
     /// A step that calls a kernel or a function.
     Call(StepId),
-    /// A step that accesses an element of a column, and how.
+    /// A step that reads or writes an element of a column, and the description of this access.
     Access(StepId, MemoryAccess),
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn stands_alone(plan: &Plan, step: StepId) -> bool {
     standing_alone(plan, step).is_some()
 }
 
-/// For each step of a plan, the straight line that it belongs to.
+/// For each step of a plan, the straight line (run of steps recorded on one tape) that the step belongs to.
 pub(crate) struct Lines {
     of_step: Vec<u32>,
     count: u32,
@@ -83,7 +84,7 @@ impl Lines {
         Lines { of_step, count: line + 1 }
     }
 
-    /// The number of the straight line that a step belongs to.
+    /// The number of the straight line (run of steps recorded on one tape) that a step belongs to.
     pub(crate) fn of_step(&self, step: StepId) -> u32 {
         self.of_step[step.index()]
     }
@@ -93,7 +94,8 @@ impl Lines {
         self.count
     }
 
-    /// Returns for each value of the plan whether it is used outside the line that computes it.
+    /// Returns, for each value of the plan, whether it is used outside the line (run of steps recorded on one tape) that
+    /// computes the value.
     pub(crate) fn escapes(&self, plan: &Plan) -> Vec<bool> {
         let mut line_of: Vec<u32> = vec![u32::MAX; plan.value_count()];
         let mut escapes = vec![false; plan.value_count()];

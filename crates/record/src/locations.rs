@@ -1,6 +1,6 @@
 //! Decides where values are stored: in registers of the piece (function) that computes a value, or in the value's slot of the
-//! frame, where other pieces read it. In the plan, a slot belongs to one value from its making to its last read, so a slot
-//! may be written and read at any time in between.
+//! frame, where other pieces read it. In the plan, a slot belongs to one value from the step that computes the value to the
+//! last step that reads it. So the slot may be written and read at any time in between.
 //!
 //! Slots also stop the code generator from repeating work. An optimising code generator moves operations without effects
 //! into the blocks that need them, once per block: a long sum that a thousand branches use becomes a thousand sums. A value
@@ -68,7 +68,7 @@ impl ValueLocations {
         locations
     }
 
-    /// The most steps that the code generator may add by repeating steps of the plan; 0 until they are counted.
+    /// The most steps that the code generator may add by repeating steps of the plan; 0 before `count_copies` was called.
     pub fn copies(&self) -> usize {
         self.copies
     }
@@ -83,8 +83,8 @@ impl ValueLocations {
         self.stored[value.index()]
     }
 
-    /// Returns true if a value does not stay in registers beyond the line that computes it, so that later lines load it from
-    /// its slot.
+    /// Returns true if a value stays in registers only within the line (run of steps recorded on one tape) that computes it.
+    /// Later lines load the value from its slot.
     pub fn is_in_slot_only(&self, value: ValueId) -> bool {
         self.in_slot_only[self.root(value).index()]
     }
@@ -107,8 +107,8 @@ impl ValueLocations {
         }
     }
 
-    /// The memory location that a value outside of registers is read from, and true if nothing writes to that location during
-    /// the call.
+    /// The memory location from which a value is read if it is not in registers. The flag is true if nothing writes to that
+    /// location during the call.
     pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (ValueLocation, bool) {
         let root = self.root(value);
         match self.sources[root.index()] {
@@ -233,7 +233,7 @@ fn steps(plan: &Plan) -> impl Iterator<Item = StepId> {
     (0..plan.step_count()).map(StepId::from_index)
 }
 
-/// Returns true if the result of an action is a part of its argument, not a new value.
+/// Returns true if the result of `action` is a part of the argument (such as a field of a tuple), and not a new value.
 pub(crate) fn is_view(action: &Action) -> bool {
     matches!(action, Action::Has | Action::Field(_))
 }

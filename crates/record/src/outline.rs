@@ -1,5 +1,5 @@
-//! The outline of a plan, decided before any of the plan is recorded: the functions that it becomes, its straight lines, its
-//! calls, and where its values are stored.
+//! The outline of a plan, decided before any of the plan is recorded: the functions that the plan becomes, its straight
+//! lines (runs of steps recorded on one tape), its calls, and where its values are stored.
 
 use crate::callee::{Callee, callees, compares_strings};
 use crate::lines::Lines;
@@ -9,7 +9,7 @@ use cembra_plan::{Binding, Plan, StepId, ValueId};
 use cembra_value::{Budget, Diagnostic, Limit};
 use rustc_hash::FxHashMap;
 
-/// A plan with the decisions on how it is recorded.
+/// A plan with the decisions on how it is recorded: the functions that it becomes, and where its values are stored.
 #[derive(Debug)]
 pub struct Outline<'a> {
     /// The plan that is recorded.
@@ -32,7 +32,7 @@ pub struct Outline<'a> {
 
 impl<'a> Outline<'a> {
     /// Decides whether a plan becomes one function or, if it is large, several. `repeats` is true for a backend that may
-    /// recompute a value in each place that uses it; such copies count towards the limit.
+    /// recompute a value in each place that uses it; such repeated steps count towards the limit.
     ///
     /// # Errors
     /// If a limit is exceeded, or the time of the budget is over.
@@ -72,8 +72,8 @@ impl<'a> Outline<'a> {
         self.calls.get(&step).copied()
     }
 
-    /// Returns true if a value is needed outside the line that computes it: it is used there, or is stored in its slot. A
-    /// value is also stored if only parts of it are used elsewhere.
+    /// Returns true if a value is needed outside the line (run of steps recorded on one tape) that computes it: it is used
+    /// outside, or is stored in its slot. A value is also stored if only parts of it are used outside.
     pub(crate) fn leaves_line(&self, value: ValueId) -> bool {
         self.escapes[value.index()] || self.locations.is_stored(value)
     }

@@ -36,7 +36,8 @@ impl Piece {
     const NOTHING: Piece = Piece { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
 }
 
-/// The functions that a plan is cut into. The first is the entry; each comes after the pieces that call it.
+/// The pieces (functions) that a plan is cut into. The first piece is the entry; each piece comes after the pieces that call
+/// it.
 #[derive(Debug)]
 pub struct Pieces {
     list: Vec<Piece>,

@@ -1,9 +1,10 @@
-//! A map from a plan's values to notes about them, with scopes: leaving a scope removes the notes that were added in it.
-//! Values are numbered, so the map is an array. A list of the values with notes makes removing notes as fast as adding them.
+//! A map from a plan's values to notes (any data about a value), with scopes: leaving a scope removes the notes that were
+//! added in it. Values are numbered, so the map is an array. A list of the values that have notes makes removing notes as
+//! fast as adding them.
 
 use cembra_plan::{Plan, ValueId};
 
-/// A map, with scopes, from a plan's values to notes of type `T`.
+/// A map from a plan's values to notes of type `T`. It has scopes: leaving a scope removes the notes that were added in it.
 #[derive(Clone, Debug)]
 pub struct ScopedValueMap<T> {
     notes: Vec<Option<T>>,
@@ -33,7 +34,7 @@ impl<T> ScopedValueMap<T> {
         self.notes.len()
     }
 
-    /// The note on a value; `None` if there is none.
+    /// The note on a value; `None` if the value has no note.
     #[must_use]
     pub fn get(&self, value: ValueId) -> Option<&T> {
         self.notes.get(value.index())?.as_ref()

@@ -14,7 +14,7 @@ pub enum Presence<P> {
     Flag(P),
 }
 
-/// A value without its presence, in parts.
+/// A value without its presence, in the parts of a backend (such as registers).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Datum<P> {
     /// The value has no parts: it is a unit, or missing.
@@ -29,7 +29,8 @@ pub enum Datum<P> {
     Tuple(Vec<MachineValue<P>>),
 }
 
-/// A value of a plan in the parts of a backend.
+/// A value of a plan in the parts of a backend (such as registers): its presence, and its datum (the value without
+/// presence).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MachineValue<P> {
     /// The presence of the value.
@@ -46,7 +47,7 @@ impl<P> MachineValue<P> {
 }
 
 /// Appends to `out` the machine types of the parts of any value of type `qtype`: `Flag` for its presence if it is optional,
-/// then those of its datum. A tuple's fields follow one another.
+/// then the types of the parts of its datum. A tuple's fields follow one another.
 pub fn part_types(qtype: &QType, out: &mut Vec<MachineType>) {
     // Tuples nest only as deep as the text that spelled their type.
     match qtype.in_frame() {

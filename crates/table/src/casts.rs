@@ -1,6 +1,6 @@
-//! Conversion of Arrow columns to the types of models: numbers, dates, timestamps and strings. If the target type does not have a value,
-//! the element is missing in the result, and `conversion` reports its row. An array that already has the right type is not copied, nor are
-//! strings of which only the layout differs.
+//! Conversion of Arrow columns to the types of models: numbers, dates, timestamps and strings. An element whose value does not exist in the target
+//! type is missing in the result, and `conversion` reports its row. An array that already has the right type is not copied. Strings are not copied
+//! either if only their layout differs.
 
 use crate::chunks::too_large;
 use crate::error::DataError;
@@ -27,8 +27,8 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Converts `array` to the type `scalar`. An element that the type cannot hold is missing in the result. `spelling` says how whole numbers
-/// become dates and timestamps.
+/// Converts `array` to the type `scalar`. An element that the type cannot hold is missing in the result. `spelling` says what the whole numbers in
+/// a column of dates or timestamps mean, for example seconds since 1970.
 ///
 /// # Errors
 /// If the array's type cannot be converted to `scalar` at all.
@@ -137,7 +137,7 @@ fn counted<N: ArrowPrimitiveType>(
     Some(Arc::new(made))
 }
 
-/// The type `of` with view types in place of string types, also in lists, maps and structs.
+/// Returns the type `of` with each string type replaced by the matching string view type, also in lists, maps and structs.
 pub(crate) fn with_views(of: &DataType) -> DataType {
     with_leaves(of, &mut |leaf| match leaf {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -146,8 +146,8 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
     })
 }
 
-/// The type `of` with each leaf type of its lists, maps and structs replaced by the result of `leaf`, which is called for the leaves in
-/// their order. The recursion is bounded, because readers limit how deep types nest.
+/// The type `of` with each leaf type of its lists, maps and structs replaced by the result of `leaf`, which is called for the leaves in their
+/// order. The function recurses, but not deeply, because readers limit how deep types nest.
 pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> DataType) -> DataType {
     let mut inside =
         |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_leaves(field.data_type(), leaf)));
@@ -165,7 +165,7 @@ pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> Data
 /// from `left`. An array that has the type already is returned unchanged.
 ///
 /// # Errors
-/// If the strings have more than `left` bytes, or more than the type can address.
+/// If the strings have more than `left` bytes, or more bytes than the offsets of the type `wanted` can address.
 pub(crate) fn without_views(array: &ArrayRef, wanted: &DataType, left: &mut u64) -> Result<ArrayRef, DataError> {
     if array.data_type() == wanted {
         return Ok(array.clone());
@@ -182,8 +182,8 @@ fn too_many_bytes(bytes: u64) -> DataError {
     too_large(format!("the strings of these rows have {bytes} bytes")).hint("read fewer rows at once")
 }
 
-/// The number of bytes in all string views of `array`. Bytes that several elements share count once per element. Like [`with_views`], the
-/// recursion is bounded by how deep types nest.
+/// The number of bytes in all string views of `array`. Bytes that several elements share count once per element. The function recurses at most as
+/// deep as types nest, like [`with_views`].
 pub(crate) fn viewed(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
@@ -253,7 +253,7 @@ fn strings<T: ByteArrayType, S: AsRef<T::Native>>(
     Ok(Arc::new(made.finish()))
 }
 
-/// The lists of `array` as large lists (with 64-bit offsets), whose values array has no elements except those of the lists. `None` if
+/// The lists of `array` as large lists (with 64-bit offsets). The child array of the result has only elements that are in some list. `None` if
 /// `array` is not a column of lists.
 pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     let lists = with_long_points(array)?;
@@ -268,7 +268,7 @@ pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     LargeListArray::try_new(of, ends, values.slice(from, to - from), there).ok()
 }
 
-/// Returns `lists` with an empty list in place of each missing one; `None` if the result is not valid.
+/// Returns `lists` with an empty list in place of each missing one; `None` if Arrow refuses the parts of the result.
 pub(crate) fn with_empty_lists(lists: LargeListArray) -> Option<LargeListArray> {
     let Some(there) = lists.nulls().filter(|there| there.null_count() > 0).cloned() else { return Some(lists) };
     let (of, ends, values, _) = lists.into_parts();

@@ -1,4 +1,4 @@
-//! Values of models in Arrow arrays: access to single values of an array, and builders for arrays. The arrays have the Arrow types that
+//! Values that models have, in Arrow arrays: access to single values of an array, and builders for arrays. The arrays have the Arrow types that
 //! `types` defines.
 
 use super::types;
@@ -23,22 +23,22 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Read access to the values of an Arrow array, by the type of the values.
+/// Read access to the values of an Arrow array. The variant depends on the type of the values: scalars, tuples, arrays or structs.
 pub enum Cells<'a> {
     /// The array has values of a scalar or optional type.
     Scalars {
-        /// The scalars.
+        /// Access to the scalars of the array.
         scalars: Scalars<'a>,
-        /// True if the type is optional.
+        /// True if the scalars may be missing.
         optional: bool,
     },
-    /// The array has tuples: access to each field's values.
+    /// The array has tuples. The payload is the access to the values of each field.
     Tuple(Fields<Cells<'a>>),
-    /// The array has values of an array type, one list per row.
+    /// The Arrow array has a model array in each row, stored as a list.
     Arrays(Lists<'a>, ArrayKind),
-    /// The array has optional structs: their type, the struct array, and access to the values in it.
+    /// The array has structs that may be missing. The payload is their type, the struct array, and the access to the values of its fields.
     Optional(QType, &'a StructArray, Box<Cells<'a>>),
-    /// The array has lists of structs, or dictionaries: their type, the list array, and access to the elements.
+    /// The array has lists of structs, or dictionaries. The payload is their type, the list array, and the access to the elements of the lists.
     Structs(QType, &'a LargeListArray, Box<Cells<'a>>),
 }
 
@@ -141,8 +141,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// Appends one array per scalar of the type, with its values in `rows`. A required scalar is zero where the struct around it is
-    /// missing.
+    /// Appends one array per scalar of the type, with its values in `rows`. If a struct is missing, its scalars that are not optional are zero.
     fn add_arrays(&self, rows: Range<usize>, there: Option<&NullBuffer>, arrays: &mut Vec<cembra_value::Array>) {
         match self {
             Cells::Tuple(fields) => fields.iter().for_each(|field| field.add_arrays(rows.clone(), there, arrays)),

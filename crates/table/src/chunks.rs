@@ -1,6 +1,5 @@
-//! Checks on the bytes of a Parquet file before Parquet's library trusts them. In the footer, its length, the nesting depth of columns and
-//! the lengths of lists are checked. In each page, the decompressed size and the number of values that the page header declares are
-//! checked.
+//! Checks on the bytes of a Parquet file before Parquet's library trusts them. The footer is checked for its length, the nesting depth of columns
+//! and the lengths of lists. Each page is checked for the decompressed size and the number of values that its header declares.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -14,10 +13,11 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The bytes after a footer: its length, and the magic number.
+/// The number of bytes after the footer of a file. They are the footer's length and the magic number.
 const TAIL_BYTES: u64 = 8;
 
-/// The metadata of a Parquet file may take at most the memory limit divided by `METADATA_SHARE`, because decoding multiplies their size.
+/// The metadata of a Parquet file may take at most the memory limit divided by `METADATA_SHARE`, because decoded metadata take several times as
+/// much memory.
 pub(crate) const METADATA_SHARE: u64 = 64;
 
 /// The most nested columns, the groups of Parquet's lists and maps included.
@@ -26,14 +26,14 @@ const SCHEMA_DEPTH: usize = 128;
 /// The rows that are read at once may take at most one part in `ROWS_SHARE` of the memory limit.
 const ROWS_SHARE: u64 = 8;
 
-/// The least bytes of memory for a value, with its levels.
+/// The fewest bytes of memory that a decoded value takes, with its repetition and definition level.
 const VALUE_BYTES: u64 = 16;
 
 /// The most bytes that decompression is expected to give per compressed byte. The extreme is zstd, where a block of four bytes may repeat a
 /// byte 131,072 times.
 pub(crate) const MOST_RATIO: u64 = 1 << 15;
 
-/// The decompressed bytes that are accepted for a page beyond [`MOST_RATIO`] times its compressed ones.
+/// The number of decompressed bytes that a page may have in addition to [`MOST_RATIO`] times its compressed bytes.
 const ANY_BYTES: u64 = 1 << 17;
 
 /// A Parquet file whose footer is checked, for reading its column chunks with checked pages.
@@ -43,17 +43,17 @@ pub(crate) struct Chunks {
     most_bytes: u64,
 }
 
-/// The state of the columns that are read.
+/// The state of the columns that are read: where their chunks are in the file, and how much memory their pages take.
 #[derive(Default)]
 struct State {
     /// The column chunks, in the order of the file.
     chunks: Vec<Chunk>,
-    /// For each column of the file, the bytes in memory: of its dictionary, of its page, and of the values decoded from the page.
+    /// For each column of the file, three sizes in bytes: its dictionary, its current page, and the values decoded from that page.
     held: Vec<[u64; 3]>,
-    /// The bytes held for the rows that are read now: values of lists, pages of strings, and values decoded from pages that end among these
-    /// rows.
+    /// The bytes in memory for the batch of rows that is read now: values of lists, pages of strings, and values decoded from pages that end within
+    /// the batch.
     rows: u64,
-    /// The bytes of all pages together, if they exceeded the limit and reading stopped.
+    /// The bytes of all pages together, if they exceeded the limit and reading stopped; `None` otherwise.
     too_large: Option<u64>,
 }
 
@@ -64,9 +64,9 @@ struct Chunk {
     column: usize,
     /// The offset of the data of the page whose header was read last; `None` if the page has no data.
     data: Option<u64>,
-    /// The bytes per value in a column of lists; `None` for other columns, where the number of rows bounds the values.
+    /// The bytes per value in a column of lists; `None` for a column without lists, which has at most one value per row.
     list_value: Option<u64>,
-    /// True if the values are strings: then the rows that are read keep the pages in memory.
+    /// True if the column's values are strings. The decoded strings are views of their page, so the page stays in memory while the rows are used.
     is_strings: bool,
 }
 
@@ -80,7 +80,7 @@ struct Page {
 }
 
 impl Chunks {
-    /// Checks the footer of `file`. Its pages may later take at most `most_bytes` bytes together.
+    /// Checks the footer of the Parquet file `file`. The pages that are in memory at a time may take at most `most_bytes` bytes together.
     ///
     /// # Errors
     /// If there is no valid footer, or its columns nest too deep.
@@ -114,8 +114,8 @@ impl Chunks {
         }
     }
 
-    /// Records where the columns chosen by `is_read` are in the file. Returns the number of rows that may be read at once, at most
-    /// `batch_rows`.
+    /// Records the position in the file of each column for which `is_read` returns true. Returns the number of rows that may be read at once, at
+    /// most `batch_rows`.
     ///
     /// # Errors
     /// If columns overlap in the file, or a row is larger than the memory limit.
@@ -165,8 +165,8 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Records that the strings decoded from a page of `column` take `bytes` bytes. These are held in addition to the page, in which
-    /// strings share prefixes.
+    /// Records that the strings decoded from a page of `column` take `bytes` bytes. They take memory in addition to the page, because the page
+    /// stores a prefix that strings share only once.
     ///
     /// # Errors
     /// If all pages together exceed the limit.
@@ -186,12 +186,12 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Begins the next batch of rows: list values and strings that are read from now on count towards this batch's memory.
+    /// Begins the next batch of rows: list values and strings that are read from now on count as memory of that batch.
     pub(crate) fn begin(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).rows = 0;
     }
 
-    /// The error that the pages of the next rows exceed the memory limit; `None` if they do not.
+    /// The error that the pages of the next batch of rows exceed the memory limit; `None` if they fit.
     pub(crate) fn refusal(&self) -> Option<DataError> {
         let held = self.state.lock().unwrap_or_else(PoisonError::into_inner).too_large?;
         Some(too_large(format!("the pages of the next rows have {held} bytes, more than {}", self.most_bytes)))
@@ -297,7 +297,7 @@ impl ChunkReader for Chunks {
 /// The nesting of the columns in a footer. Columns are listed in sequence, each with the number of its children.
 #[derive(Default)]
 struct Depth {
-    /// For each open group, the number of its columns still to come.
+    /// For each group (a schema element with children) that is not complete yet, the number of its columns still to come.
     open: Vec<u64>,
     /// The number of children of the column that is being read.
     children: i64,

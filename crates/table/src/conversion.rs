@@ -1,6 +1,6 @@
-//! Conversion of the columns of typed files (Parquet, Arrow) to the requested columns: it selects the columns that are needed, and converts
-//! their values to the types of the inputs. A number may become a wider one, or a float. An integer may become a narrower one, and a float
-//! an integer, if that changes no value. Columns that are copied to the results stay as they are.
+//! Conversion of the columns of typed files (Parquet, Arrow) to the requested columns: it selects the columns that are needed, and converts their
+//! values to the types of the inputs. A number may be converted to a wider type, or to a float. A narrower integer type, or an integer type for
+//! floats, is possible if no value changes. Columns that are copied to the results stay as they are.
 
 use super::casts::{converted, large_lists, viewed, with_empty_lists, without_views};
 use super::cells;
@@ -19,20 +19,20 @@ use cembra_value::ValueColumn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most list elements of Arrow's null type in a batch. They take no memory in the file, but do as values.
+/// The most list elements of Arrow's null type in a batch. Such elements take no memory in the file, but they take memory when they are converted.
 const MOST_NOTHINGS: usize = 1 << 24;
 
 /// The requested columns, and the error of each row that failed.
 type Columns = (Vec<ArrayRef>, BTreeMap<usize, DataError>);
 
-/// The columns of the read batches that an input is made from.
+/// The columns of a file's batches that an input is made from: a single column, or one column per field of a tuple.
 #[derive(Clone, Debug)]
 enum Pick {
     Column(usize),
     Tuple(QType, Vec<Pick>),
 }
 
-/// The conversion of a file's columns to the requested columns.
+/// The conversion of a file's columns to the requested columns: the model's inputs, and the columns that are copied to the results.
 #[derive(Debug)]
 pub(crate) struct Conversion {
     leaves: Vec<(Column, Pick)>,
@@ -41,7 +41,7 @@ pub(crate) struct Conversion {
     tolerant: bool,
     /// The most bytes of strings in a batch, for the columns that are copied to the results.
     most_bytes: u64,
-    /// The spelling of dates and timestamps in columns of whole numbers.
+    /// The meaning of whole numbers in columns of dates and timestamps, for example seconds since 1970.
     spelling: Spelling,
 }
 
@@ -194,7 +194,7 @@ impl Conversion {
         })
     }
 
-    /// The schema of every batch that the conversion gives.
+    /// The schema of the converted batches.
     pub(crate) fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -202,7 +202,7 @@ impl Conversion {
     /// Converts `rows`, as read from the file, to the requested columns; `first` is the row number of the first row.
     ///
     /// # Errors
-    /// If the strings of the columns that are copied to the results have more bytes than allowed.
+    /// If the strings in the columns that are copied to the results have more bytes than the conversion's limit.
     pub(crate) fn apply(&self, rows: &RecordBatch, first: u64) -> Result<Decoded, DataError> {
         let places = Places::consecutive(first);
         let (columns, mut wrong) = self.columns(rows, first)?;
@@ -215,8 +215,8 @@ impl Conversion {
         Ok(Decoded::new(&self.schema, columns, count, places, Vec::new(), error))
     }
 
-    /// The number of bytes that [`apply`](Self::apply) copies for `rows`: those of string views that become contiguous strings, in the
-    /// columns that are copied to the results.
+    /// The number of bytes that [`apply`](Self::apply) copies for `rows`. It copies the string views in columns that are copied to the results,
+    /// because they become contiguous strings.
     pub(crate) fn copied_bytes(&self, rows: &RecordBatch) -> u64 {
         let kept = self.kept.iter().zip(self.schema.fields().iter().skip(self.leaves.len()));
         let copied = kept.filter_map(|(at, field)| {
@@ -278,7 +278,7 @@ impl Conversion {
     }
 }
 
-/// Finds the columns of a file for an input or a field at `path`. Adds the path to `absent` if there is none.
+/// Finds the columns of a file for an input or a field at `path`. If the file has no such columns, adds the path to `absent`.
 fn pick(
     path: &str,
     qtype: &QType,
@@ -320,13 +320,13 @@ fn pick(
     }
 }
 
-/// The lists of a column, whose elements take memory.
+/// The lists of a column, for computing the memory that the elements of each row take.
 struct Lists<'r> {
     ends: Ends<'r>,
     element_bytes: u64,
 }
 
-/// The ends of the rows' lists.
+/// The end of each row's list among the elements of the column.
 enum Ends<'r> {
     Small(&'r [i32]),
     Large(&'r [i64]),
@@ -414,10 +414,10 @@ impl Pick {
 
 /// A conversion of rows in progress, with their errors.
 struct Reading<'s> {
-    /// The number of the first row in the data. `None` for elements of a list, whose messages give their index in the list.
+    /// The row number of the first row, for messages. `None` if the values are elements of a list: their messages give the index in the list.
     first: Option<u64>,
     tolerant: bool,
-    /// True for a column of lists in which a missing list becomes an empty one.
+    /// True if the column is of lists, and a missing list becomes an empty list.
     is_empty_by_default: bool,
     /// The error of each row that failed, by index.
     wrong: BTreeMap<usize, DataError>,
@@ -458,7 +458,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Converts a column to `qtype`, which its type must allow. The errors of rows without such a value go into `wrong`.
+    /// Converts a column to `qtype`, which its type must allow. The errors of rows whose value `qtype` does not have are recorded in `wrong`.
     fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         let rows = array.len();
         if let Some(of) = qtype.as_optional_struct() {
@@ -531,7 +531,7 @@ impl Reading<'_> {
         structs
     }
 
-    /// The lists of a column as large lists. Missing lists become empty if that is the column's default.
+    /// The lists of a column as large lists. A missing list becomes an empty list if the column's default is the empty list.
     fn large_lists(&self, array: &ArrayRef) -> Option<LargeListArray> {
         let lists = large_lists(array)?;
         if self.is_empty_by_default { with_empty_lists(lists) } else { Some(lists) }

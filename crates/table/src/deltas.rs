@@ -1,5 +1,5 @@
-//! String lengths that Parquet encodes as differences (`DELTA_BINARY_PACKED`). They are checked before Parquet's library reserves memory
-//! for the declared number of strings. Only the count and the sum of the lengths and the end of the encoding are determined.
+//! String lengths that Parquet encodes as differences (`DELTA_BINARY_PACKED`). They are checked before Parquet's library reserves memory for the
+//! declared number of strings. The check finds the number of lengths, their sum, and the end of their encoding; the single lengths are not stored.
 
 #![deny(clippy::arithmetic_side_effects)]
 

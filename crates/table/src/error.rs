@@ -1,11 +1,11 @@
-//! Errors about data, as values: a code, a message, the file, line and column, and hints about what to try. `diagnose` renders them for a
-//! terminal.
+//! Errors about data, as values with a code, a message, the file, line and column, and hints about what to try. The module `diagnose` of the
+//! command renders them for a terminal.
 
 use cembra_runtime::{QType, visible};
 use std::fmt;
 use std::io;
 
-/// The hint for data where an edge would be needed.
+/// The hint for data that would have to hold an edge (the grouping of an array's elements).
 pub const MAKE_EDGE: &str = "edges are neither read nor written; within a model `edge.from_sizes(sizes)`, \
                                     `edge.from_split_points(points)` and `edge.from_mapping(groups, count)` make them of arrays";
 
@@ -100,7 +100,8 @@ impl DataError {
         error
     }
 
-    /// The error that values of type `qtype` cannot be stored as data: it is an edge, a shape, or a type that exists at compile time only.
+    /// The error that values of type `qtype` cannot be stored as data: the type is an edge (a grouping of elements), a shape (extents), or a type
+    /// that exists at compile time only.
     pub fn no_data(qtype: &QType) -> Self {
         let error = DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"));
         match qtype {
@@ -121,8 +122,8 @@ impl DataError {
         self
     }
 
-    /// Returns this error about element `at` of the list `list`. The column becomes the path of that element, followed by the path inside
-    /// the element if the error had one.
+    /// Returns this error with element `at` of the list `list` as its place: its column becomes the path of that element. If the error already had
+    /// a path inside the element, it follows.
     #[must_use]
     pub fn in_element(mut self, list: &str, at: usize) -> Self {
         let inside = self.0.column.as_deref().and_then(|column| column.strip_prefix(list)).unwrap_or_default();
@@ -130,13 +131,13 @@ impl DataError {
         self
     }
 
-    /// Returns this error with the number of the row, counted from 1, in its message. For data without lines.
+    /// Returns this error with the row number `row`, counted from 1, in its message. This is for data without lines.
     pub fn in_row(mut self, row: u64) -> Self {
         self.0.message = format!("in row {row}, {}", self.0.message);
         self
     }
 
-    /// Returns this error with the name of the archive's array in its message.
+    /// Returns this error with `array`, the name of an array in a `.npz` archive, in its message.
     pub fn in_array(mut self, array: &str) -> Self {
         self.0.message = format!("array `{array}`: {}", self.0.message);
         self
@@ -188,8 +189,8 @@ impl DataError {
         &self.0.hints
     }
 
-    /// Returns true if writing failed because the program that reads our output has closed it (`cembra eval .. | head`). The command does
-    /// not treat this as a failure.
+    /// Returns true if writing failed because the program that reads the output has closed the pipe (`cembra eval .. | head`). The command does not
+    /// treat this as a failure.
     pub fn is_broken_pipe(&self) -> bool {
         self.0.cause.as_ref().is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -1,5 +1,5 @@
-//! Values of Arrow types as text and as JSON, including types that models do not have. The text is written in fields of CSV, where lists,
-//! structs and maps are JSON too. A timestamp of a column with a time zone is shown in UTC with `Z`; the zone is only in the column's type.
+//! Writes values of any Arrow type as text and as JSON, including types that models do not have. The text is that of a CSV field; in it, lists,
+//! structs and maps are written as JSON. A timestamp of a column with a time zone is shown in UTC with `Z`; the zone is only in the column's type.
 //!
 //! | Arrow | text | JSON |
 //! |---|---|---|
@@ -32,7 +32,7 @@ use std::fmt::Display;
 /// The deepest nesting of types that is shown: each level is a recursive call.
 const NESTING: usize = 64;
 
-/// Returns true if values of the type `of` can be written as text and JSON, because it does not nest too deep.
+/// Returns true if values of the type `of` can be written as text and JSON. The only reason against it is that the type nests too deep.
 pub(crate) fn is_shown(of: &DataType) -> bool {
     // Each level adds its children, so no recursion is needed.
     let mut level = vec![of];
@@ -251,7 +251,7 @@ fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
     out.extend_from_slice(quote);
 }
 
-/// The index in a dictionary's values that `keys` has for `row`; `None` if the keys are not valid indices.
+/// The key of `row` in `keys`, as an index into the dictionary's values; `None` if it is not a valid index.
 pub(crate) fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     downcast_integer_array!(keys => keys.value(row).to_usize(), _ => None)
 }

@@ -2,7 +2,8 @@
 //! error. Exhausted memory or stack ends the process and cannot be caught here: `messages` and `chunks` prevent it by checking lengths and
 //! depths before.
 //!
-//! The hook that prints panics belongs to the program. It can call [`is_guarded`], and print nothing for a panic that becomes an error.
+//! The panic hook, which prints panics, belongs to the program. The hook can call [`is_guarded`] and print nothing for a panic that becomes an
+//! error.
 
 use crate::error::DataError;
 use std::any::Any;
@@ -20,11 +21,11 @@ pub fn is_guarded() -> bool {
     GUARDED.try_with(Cell::get).unwrap_or(false)
 }
 
-/// Runs `call`, which may panic on bytes that are not of the format `format`. After an error, no value that the call could change may be
-/// used.
+/// Runs `call`, which may panic on bytes that are not valid in the format `format`. After an error, the caller must not use any value that `call`
+/// could change.
 ///
 /// # Errors
-/// The error of the call, or an error that it panicked.
+/// The error of `call`; if `call` panicked, an error that says so.
 pub(crate) fn guarded<R>(format: &str, call: impl FnOnce() -> Result<R, DataError>) -> Result<R, DataError> {
     /// Restores the flag, also after a panic.
     struct Reset(bool);

@@ -1,5 +1,5 @@
-//! The input of bytes (a file, a pipe, standard input), with its name for messages. Data compressed with gzip or zstd are recognised by
-//! their first bytes and decompressed. Text may begin with a byte order mark, and may be UTF-16 if it does.
+//! The input of bytes (a file, a pipe, standard input), with its name for messages. Data compressed with gzip or zstd are recognised by their first
+//! bytes and decompressed. Text may begin with a byte order mark. Text with such a mark may be UTF-16; all other text is UTF-8.
 
 use super::Format;
 use super::chunks::too_large;
@@ -40,11 +40,11 @@ pub struct Input {
     size: Option<u64>,
     /// True if all bytes are available, so that reading on never waits.
     file: bool,
-    /// The file itself, for formats that are read at any position.
+    /// The file of the input, for formats that are read at any position; `None` if the input is not a file.
     stored: Option<File>,
 }
 
-/// An input of text, decompressed and converted to UTF-8. Bytes that are not valid text are not changed.
+/// An input of text, decompressed and converted to UTF-8. Bytes that are not valid UTF-8 are passed on unchanged.
 pub struct Text {
     /// The reader of the text's bytes, without a byte order mark.
     pub reader: Bytes,
@@ -90,8 +90,8 @@ impl Input {
         Input { reader: Box::new(wrap(self.reader)), ..self }
     }
 
-    /// Guesses the format of the data: that of a known file signature, JSON if the data begin with an array or object, else CSV. The
-    /// returned input still begins with the inspected bytes.
+    /// Guesses the format of the data from their first bytes: the format whose file signature they begin with, JSON if they begin with an array or
+    /// object, else CSV. The returned input still begins with the inspected bytes.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -197,8 +197,8 @@ impl Input {
         Ok(self.decompressed().map_err(DataError::unread)?.reader)
     }
 
-    /// Returns this input, and its first `most` bytes after decompression, or all if there are fewer. The returned input still begins with
-    /// them.
+    /// Returns this input, and its first `most` bytes after decompression (all bytes if there are fewer). The returned input still begins with
+    /// these bytes.
     ///
     /// # Errors
     /// If the bytes cannot be read.
@@ -212,7 +212,7 @@ impl Input {
     /// pipe or compressed. A copy has at most `most_bytes` bytes.
     ///
     /// # Errors
-    /// If the input cannot be read, if there is no place for the copy, or if the copy would be larger.
+    /// If the input cannot be read, if the temporary copy cannot be created or stored, or if it would have more than `most_bytes` bytes.
     pub fn into_file(self, most_bytes: u64) -> Result<File, DataError> {
         self.try_into_file(most_bytes).map_err(DataError::unread)?.ok_or_else(|| {
             let message = format!("what is compressed or comes through a pipe has more than {most_bytes} bytes");

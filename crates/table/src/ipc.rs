@@ -1,5 +1,5 @@
-//! Reader for Arrow IPC, as a stream. An Arrow file is a stream between a magic number and a footer; it is read from its beginning without
-//! the footer. Only a file that has its schema only in the footer, as Polars writes it, is read by the footer. Only the needed columns are
+//! Reader for Arrow IPC, as a stream. An Arrow file is a stream between a magic number and a footer; it is read from its beginning without the
+//! footer. The footer is used only for a file without a schema at its beginning, as Polars writes it. Columns that are not requested are not
 //! decoded.
 
 use super::chunks::METADATA_SHARE;
@@ -177,7 +177,7 @@ fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
 /// Reads parts of a file, one after the other.
 struct Parts {
     file: File,
-    /// The bytes of the current part that are still to be read.
+    /// The number of bytes of the current part of the file that are still to be read.
     left: u64,
     /// The offset and the length of each part after the current one.
     parts: VecDeque<(u64, u64)>,
@@ -209,7 +209,7 @@ fn broken(error: ArrowError) -> DataError {
 #[derive(Default)]
 struct Dictionaries {
     values: HashMap<i64, ArrayRef>,
-    /// The bytes of each dictionary, by id.
+    /// The size of each dictionary in bytes, by the dictionary's id.
     bytes: HashMap<i64, u64>,
 }
 
@@ -222,11 +222,11 @@ struct ArrowSource {
     batch_rows: usize,
     projection: Vec<usize>,
     conversion: Arc<Conversion>,
-    /// The undelivered rows of the batch read last.
+    /// The rows of the last batch that are not returned yet; `None` if there are none.
     at_hand: Option<RecordBatch>,
-    /// The memory block of the message that holds these rows.
+    /// The memory block of the message that holds the rows in `at_hand`.
     held: HeldBlock,
-    /// The number of rows delivered so far.
+    /// The number of rows returned so far.
     rows: u64,
 }
 

@@ -1,9 +1,9 @@
-//! Reader for rows as JSON objects. A missing value is `null` or an absent key. A float may also be `"NaN"`, `"Infinity"` or `"-Infinity"`.
-//! An integer has no fraction or exponent. A tuple is an array, a named tuple an object, and an array of a declared type an array. A
-//! present unit is `true`; bytes are a string in base64. The values of other keys are ignored.
+//! Reader for rows as JSON objects. A missing value is `null` or an absent key. A float may also be `"NaN"`, `"Infinity"` or `"-Infinity"`. An
+//! integer has no fraction or exponent. A tuple is a JSON array, a named tuple is a JSON object, and a value of a declared array type is a JSON
+//! array. A present unit is `true`; bytes are a string in base64. Keys that are not requested are ignored.
 //!
-//! The type of an undeclared input is the common type of the literals in the first rows: `7` is i64, `7.0` and `7e0` are f64. The type is
-//! optional if one of those rows has no value. An array is a list of any length if its elements have a common type, else a tuple.
+//! The type of an undeclared input is the common type of the literals in the first rows: `7` is i64, `7.0` and `7e0` are f64. The type is optional
+//! if one of the first rows has no value. An array is a list of any length if its elements have a common type, else a tuple.
 
 mod misfit;
 mod seen;
@@ -41,13 +41,13 @@ const TEXTS: QType = QType::Optional(Scalar::Text);
 /// About the most bytes of objects that are cut off at once.
 const MOST_BYTES: usize = 1 << 23;
 
-/// An open JSON file, from which rows may have been read ahead to find types.
+/// An open JSON file. Its first rows may have been read already, to find keys and types.
 pub(crate) struct JsonData {
     objects: Objects<BufReader<Bytes>>,
     /// The rows that were read ahead to find keys and types, including rows that cannot be read.
     ahead: VecDeque<FirstRow>,
     looked_ahead: bool,
-    /// True if the data are a file, so that reading on never waits for a pipe.
+    /// True if the data are a file, from which reading never waits, as it may for a pipe.
     file: bool,
     batch_rows: usize,
     /// The most bytes of a decoded row.
@@ -74,7 +74,8 @@ struct JsonSource {
 
 /// The plan for decoding an object into columns.
 struct RowForm {
-    /// The columns that are read. The first `distinct` have different names; then come columns that repeat a name with another type.
+    /// The columns that are read. The first `distinct` columns have different names. Each column after them has the name of an earlier column, but
+    /// another type.
     columns: Vec<Column>,
     /// The number of columns with different names.
     distinct: usize,
@@ -85,17 +86,18 @@ struct RowForm {
     /// The most bytes of a decoded row.
     most_bytes: u64,
     spelling: Spelling,
-    /// The number of columns that are inputs, which come first; the others are copied to the results.
+    /// The number of columns that are inputs. They come first; the columns after them are copied to the results.
     leaves: usize,
-    /// The keys with a column; `None` if rows may have further keys.
+    /// The keys for which there is a column. A row with any other key is copied as it is written, or is an error if that is impossible. `None` if
+    /// further keys are ignored.
     keys: Option<HashSet<String>>,
     /// The names of the columns with a negative number in the first rows.
     below_zero: HashSet<String>,
-    /// The members that are copied to the results as they are written; `None` if the results are not JSON.
+    /// The members (keys and values) that are copied to the results as they are written; `None` if the results are not JSON.
     carried: Option<Carried>,
-    /// The indices of inputs with a declared type that are copied to the results too, so that undeclared fields must not be lost.
+    /// The indices of inputs with a declared type that are also copied to the results. Fields that the type lacks must not be lost in the copy.
     strict: HashSet<usize>,
-    /// The indices of columns whose values are copied to the results as they are written in rows that lack a field of the type.
+    /// The indices of columns whose value is copied to the results as it is written, in each row whose value lacks a field of the column's type.
     full: HashSet<usize>,
     /// True if rows must be decoded value by value, because dates or timestamps have an unusual spelling.
     is_spelled: bool,
@@ -105,12 +107,12 @@ struct RowForm {
 struct JsonPiece {
     /// The first objects, which were read ahead to find types.
     ahead: VecDeque<FirstRow>,
-    /// The bytes of the other objects.
+    /// The bytes of the objects after `ahead`.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
     /// The number of `cuts` that are decoded already.
     read: usize,
-    /// The error after the last object; `None` if there is none.
+    /// The error that ended reading after the last object; `None` without an error.
     error: Option<DataError>,
     form: Arc<RowForm>,
 }
@@ -119,7 +121,7 @@ impl JsonData {
     /// Opens the JSON in `text` without reading it.
     ///
     /// # Errors
-    /// No errors so far: invalid JSON is found when it is read.
+    /// None at present: invalid JSON is found later, when it is read.
     pub(crate) fn open(text: Text, options: &ReadOptions) -> Result<Self, DataError> {
         let ReadOptions { batch_rows, most_bytes, tolerant, .. } = *options;
         let objects = Objects::new(BufReader::with_capacity(BUFFER_BYTES, text.reader), tolerant);

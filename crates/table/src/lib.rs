@@ -1,6 +1,5 @@
-//! Tables for cembra: readers and writers of data files, which hold rows in batches of columns, and of NumPy's arrays. A batch is an Arrow
-//! `RecordBatch` with the line or number of each row. Models are not run here: this crate knows only the names and types of their inputs
-//! and outputs.
+//! Tables for cembra: readers and writers of data files and of NumPy's arrays. Rows are passed in batches: Arrow `RecordBatch`es with the line or
+//! number of each row. Models are not run here: this crate knows only the names and types of their inputs and outputs.
 //!
 //! Reading starts with [`Dataset::open`]. [`Dataset::bind`] selects the requested columns and returns a [`Table`], whose [`Source`] yields
 //! [`Piece`]s that any thread may decode. Writing goes through a [`sink::Sink`]. Every problem with data is a [`error::DataError`].
@@ -129,7 +128,7 @@ pub struct ReadOptions {
     pub delimiter: Option<u8>,
     /// The spelling of numbers, dates and timestamps in the data. A decimal comma in it applies to CSV only.
     pub spelling: Spelling,
-    /// About the number of rows that are read at once.
+    /// The approximate number of rows that are read at once.
     pub batch_rows: usize,
     /// The most bytes that are allocated at once for compressed data, or for data that declare their own length: a message of Arrow, or the
     /// Parquet pages that hold the rows.
@@ -157,28 +156,28 @@ pub struct Request {
     pub leaves: Vec<RequestedLeaf>,
     /// The choice of columns that are copied to the results.
     pub keep: Keep,
-    /// The types of columns that are copied to the results, by name, for data whose columns have no types of their own.
+    /// The declared types of columns that are copied to the results, by column name. They are for formats whose columns have no types (CSV, JSON).
     pub kept_types: BTreeMap<String, QType>,
     /// True if the fields of a CSV are copied to the results as they are written, not as values of an inferred type.
     pub verbatim: bool,
-    /// The names of the outputs if columns of JSON are copied to the results as they are written, because the results are JSON too; `None`
-    /// if the columns are copied to the results as values.
+    /// If the results are JSON, so that columns of JSON data are copied in their original spelling: the names of the model's outputs. `None` if
+    /// these columns are copied as values.
     pub as_written: Option<Vec<String>>,
     /// The column types of the first file, for a request to a later file; `None` for the first file.
     pub found: Option<ColumnTypes>,
 }
 
-/// The form in which a column stores its values.
+/// The form in which a column stores its values: as values of models, as the texts of the file, or as Arrow values that models do not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Form {
     /// The column has values of this type of models, in an array of the matching Arrow type.
     Values(QType),
-    /// The column has texts exactly as the file spells them, those for missing values included.
+    /// The column has texts exactly as the file spells them. Texts that stand for missing values are copied too.
     Verbatim,
     /// The column has values of this Arrow type, which models do not have.
     Foreign(DataType),
-    /// The column has members of JSON objects as they are written. In a row that has them, they replace the columns before this one; in
-    /// other rows this column is missing.
+    /// The column has members of JSON objects as they are written. In a row that has such members, they replace the columns before this one; in any
+    /// other row this column is missing.
     AsWritten,
 }
 
@@ -207,20 +206,21 @@ impl Batch {
     }
 }
 
-/// The result of decoding a piece of data: a batch of rows, and the error that ended decoding, if any.
+/// The result of decoding a piece of data: a batch of rows, the rows that failed, and the error that ended decoding, if there is one.
 #[derive(Debug)]
 pub struct Decoded {
     /// The rows that were decoded.
     pub batch: Batch,
-    /// The skipped rows, which cannot be read: the index in the batch and the error of each, in order. Their values are missing where they
-    /// could not be read.
+    /// The rows that cannot be read and are to be skipped, in order: each with its index in the batch and its error. Values of these rows that
+    /// could not be read are missing in the batch.
     pub failures: Vec<(usize, DataError)>,
     /// The error that ended decoding, so that later rows are not in `batch`; `None` if there was no error.
     pub error: Option<DataError>,
 }
 
 impl Decoded {
-    /// Makes the result with `rows` rows of `columns`. Columns that do not fit `schema` give an empty batch with an error.
+    /// Makes the result of decoding `rows` rows with the columns `columns`. If the columns do not fit `schema`, the result is an empty batch with
+    /// an error.
     pub fn new(
         schema: &SchemaRef,
         columns: Vec<ArrayRef>,
@@ -249,11 +249,11 @@ pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<
         .map_err(|error| DataError::new(DataCode::Unreadable, error.to_string()))
 }
 
-/// A block of memory that an undecoded piece of a file holds. Several pieces hold the same block if they were cut from one part of the
-/// file, whose length the file declares.
+/// A block of memory that an undecoded piece of a file keeps alive. Several pieces share a block if they were cut from one part of the file whose
+/// length the file declares, for example an Arrow message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct HeldBlock {
-    /// The number of the memory block. Neighbouring pieces have the same number only if they hold the same block.
+    /// The number of the memory block. Neighbouring pieces have the same number only if they share the block.
     pub block: u64,
     /// The size of the memory block in bytes, including the memory that decoding the piece needs.
     pub bytes: u64,
@@ -269,10 +269,10 @@ pub struct Room {
 }
 
 impl Room {
-    /// The limit that every row fits into.
+    /// The limit for decoding all rows of a piece at once: every row fits into it.
     pub const ALL: Room = Room { bytes: u64::MAX, takes_any_row: true };
 
-    /// Returns true if row `row` fits into the limit together with the rows before it; `bytes` is the size of all of them.
+    /// Returns true if row `row` fits into the limit together with the rows before it; `bytes` is the size of these rows and row `row` together.
     pub(crate) const fn takes(self, row: usize, bytes: u64) -> bool {
         bytes <= self.bytes || row == 0 && self.takes_any_row
     }
@@ -285,11 +285,11 @@ pub trait Piece: Send {
         self.decode_within(Room::ALL).0
     }
 
-    /// Decodes rows of the piece from the first on, as many as fit into `room`. Returns them, and the rest of the piece; `None` if all rows
-    /// were decoded.
+    /// Decodes rows of the piece from the first on, as many as fit into `room`. Returns the decoded rows and the rest of the piece; the rest is
+    /// `None` if all rows were decoded.
     fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>);
 
-    /// The block of memory that the piece holds; a block of zero bytes if the data are cut into pieces of bounded size.
+    /// The block of memory that the piece keeps alive; a block of zero bytes if the data are cut into pieces of bounded size.
     fn held(&self) -> HeldBlock {
         HeldBlock::default()
     }
@@ -309,7 +309,7 @@ pub trait Source: Send {
     /// If the data cannot be read. Nothing can be read after an error.
     fn next(&mut self) -> Result<Option<Box<dyn Piece>>, DataError>;
 
-    /// Returns true if the next piece is in memory that the previous piece already holds, so that nothing needs to be read.
+    /// Returns true if the next piece is in the memory block of the previous piece, so that nothing needs to be read.
     fn is_at_hand(&self) -> bool {
         false
     }
@@ -338,7 +338,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes the table of a text file: the place of a row is its line, and the number of rows is unknown.
+    /// Makes the table of a text file. The place of a row is the line that it starts on. The number of rows is unknown.
     pub(crate) fn of_lines(
         leaves: Vec<Column>,
         kept: Vec<Named>,
@@ -357,7 +357,7 @@ pub struct Dataset {
     format: Format,
     form: Opened,
     most_bytes: u64,
-    /// The files after the first one; `later_names` has the names of all their columns, sorted.
+    /// The files after the first one. Their columns' names are in `later_names`, sorted.
     later: Vec<Later>,
     later_names: Vec<String>,
 }
@@ -371,13 +371,14 @@ const NAME_BYTES: u64 = 256;
 /// The number of columns that are not counted against the memory limit.
 const FEW_COLUMNS: usize = 1_000;
 
-/// The most failed rows among the rows that are read at once. The number is limited because an error takes more memory than most rows.
+/// The most failed rows that are accepted among the rows that are read at once. The number is limited because an error takes more memory than most
+/// rows.
 pub(crate) const MOST_FAILURES: usize = 4_096;
 
 /// Checks, before memory is reserved, that `columns` columns fit into `most_bytes`, if each takes `each` bytes besides its values.
 ///
 /// # Errors
-/// If they do not fit.
+/// If the columns do not fit into `most_bytes`.
 pub(crate) fn count_columns(columns: usize, each: u64, most_bytes: u64) -> Result<(), DataError> {
     let bytes = (columns.saturating_sub(FEW_COLUMNS) as u64).saturating_mul(each);
     if bytes <= most_bytes {
@@ -406,7 +407,7 @@ impl Dataset {
         Ok(Dataset { name, format, form, most_bytes, later: Vec::new(), later_names: Vec::new() })
     }
 
-    /// Appends the rows of `files`, which follow those of this file.
+    /// Appends the rows of `files` after the rows of this file.
     ///
     /// # Errors
     /// If a file cannot be opened, or has another format than the first one.
@@ -450,7 +451,7 @@ impl Dataset {
         }
     }
 
-    /// Returns true if the data are CSV that would have a column `name` if it were split at another delimiter.
+    /// Returns true if the data are a CSV whose header would have a column `name` if it were split at another delimiter.
     pub fn has_otherwise(&self, name: &str) -> bool {
         matches!(&self.form, Opened::Csv(data) if data.other_delimiter(name).is_some())
     }
@@ -465,8 +466,8 @@ impl Dataset {
         }
     }
 
-    /// Finds the requested columns, and infers the types of inputs that have none. Other columns are ignored. If every input has a type,
-    /// nothing is read ahead.
+    /// Finds the requested columns, and infers the types of inputs that have no declared type. Columns that are not requested are ignored. If every
+    /// input has a declared type, no rows are read ahead.
     ///
     /// # Errors
     /// If a column is absent or has another type, if the first rows (read to find a type) cannot be read as rows, or if there are more

@@ -77,7 +77,7 @@ impl<R: Read> Messages<R> {
     /// Reads the body of the message whose metadata were read last. It has `len` bytes.
     ///
     /// # Errors
-    /// If there are fewer bytes, or `len` exceeds the limit.
+    /// If the data have fewer than `len` bytes left, or if `len` exceeds the memory limit.
     pub(crate) fn body(&mut self, len: i64) -> Result<Buffer, DataError> {
         let len = u64::try_from(len).map_err(|_| wrong("the length of a message is negative"))?;
         if len > self.most_bytes {
@@ -101,7 +101,7 @@ fn wrong(what: &str) -> DataError {
 /// Checks the fields of `schema`, which was encoded in `metadata` bytes.
 ///
 /// # Errors
-/// If the schema is big-endian, nests too deep, or has more fields than the bytes can hold.
+/// If the schema is big-endian, nests too deep, or has more fields than `metadata` bytes can hold.
 pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), DataError> {
     if schema.endianness() != Endianness::Little {
         return Err(wrong("its numbers have their highest byte first"));

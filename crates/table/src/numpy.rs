@@ -158,7 +158,7 @@ fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
 /// Reads the array of a `.npy` file from its bytes.
 ///
 /// # Errors
-/// If the bytes are not a `.npy` file, if its elements are not those of tensors, or if their number does not match the header.
+/// If the bytes are not a `.npy` file, if tensors cannot have its element type, or if the number of elements does not match the header.
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
     read_array(&mut { bytes }, Some(bytes.len() as u64), u64::MAX, u64::MAX).map(|(tensor, _)| tensor)
 }
@@ -184,7 +184,7 @@ pub(crate) struct Described {
     pub(crate) scalar: Scalar,
     /// True if the elements are stored as big-endian.
     pub(crate) is_big: bool,
-    /// The number of bytes before the elements in the file.
+    /// The number of bytes in the file before the elements.
     pub(crate) before: u64,
     len: usize,
     bytes: u64,
@@ -204,7 +204,7 @@ fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
 /// Reads the header of a `.npy` file. `known` is the size of the file in bytes; `None` if it is unknown.
 ///
 /// # Errors
-/// If the bytes are not a `.npy` file, if the elements are not those of tensors, or if `known` does not match the header.
+/// If the bytes are not a `.npy` file, if tensors cannot have the element type, or if `known` does not match the header.
 pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Described, DataError> {
     let (Header { descr, fortran_order, shape }, before) = header(reader)?;
     // This is checked before the shape is shown: a header has room for thirty thousand axes.
@@ -335,7 +335,7 @@ pub fn write_npy(out: &mut impl Write, tensor: &Tensor) -> io::Result<()> {
     write_elements(out, tensor)
 }
 
-/// Writes the part of a `.npy` file before the elements, for an array in C order.
+/// Writes the header of a `.npy` file for an array in C order, with the element type `scalar` and the extents `extents`.
 pub(crate) fn write_header(out: &mut impl Write, scalar: Scalar, extents: &[usize]) -> io::Result<()> {
     let descr = match scalar {
         Scalar::Boolean => "|b1",
@@ -387,7 +387,7 @@ fn write_all<const N: usize, T: Copy>(out: &mut impl Write, elements: &[T], byte
     Ok(())
 }
 
-/// Reads the wanted arrays of a `.npz` archive, with their names.
+/// Reads those arrays of a `.npz` archive that the caller selects by name, and returns them with their names.
 ///
 /// # Errors
 /// If the data are not an archive, an array cannot be read, or the arrays have more than `most_bytes` bytes together.

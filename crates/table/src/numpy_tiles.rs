@@ -1,4 +1,5 @@
-//! Tiled tensors larger than memory in NumPy's `.npy` files: reading takes memory for one tile at a time, writing for one row of tiles.
+//! Tiled tensors larger than memory in NumPy's `.npy` files: reading takes memory for one tile at a time. Writing takes memory for one row of tiles
+//! (those with the same index along the first axis).
 
 use crate::error::DataError;
 use crate::numpy::{describe, write_elements, write_header};
@@ -9,8 +10,8 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-/// Opens the array of a `.npy` file as tiles, each of which is read when it is needed. All tiles that have elements are present. Their
-/// norms are unknown until [`Tiled::truncate`] reads them.
+/// Opens the array of a `.npy` file as tiles, each of which is read when it is needed. All tiles that have elements are present. The norms of the
+/// tiles (their magnitudes, by which small tiles are dropped) are unknown until [`Tiled::truncate`] reads the tiles.
 ///
 /// # Errors
 /// If the file cannot be read, is not an array of floats with the tiling's extents, or has more or fewer bytes than its header says.
@@ -42,7 +43,7 @@ pub fn tiled_npy(path: &Path, tiling: &Tiling) -> Result<Tiled, DataError> {
 /// first axis.
 ///
 /// # Errors
-/// If `out` cannot be written, a lazy tile cannot be computed, or there is no memory for a row of tiles.
+/// If `out` cannot be written, if a tile that is computed on demand fails, or if there is no memory for a row of tiles.
 pub fn write_tiled_npy(out: &mut impl Write, tensor: &Tiled) -> io::Result<()> {
     let tiling = tensor.tiling();
     write_header(out, tensor.scalar_type(), &tiling.extents())?;

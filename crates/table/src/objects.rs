@@ -1,7 +1,7 @@
-//! Splits a JSON stream into its objects, each with the line that it starts on. The stream is an array of objects or a sequence of objects
-//! (JSON lines). This module only finds where objects end; `cembra` parses them, perhaps later and on another thread.
+//! Splits a JSON stream into its objects, each with the line that it starts on. The stream is an array of objects or a sequence of objects (JSON
+//! lines). This module only finds where objects end; the crate `cembra` parses the objects, perhaps later and on another thread.
 //!
-//! If unreadable rows are skipped, a line of JSON lines that is not the start of a whole object counts as an unreadable row.
+//! If unreadable rows are skipped, a line of JSON lines that does not begin a complete object counts as an unreadable row.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
@@ -34,7 +34,7 @@ pub(crate) struct Cut {
     pub(crate) line: u64,
     /// An upper bound for the number of JSON values in the object.
     pub(crate) values: usize,
-    /// True if the bytes are a line that is not the start of a whole object.
+    /// True if the bytes are not an object but a line that does not begin a complete object.
     pub(crate) is_broken: bool,
 }
 
@@ -67,7 +67,7 @@ impl Cut {
     }
 }
 
-/// The input that may come next.
+/// The position in the stream's syntax, which decides what may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing was read yet: an array, or the first object of a sequence, may come next.
@@ -141,7 +141,7 @@ impl<R: BufRead> Rereader<R> {
 /// Splits a JSON stream into its objects.
 pub(crate) struct Objects<R> {
     input: Rereader<R>,
-    /// True if a line that does not begin a whole object is returned as an object that cannot be read.
+    /// True if a line that does not begin a complete object is returned as an object that cannot be read; false if it is an error.
     tolerant: bool,
     state: State,
     /// The line of the next byte.
@@ -156,8 +156,8 @@ impl<R: Read> Objects<BufReader<R>> {
 }
 
 impl<R: BufRead> Objects<R> {
-    /// Makes a reader of the objects of `input`. With `tolerant`, a line that is not the start of a whole object is returned too, with
-    /// `is_broken` set.
+    /// Makes a reader of the objects of `input`. With `tolerant`, a line that does not begin a complete object is returned too, with `is_broken`
+    /// set.
     pub(crate) fn new(input: R, tolerant: bool) -> Self {
         let input = Rereader { again: Cursor::default(), input };
         Objects { input, tolerant, state: State::Start, line: 1 }

@@ -1,7 +1,7 @@
-//! Output of results: to standard output, to standard error, or to a file that appears at its path only when it is complete. Where the
-//! system can, a file has no name until it is complete, so that nothing remains of it however the process ends. Elsewhere the file has a
-//! temporary name in the same folder, and is removed if a signal ends the process. Moving the complete file to its path is the last step,
-//! so a failure leaves the previous file unchanged.
+//! Output of results: to standard output, to standard error, or to a file that appears at its path only when it is complete. Where the system
+//! supports it, the file has no name until it is complete, so that nothing remains of an incomplete file however the process ends. On any other
+//! system the file has a temporary name in the same folder, and is removed if a signal ends the process. Moving the complete file to its path is
+//! the last step, so a failure leaves the previous file unchanged.
 
 use super::error::DataError;
 use crate::unfinished::Unfinished;
@@ -19,10 +19,10 @@ pub enum Output {
     File {
         /// The file while it is written.
         unfinished: Unfinished,
-        /// The path that the file gets.
+        /// The path that the file gets when it is complete.
         place: PathBuf,
     },
-    /// The results go to a pipe or a device, which is written in place, because a file must not replace it.
+    /// The results go to a pipe or a device. It is opened and written directly, because a new file must not replace it.
     Special(File),
 }
 
@@ -32,7 +32,7 @@ impl Output {
         Output::Stdout(io::stdout())
     }
 
-    /// The output to standard error, for rows that failed.
+    /// Returns the output to standard error, for rows that failed.
     pub fn stderr() -> Self {
         Output::Stderr(io::stderr())
     }
@@ -40,7 +40,7 @@ impl Output {
     /// Begins a file of results for `path`. If the path is a symbolic link, its target is written and the link stays.
     ///
     /// # Errors
-    /// If nothing can be written there.
+    /// If no file can be created at `path`.
     pub fn create(path: &Path) -> Result<Self, DataError> {
         Output::try_create(path)
             .map_err(|cause| DataError::io("cannot write here", cause).in_file(&path.display().to_string()))

@@ -1,6 +1,6 @@
-//! Checks on the pages of Parquet between decompression and decoding. The number of values that dictionaries and delta-encoded strings
-//! declare is checked before the library reserves memory for them. The lengths of compressed pages are checked earlier, by `chunks`. The
-//! days of INT96 timestamps are checked too, because days that do not fit into microseconds would wrap around.
+//! Checks on the pages of Parquet between decompression and decoding. Dictionaries and delta-encoded strings declare a number of values, which is
+//! checked before the library reserves memory for the values. The lengths of compressed pages are checked earlier, by `chunks`. The days of INT96
+//! timestamps are checked too, because days that do not fit into microseconds would wrap around.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -35,7 +35,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Makes the row groups of the file `chunks`, whose footer has `metadata`. Their pages are checked when they are read.
+    /// Makes the row groups of the file `chunks`, whose footer has `metadata`. The pages of the row groups are checked when they are read.
     pub(crate) fn new(chunks: Chunks, metadata: Arc<ParquetMetaData>) -> Groups {
         Groups { chunks: Arc::new(chunks), metadata }
     }
@@ -101,11 +101,11 @@ struct Pages {
     pages: SerializedPageReader<Chunks>,
     chunks: Arc<Chunks>,
     column: usize,
-    /// The least bytes of a value in a dictionary.
+    /// The fewest bytes that a value takes in a dictionary page.
     width: u64,
     /// True if the values are INT96 timestamps.
     is_int96: bool,
-    /// The maximum repetition and definition levels.
+    /// The column's maximum repetition level and maximum definition level.
     levels: [i16; 2],
 }
 

@@ -1,4 +1,4 @@
-//! Reader for Parquet. It decodes only the needed columns, and at once only as many rows as a batch has.
+//! Reader for Parquet. It decodes only the requested columns, and only the rows of one batch at a time.
 
 use super::chunks::{Chunks, Rows};
 use super::conversion::{Conversion, Planned};
@@ -37,7 +37,7 @@ pub(crate) struct ParquetData {
 }
 
 impl ParquetData {
-    /// Opens the Parquet file and reads its schema.
+    /// Opens `file` as a Parquet file and reads its schema.
     ///
     /// # Errors
     /// If the file is not a Parquet file.
@@ -232,7 +232,7 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
 /// A source of the rows of a Parquet file.
 struct ParquetSource {
     reader: ParquetRecordBatchReader,
-    /// The memory checks, which count for each call of `next` separately.
+    /// The memory checks, which are told when each batch begins: the memory limit holds for each batch separately.
     begin: Rows,
     conversion: Arc<Conversion>,
     /// The number of rows read so far.

@@ -1,5 +1,5 @@
-//! The places of a batch's rows in their file: for each row its line in a text file, or its row number. Almost every row is on the line
-//! after the previous row, so only the exceptions are stored.
+//! The places of a batch's rows in their file: for each row its line in a text file, or its row number. Almost every row is on the line after the
+//! previous row, so only rows for which this is not true are stored.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ pub struct Places {
     /// The rows whose place is not one more than the place of the row before, each with its place, in the order of rows. The first row is
     /// among them.
     jumps: Vec<(usize, u64)>,
-    /// The index of the first of these rows among the rows that `jumps` counts.
+    /// The index, in the counting of `jumps`, of the first row that these places are for.
     start: usize,
     /// The name of the file; `None` if there is only one.
     file: Option<Arc<str>>,
 }
 
 impl Places {
-    /// The places of rows that follow one another, the first of them at `first`.
+    /// The places of rows that follow one another without gaps; the first row is at `first`, a line or row number.
     pub fn consecutive(first: u64) -> Self {
         Places { jumps: vec![(0, first)], start: 0, file: None }
     }
@@ -38,7 +38,7 @@ impl Places {
         }
     }
 
-    /// The places of the rows from `row` on, counted from 0 again.
+    /// The places of the rows from `row` on. In the result, these rows are counted from 0 again.
     pub fn from(&self, row: usize) -> Places {
         Places { jumps: self.jumps.clone(), start: self.start + row, file: self.file.clone() }
     }

@@ -1,9 +1,9 @@
 //! Reading and writing scalars as plain text, as in CSV. Missing values are not handled here.
 //!
-//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`, `1e5`), or exactly
-//! `nan`, `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional sign, and perhaps a fraction of only
-//! zeros (`1.0`, as columns with missing values are often written). Booleans are `true` and `false`, also in capitals or capitalised. Masks
-//! are booleans or [words of their own](mask_holds). Values are rounded once, to the width of their own type; a float beyond its range is
+//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`, `1e5`), or exactly `nan`,
+//! `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional sign, and perhaps a fraction of only zeros (`1.0`, as
+//! columns with missing values are often written). Booleans are `true` and `false`, also spelled `TRUE` and `True`. Masks are booleans or [words of
+//! their own](mask_holds). Values are rounded once, to the width of their own type. A number beyond the range of its float type is read as
 //! infinite. Bytes are in padded base64 with the standard alphabet, because they need not be text.
 
 use base64::Engine as _;
@@ -33,7 +33,7 @@ fn mask(text: &str) -> Option<bool> {
     boolean(text).or_else(|| mask_holds(text))
 }
 
-/// Returns true if `text` is a mask that is false, which means a missing unit.
+/// Returns true if `text` is a mask (a value of type unit) that is false. It stands for a missing unit.
 pub fn is_missing_mask(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(|text| mask(text) == Some(false))
 }
@@ -80,8 +80,8 @@ pub(crate) fn is_exact(digits: &str) -> bool {
     digits.parse::<i64>().is_ok_and(|whole| (whole as f64) as i128 == i128::from(whole))
 }
 
-/// Returns true if inference allows the type `scalar` for a column that has `number`. Later rows are checked by this function, so that they
-/// are read as strictly as the first ones.
+/// Returns true if inference allows the type `scalar` for a column that has `number`. Rows after the first are checked by this function too, so
+/// that all rows are read by the same rules.
 pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
     match scalar {
         Scalar::Int64 => !loses_digits(number) && number != "-0",

@@ -1,5 +1,5 @@
-//! The columns that are requested from data, and the columns and types that the data have. Also the messages about columns, which are the
-//! same for CSV and JSON.
+//! The columns that are requested from data, and the columns and types that the data have. The module also has the messages about columns, which
+//! CSV and JSON share.
 
 use super::error::{DataCode, DataError};
 pub use cembra_expr::print_type as spelled;
@@ -8,11 +8,12 @@ use cembra_runtime::{QType, Scalar, visible};
 use cembra_value::{Value, near_names};
 use std::borrow::Cow;
 
-/// The most bytes of a CSV record or a JSON object. A longer one is not a row but the result of a quote that is never closed.
+/// The most bytes of a CSV record or a JSON object. A longer record or object is assumed not to be a row, but the result of a quote that is never
+/// closed.
 pub const RECORD_BYTES: usize = 64 << 20;
 
-/// The most fields of a CSV record, or values of a JSON object: each takes far more memory than the one or two bytes that it may be written
-/// in.
+/// The most fields of a CSV record, or values of a JSON object. They are limited because a field or value of one or two bytes in the file takes far
+/// more memory.
 pub const RECORD_VALUES: usize = 1 << 20;
 
 /// The most rows that are read ahead to find the types of undeclared inputs.
@@ -29,7 +30,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// The limits on reading ahead, before the first row.
+    /// Returns the limits on reading ahead, before any row has been read.
     pub(crate) const fn new() -> Self {
         Ahead { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
     }
@@ -60,7 +61,7 @@ pub struct RequestedLeaf {
     pub name: String,
     /// The declared type of the input; `None` if the type is inferred from the data.
     pub qtype: Option<QType>,
-    /// True for a list input whose default is the empty list, which rows without a list get.
+    /// True if the input is of lists, and a row without a list gets the empty list by default.
     pub is_empty_by_default: bool,
 }
 
@@ -73,9 +74,9 @@ pub struct Column {
     pub qtype: QType,
     /// True if the type was inferred from the data, not declared.
     pub inferred: bool,
-    /// True for a list input whose default is the empty list, which rows without a list get.
+    /// True if the input is of lists, and a row without a list gets the empty list by default.
     pub is_empty_by_default: bool,
-    /// The hint to declare another type for the input, and the line of the text that suggests it; `None` if no text does.
+    /// The hint to declare another type for the input, and the line of the text that suggests the hint; `None` if no text suggests one.
     pub advice: Option<(String, u64)>,
 }
 
@@ -94,7 +95,7 @@ pub struct Inferred {
 }
 
 impl Inferred {
-    /// The types of those inputs in `leaves` whose type is that of their column in the file.
+    /// Returns the inputs in `leaves` whose type was taken from their column in the file, with these types.
     pub(crate) fn of_columns(leaves: &[Column]) -> Vec<Inferred> {
         let inferred = leaves.iter().filter(|leaf| leaf.inferred);
         inferred
@@ -103,14 +104,14 @@ impl Inferred {
     }
 }
 
-/// The type inferred from the rows so far, and the line of the row since which it has not changed.
+/// The type inferred from the rows so far, and the line of the row that decided it: the type has not changed since that row.
 #[derive(Clone, Debug)]
 pub(crate) struct Decided<T> {
     found: Option<(T, u64)>,
 }
 
 impl<T: PartialEq> Decided<T> {
-    /// The state before the first row, without a type.
+    /// Returns the state before the first row, in which no type is inferred.
     pub(crate) const fn nothing() -> Self {
         Decided { found: None }
     }
@@ -128,7 +129,7 @@ impl<T: PartialEq> Decided<T> {
     }
 }
 
-/// The input that a value is read for, and the field in it if the input is a tuple: the place that messages name.
+/// The place of a value, for messages: the input that the value is read for, and the path of the field if the input is a tuple.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnPlace<'a> {
     /// The name of the input.
@@ -157,7 +158,7 @@ impl ColumnPlace<'_> {
         }
     }
 
-    /// The error that a value of type `scalar` is missing here although the type is not optional.
+    /// The error that a value of type `scalar` is missing at this place although the type is not optional.
     pub fn missing(self, scalar: Scalar) -> DataError {
         missing_value(scalar).in_column(self.path).hint(self.declare(&QType::Optional(scalar)))
     }
@@ -171,8 +172,8 @@ impl ColumnPlace<'_> {
         }
     }
 
-    /// The error that the data have `found` here instead of a value of type `expected`; `better` is a type that would hold it, if there is
-    /// one.
+    /// The error that the data have `found` at this place instead of a value of type `expected`; `better` is a type that would hold `found`, if
+    /// there is one.
     pub fn mismatch(self, expected: &QType, found: &str, better: Option<&QType>) -> DataError {
         let error = DataError::new(DataCode::ColumnType, format!("expected {expected}, found {found}"));
         self.advised(error.in_column(self.path), better)
@@ -194,7 +195,7 @@ pub fn declared_name(name: &str) -> Cow<'_, str> {
     if is_plain_name(name) { name.into() } else { print_value(&Value::from(name)).into() }
 }
 
-/// The hint for a missing list in the column `path`. Only an input may have a default, a field of a struct cannot.
+/// The hint for a missing list in the column `path`. It suggests a default only for an input, because a field of a struct cannot have one.
 pub(crate) fn empty_list_hint(path: &str) -> &'static str {
     match path.contains('.') {
         true => "write `[]`: a list is always there, and may be empty",
@@ -264,7 +265,7 @@ pub fn listed<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
     if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
-/// The name in `names` that is most similar to `name`; `None` if more than a third of the letters differ in each.
+/// The name in `names` that is most similar to `name`; `None` if each name in `names` differs from `name` in more than a third of the letters.
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // The empty name is similar to each name of one letter, but is never meant.
     let named = names.filter(|name| !name.is_empty());

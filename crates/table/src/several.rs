@@ -1,6 +1,6 @@
-//! Reading several data files as one table, in the order given. All files must have the same format, and the requested columns with the
-//! types that the first file has. Every file is checked before there are results. A file is opened again when its rows are read, so that
-//! many files need not be open at once.
+//! Reading several data files as one table, in the order given. All files must have the same format. Each file must have the requested columns,
+//! with the types that they have in the first file. Every file is checked before the first result is written. A file is opened again when its rows
+//! are read, so that many files need not be open at once.
 
 use crate::error::{DataCode, DataError};
 use crate::schema::quoted;
@@ -29,7 +29,7 @@ pub(crate) struct Later {
 pub struct ColumnTypes {
     leaves: Vec<QType>,
     kept: BTreeMap<String, QType>,
-    /// True if all columns are copied to the results, so that a later file must not have others.
+    /// True if all columns are copied to the results, so that a later file must not have columns that the first file lacks.
     is_all: bool,
 }
 

@@ -1,6 +1,6 @@
-//! Optional structs in Arrow arrays: arrays of structs, some of which are null. The fields of a null struct are null. A struct that is
-//! present has a value in each field whose type is not optional. CSV has columns only for the fields, so there a struct is present if any
-//! of its fields is.
+//! Optional structs in Arrow arrays: arrays of structs, some of which are null. The fields of a null struct are null. A struct that is present has
+//! a value in each field whose type is not optional. CSV has columns only for the fields, so a struct in a CSV is present if any of its fields is
+//! present.
 
 use crate::cells;
 use arrow_array::cast::AsArray;
@@ -18,8 +18,8 @@ pub(crate) struct Lacking {
     pub(crate) scalar: Scalar,
 }
 
-/// Makes a column of optional structs from `arrays`, the values of each field; `loose` is the struct type. A struct is present if any of
-/// its fields is.
+/// Makes a column of optional structs from `arrays`, the values of each field; `loose` is the struct type. A struct is present if any of its fields
+/// is present.
 pub(crate) fn of_fields(loose: &QType, arrays: Vec<ArrayRef>, rows: usize) -> ArrayRef {
     let any = any_there(&arrays, rows);
     cells::with_nulls(&cells::tuple(loose, arrays, rows, false), Some(NullBuffer::new(any)))
@@ -54,8 +54,8 @@ pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Ve
     }
 }
 
-/// Returns `array` with values instead of nulls wherever the type `of` is not optional. These values are arbitrary, so this is only for
-/// rows that are reported as errors anyway.
+/// Returns `array` with values instead of nulls wherever the type `of` is not optional. The inserted values are arbitrary, so call this only if the
+/// rows with nulls are reported as errors.
 pub(crate) fn filled(of: &QType, array: &ArrayRef) -> ArrayRef {
     match of {
         QType::Scalar(_) if array.null_count() > 0 => match array.to_data().into_builder().nulls(None).build() {

@@ -1,6 +1,6 @@
-//! A walk over data in Thrift's compact protocol, in which Parquet stores its metadata. The walk runs before Parquet's library reads the
-//! metadata. It checks that the encoding ends, that no list has more elements than there are bytes, and that the nesting is limited. It
-//! also reports the few integers that must be checked before they are trusted. No values are built.
+//! A walk over data in Thrift's compact protocol, in which Parquet stores its metadata. The walk runs before Parquet's library reads the metadata.
+//! It checks that the encoding ends, that no list has more elements than there are bytes, and that the nesting is limited. It also reports the
+//! integers, because a few of them must be checked before they are trusted. No values are built.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -22,9 +22,10 @@ pub(crate) enum ThriftEvent {
 enum Level {
     /// The walk is in a structure whose last field read has this number.
     Struct(i16),
-    /// The walk is in a list or set: the type of its elements, and how many elements are still to come.
+    /// The walk is in a list or set. The payload is the type of its elements, and the number of elements still to come.
     List(u8, u64),
-    /// The walk is in a map: the types of keys and of values, and how many keys and values together are still to come.
+    /// The walk is in a map. The payload is the type of the keys, the type of the values, and the number of keys and values still to come, counted
+    /// together.
     Map(u8, u8, u64),
 }
 
@@ -49,12 +50,11 @@ struct Bytes<R> {
     left: u64,
 }
 
-/// Walks over a Thrift structure of at most `most` bytes, and returns the number of bytes it takes. `see` is called for each integer and
-/// for the end of each structure, with the field numbers on the path from the outermost structure. An element of a list has the path of the
-/// list.
+/// Walks over a Thrift structure of at most `most` bytes, and returns the number of bytes it takes. `see` is called for each integer and for the
+/// end of each structure, with the field numbers on the path from the outermost structure. The path of a list's element is the path of the list.
 ///
 /// # Errors
-/// If the bytes are not such a structure, or cannot be read.
+/// If the bytes are not a Thrift structure of at most `most` bytes, or cannot be read.
 pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], ThriftEvent)) -> io::Result<u64> {
     let mut bytes = Bytes { reader, left: most };
     let mut levels = vec![Level::Struct(0)];

@@ -1,6 +1,6 @@
-//! Conversion between the types of models and Arrow types. In Arrow, a unit is a boolean that is never false, a tuple is a struct, and an
-//! array is a large list. Lists are large because those of many rows share one array of elements. Texts and bytes are views in memory, but
-//! contiguous in files (`sink`).
+//! Conversion between the types of models and Arrow types. In Arrow, a unit is a boolean that is never false, a tuple is a struct, and an array is
+//! a large list. Lists are large (with 64-bit offsets) because the lists of many rows share one array of elements. Texts and bytes are views in
+//! memory, but contiguous in files (`sink`).
 
 use crate::error::DataError;
 use arrow_schema::{DataType, Field, Fields};
@@ -37,7 +37,7 @@ pub fn element(scalar: Scalar) -> Field {
     Field::new_list_field(of_scalar(scalar), true)
 }
 
-/// The Arrow field for the elements of the type `list`; `None` if that is not a list of structs.
+/// The Arrow field for the elements of the type `list`; `None` if `list` is not the type of lists of structs.
 pub fn element_of(list: &QType) -> Option<Field> {
     let element = list.element()?;
     Some(Field::new_list_field(of_qtype(element)?, may_be_missing(element)))
@@ -48,8 +48,8 @@ pub fn field(name: &str, qtype: &QType) -> Option<Field> {
     Some(Field::new(name, of_qtype(qtype)?, may_be_missing(qtype)))
 }
 
-/// Returns true if a column of the type `qtype` is nullable. A column of arrays is nullable too: an array is never missing, but rows that
-/// failed are null.
+/// Returns true if a column of the type `qtype` is nullable. A column of arrays is nullable too: an array is never missing in a row that succeeded,
+/// but rows that failed are null.
 pub fn may_be_missing(qtype: &QType) -> bool {
     let is_list = matches!(qtype, QType::Array(..)) || qtype.element().is_some();
     qtype.is_optional() || is_list || qtype.as_optional_struct().is_some()
@@ -66,7 +66,7 @@ pub fn stored_field(name: &str, qtype: &QType, tolerant: bool) -> Result<Field, 
     Ok(if tolerant { field.with_nullable(true) } else { field })
 }
 
-/// Returns `qtype` with every scalar in it made optional.
+/// Returns the type `qtype` with every scalar type in it replaced by its optional type.
 pub fn all_optional(qtype: &QType) -> QType {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match qtype {

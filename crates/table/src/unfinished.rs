@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 /// The prefix of temporary file names.
 const PREFIX: &str = ".cembra-";
 
-/// A file that is being written, and moves to its path once it is complete. If it is dropped before, it is removed.
+/// A file that is being written, and moves to its path once it is complete. If it is dropped before it is complete, it is removed.
 #[derive(Debug)]
 pub struct Unfinished(Kind);
 
@@ -25,7 +25,7 @@ impl Unfinished {
     /// Creates an unfinished file in `folder`, with the usual permissions of a new file.
     ///
     /// # Errors
-    /// If nothing can be written there.
+    /// If no file can be created in `folder`.
     pub fn create(folder: &Path) -> io::Result<Unfinished> {
         #[cfg(target_os = "linux")]
         if let Some(file) = nameless(folder) {
@@ -37,7 +37,7 @@ impl Unfinished {
     /// Creates an unfinished file with a temporary name in `folder`, as on file systems that do not support files without a name.
     ///
     /// # Errors
-    /// If nothing can be written there.
+    /// If no file can be created in `folder`.
     pub fn named(folder: &Path) -> io::Result<Unfinished> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
@@ -72,7 +72,7 @@ impl Unfinished {
     /// Moves the finished file to the path `place`, where it replaces any other file.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the operating system cannot move the file.
     pub fn finish(self, place: &Path) -> io::Result<()> {
         match self.0 {
             #[cfg(target_os = "linux")]

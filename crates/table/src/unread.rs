@@ -1,5 +1,5 @@
-//! Columns with Arrow types that the library does not support, such as Polars' integers of 128 bits. Using such a column or copying it to
-//! the results is an error; the other columns of the file are read.
+//! Columns of a file with Arrow types that the Arrow library does not support, such as Polars' integers of 128 bits. Using such a column or copying
+//! it to the results is an error; the other columns of the file are read.
 
 use super::guard::guarded;
 use super::{Keep, Request};
@@ -51,7 +51,7 @@ impl Unread {
 /// `stand_in` returns for their index and field.
 ///
 /// # Errors
-/// If `stand_in` has no type for a column that cannot be read, or the schema is broken otherwise.
+/// If `stand_in` has no type for a column that cannot be read, or the schema is invalid for another reason.
 pub(crate) fn schema_of(
     schema: arrow_ipc::Schema<'_>,
     stand_in: impl Fn(usize, arrow_ipc::Field<'_>) -> Option<DataType>,
@@ -74,8 +74,8 @@ pub(crate) fn schema_of(
     if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), Unread(unread))) }
 }
 
-/// The Arrow type that stands in for the unreadable type of `field` in an Arrow stream, because its values take as many bytes; `None` if
-/// the field is not an integer of whole bytes.
+/// The Arrow type that stands in for the unreadable type of `field` in an Arrow stream, because its values take as many bytes; `None` if the field
+/// is not an integer with a multiple of 8 bits.
 pub(crate) fn of_same_bytes(field: arrow_ipc::Field<'_>) -> Option<DataType> {
     let bits = field.type_as_int().filter(|_| field.dictionary().is_none())?.bitWidth();
     (bits > 0 && bits % 8 == 0).then_some(DataType::FixedSizeBinary(bits / 8))

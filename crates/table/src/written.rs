@@ -1,6 +1,6 @@
-//! The size of rows as text, estimated before they are written. In memory, values may share data: a dictionary, a buffer of views, elements
-//! of list views, the names of fields. In files each value is written out in full, also in Parquet and Arrow. Rows are therefore written in
-//! groups of bounded size as text.
+//! The size of rows as text, estimated before they are written. In memory, values may share data: the values of a dictionary, a buffer of views,
+//! the elements of list views, the names of fields. In files each value is written out in full, also in Parquet and Arrow. Rows are therefore
+//! written in groups of bounded size as text.
 
 use crate::chunks::too_large;
 use crate::error::DataError;
@@ -15,8 +15,8 @@ use std::ops::Range;
 /// About the bytes of a value that shares no data with others, with its separators.
 const VALUE_BYTES: u64 = 8;
 
-/// Splits `rows` into groups that are written at once, and returns the number of rows in each. A group has about `bytes` bytes as text at
-/// most, or it is a single row.
+/// Splits `rows` into groups, each of which is written at once, and returns the number of rows in each. As text, a group of several rows has at
+/// most about `bytes` bytes.
 ///
 /// # Errors
 /// If a single row has more than `most_bytes` bytes.

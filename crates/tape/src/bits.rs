@@ -1,10 +1,11 @@
-//! The reference evaluator: runs a tape instruction by instruction on the bits of its inputs. It needs no code generator and
-//! no fused machine instructions, so it can check every lowering rule against `eval`, even under Miri.
+//! The reference evaluator: runs a tape instruction by instruction on the bits of the tape's inputs. The evaluator needs no
+//! code generator and no fused machine instructions, so it can check every lowering rule against `eval`, even under Miri.
 
 use crate::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Fault, MachineType, math};
 
-/// The outcome of running a tape: the bits of every instruction's result, or the first fault and its site.
+/// The outcome of running a tape: the bits of every instruction's result, or the first fault and the step of the plan that
+/// failed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
     /// The tape ran to its end: the result of each instruction, by its position. Masks are 0 or 1, numbers are zero-extended

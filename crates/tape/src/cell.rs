@@ -4,7 +4,7 @@
 use crate::{Mask, Tape, Val};
 use cembra_runtime::{MachineType, Scalar};
 
-/// The presence of a cell: known in advance, or a mask.
+/// The presence of a cell (a value on a tape): known while the tape is recorded, or a mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
     /// The value is known to be present.
@@ -15,7 +15,7 @@ pub enum Presence {
     When(Mask),
 }
 
-/// The value part of a cell, without its presence.
+/// The value part of a cell (a value on a tape), without its presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Datum {
     /// The value is a unit, which has no bits.
@@ -24,11 +24,11 @@ pub enum Datum {
     Flag(Mask),
     /// The value is this number.
     Num(Val),
-    /// The value is a view of a text or of bytes.
+    /// The value is a string (a text or bytes), given by the address and the length of its bytes.
     Text {
-        /// The address, an `I64`.
+        /// The address of the string's bytes, an `I64`.
         ptr: Val,
-        /// The length in bytes, an `I64`.
+        /// The length of the string in bytes, an `I64`.
         len: Val,
     },
 }
@@ -69,7 +69,8 @@ impl Cell {
 
     /// Returns the number in the cell, for rules whose overloads guarantee that the cell is a number.
     ///
-    /// For any other cell it returns a useless zero. That does not happen, because overloads are matched before rules run.
+    /// For a cell of another type, the result is a useless zero. That does not happen, because overloads are matched before
+    /// rules run.
     #[must_use]
     pub fn val(self, tape: &mut Tape) -> Val {
         match self.datum {

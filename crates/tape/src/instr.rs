@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Val(pub(crate) u32);
 
-/// A truth value on a tape, in whatever form the backend stores it: one bit per lane (a row that is processed together with
-/// others).
+/// A truth value on a tape: one bit per lane (a row that is processed together with other rows). The backend chooses how the
+/// bits are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mask(pub(crate) u32);
 
@@ -29,7 +29,7 @@ impl Mask {
     }
 }
 
-/// The operations on one number.
+/// The operations on one number, such as negation, rounding and conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Un {
     /// Negation; wraps for integers, flips the sign bit of floats.
@@ -52,11 +52,11 @@ pub enum Un {
     /// Mantissa of a positive, finite float, from 3/4 to below 3/2. The float is the mantissa times two to the power
     /// [`Un::Exponent`]. For other numbers the result is unspecified, and the rule must mask it.
     Mantissa,
-    /// The power of two for [`Un::Mantissa`], a whole number as a float of the same type.
+    /// The exponent of two that belongs to [`Un::Mantissa`]: a whole number, as a float of the operand's type.
     Exponent,
 }
 
-/// The operations on two numbers of one type.
+/// The operations on two numbers of one type, such as sum, minimum and bitwise and.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Bin {
     /// Sum; wraps for integers.
@@ -126,7 +126,8 @@ pub enum Cmp {
     Ge,
 }
 
-/// An instruction of a tape. Its position on the tape identifies its result.
+/// An instruction of a tape, such as an input, a constant, an operation or a call. The instruction's position on the tape
+/// identifies its result.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Instr {
     /// Reads an input that is a number of this type.
@@ -137,7 +138,7 @@ pub enum Instr {
     Const(MachineType, u64),
     /// Makes a constant mask.
     MaskConst(bool),
-    /// Performs this operation on one number.
+    /// Computes this operation on one number.
     Un(Un, Val),
     /// Performs this operation on two numbers of one type.
     Bin(Bin, Val, Val),
@@ -149,11 +150,11 @@ pub enum Instr {
     Cmp(Cmp, Val, Val),
     /// Selects the number `on` where the mask holds, else `off`.
     Select {
-        /// The mask that selects.
+        /// The mask that selects between `on` and `off`.
         mask: Mask,
-        /// The result where the mask holds.
+        /// The result of the instruction where the mask holds.
         on: Val,
-        /// The result where the mask does not hold.
+        /// The result of the instruction where the mask does not hold.
         off: Val,
         /// True if the mask is expected to be the same for nearly all rows, because it marks a special case.
         rare: bool,
@@ -188,11 +189,11 @@ pub enum Instr {
         function: RuntimeFn,
         /// The arguments of the function.
         args: SmallVec<[Val; 4]>,
-        /// The result where the mask does not hold.
+        /// The result of the instruction where the mask does not hold.
         otherwise: Val,
     },
     /// Begins a stretch, whose results matter only where the mask holds. A backend may jump over a stretch if its mask holds
-    /// in no lane, or may always run it. After the stretch, its results must be used under that mask only: see
+    /// in no lane, or may always run it. After the stretch, results of the stretch must be used only under that mask: see
     /// [`Tape::check_stretches`].
     ///
     /// [`Tape::check_stretches`]: crate::Tape::check_stretches
@@ -201,7 +202,7 @@ pub enum Instr {
     End,
 }
 
-/// An output of a tape.
+/// An output of a tape: a number or a mask on the tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Output {
     /// The output is this number.

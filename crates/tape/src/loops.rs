@@ -8,13 +8,14 @@ use std::fmt::Debug;
 /// The memory layout of an input or output of a compiled loop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
-    /// One element per row: numbers contiguously, at any address; masks as bits, the first row's in the lowest bit of the
-    /// first byte.
+    /// The layout has one element per row. Numbers are contiguous, at any address. Masks are bits: the first row's bit is the
+    /// lowest bit of the first byte.
     Rows,
-    /// One element that all rows share, for inputs only: a number, or the byte of a mask, 0 or 1.
+    /// The layout has one element that all rows share: a number, or the byte of a mask, 0 or 1. It is possible for inputs
+    /// only.
     Shared,
-    /// Sums of an `F64` output over the rows: [`CHAINS`](cembra_runtime::CHAINS) partial sums, at any address. Row `r` adds
-    /// its number to the sum at position `r` modulo `CHAINS`; rows are added in order.
+    /// Partial sums of an `F64` output, at any address: [`CHAINS`](cembra_runtime::CHAINS) sums. The number of row `r` is
+    /// added to the sum at position `r` modulo `CHAINS`; rows are added in order.
     Chains,
 }
 
@@ -51,9 +52,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     /// # Safety
     /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were recorded, to elements
     /// in the input's memory layout. After them comes a pointer for each output, in the order in which they were declared: to
-    /// memory for the rows (whole words for masks), or to the partial sums. No output may overlap another. An output may
-    /// overlap an input only if both are the same array of one type with an element per row. Numbers that the tape uses as
-    /// views of strings must be views as in STRING-VIEW.
+    /// memory for the rows (whole words for masks), or to the partial sums. No output may overlap another output. An output
+    /// may overlap an input only if both are the same array of one type with an element per row. Numbers that the tape uses
+    /// as views of strings must be views as in STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
     /// Runs the tape as [`TapeLoop::play`] does, for outputs that are too large to stay in the caches. A backend that
@@ -61,7 +62,7 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     /// [`drain_past_caches`](cembra_runtime::drain_past_caches).
     ///
     /// # Safety
-    /// PORTS, as for `play`.
+    /// PORTS: the requirements of [`TapeLoop::play`] must hold.
     unsafe fn play_past_caches(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool {
         // SAFETY: PORTS, promised by the caller.
         unsafe { self.play(ports, rows, context) }
@@ -69,10 +70,10 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
 
     /// Runs the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the backend supports
     /// it: for each row, as many bytes from each address as the row's elements have. A backend may use only some of the
-    /// addresses. They need not be valid.
+    /// addresses. The addresses need not be valid.
     ///
     /// # Safety
-    /// PORTS, as for `play`.
+    /// PORTS: the requirements of [`TapeLoop::play`] must hold.
     unsafe fn play_fetching(&self, ports: &[*mut u8], rows: usize, ahead: &[usize], context: &mut Context) -> bool {
         let _ = ahead;
         // SAFETY: PORTS, promised by the caller.
@@ -80,11 +81,12 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     }
 
     /// Runs the tape on `counts[1]` lines of `counts[0]` rows each, as [`TapeLoop::play_fetching`] does. From line to line,
-    /// each pointer in `ports` advances by its number of bytes in `shifts`, and each address in `ahead` by the number of
-    /// bytes next to it. Returns `None`, and does nothing, if the backend cannot do this faster than by a call per line.
+    /// each pointer in `ports` advances by the number of bytes that `shifts` has at the pointer's index. Each address in
+    /// `ahead` advances by the number of bytes that is paired with it. Returns `None`, and does nothing, if the backend
+    /// cannot do this faster than by a call per line.
     ///
     /// # Safety
-    /// PORTS, as for `play`, for each line.
+    /// PORTS: for each line, `ports` must meet the requirements of [`TapeLoop::play`].
     unsafe fn play_lines(
         &self,
         ports: &[*mut u8],
@@ -96,19 +98,19 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         None
     }
 
-    /// The machine code that is equivalent to `play` for `rows` rows; `None` if there is none, or if `play` does more than
-    /// run the code. It lives as long as `self`.
+    /// The machine code that is equivalent to `play` for `rows` rows; `None` if there is no machine code, or if `play` does
+    /// more than run it. The code lives as long as `self`.
     fn entry(&self, rows: usize) -> Option<LoopEntry> {
         _ = rows;
         None
     }
 
-    /// The pages of the machine code that `play` runs, for profilers; `None` if there is none.
+    /// The pages of the machine code that `play` runs, for profilers; `None` if `play` runs no machine code.
     fn pages(&self) -> Option<&CodePages> {
         None
     }
 
-    /// The size of the machine code in bytes.
+    /// The size of the loop's machine code in bytes.
     fn code_bytes(&self) -> usize;
 }
 

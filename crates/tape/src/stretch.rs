@@ -1,6 +1,6 @@
 //! Verifies stretches, the ranges of a tape's instructions that a backend may jump over if a mask holds in no lane. A tape
-//! must give the same results whether such a stretch is jumped over or run. So a result of a stretch may be used after it
-//! only under the mask of the stretch.
+//! must give the same results whether such a stretch is jumped over or run. So after a stretch, its results may be used only
+//! under the mask of the stretch.
 
 use crate::{Instr, Mask, Tape};
 use std::fmt;

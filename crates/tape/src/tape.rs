@@ -6,7 +6,7 @@ use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// A typed program without branches that is being recorded, or is finished.
+/// A typed program without branches: instructions, inputs and outputs. It is being recorded, or is finished.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     pub(crate) instrs: Vec<Instr>,
@@ -87,7 +87,8 @@ impl Tape {
         &self.outputs
     }
 
-    /// The step of the plan that the instruction at position `at` was first recorded for; other steps may use it too.
+    /// The step of the plan for which the instruction at position `at` was first recorded; other steps may use the
+    /// instruction too.
     #[must_use]
     pub fn site(&self, at: usize) -> u32 {
         self.sites.get(at).copied().unwrap_or_default()
@@ -98,8 +99,8 @@ impl Tape {
         self.site = site;
     }
 
-    /// Restricts the faults that are recorded from now on to a mask, such as the one that holds where all arguments are
-    /// present. Returns the previous mask; `None` means no restriction.
+    /// Restricts the faults that are recorded from now on to the mask `active`, for example the mask that holds where all
+    /// arguments of an operator are present. Returns the previous mask; `None` means no restriction.
     pub fn set_active(&mut self, active: Option<Mask>) -> Option<Mask> {
         std::mem::replace(&mut self.active, active)
     }
@@ -258,12 +259,14 @@ impl Tape {
         }
     }
 
-    /// Returns `on` where the mask holds, else `off`. For masks that depend on the data; see also [`Tape::select_rare`].
+    /// Returns `on` where the mask holds, else `off`. Use it if the mask differs from row to row; see also
+    /// [`Tape::select_rare`].
     pub fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, false)
     }
 
-    /// Returns `on` where the mask holds, else `off`. For special cases, whose mask nearly always or nearly never holds.
+    /// Returns `on` where the mask holds, else `off`. Use it for special cases, whose mask is the same in nearly all rows;
+    /// see also [`Tape::select`].
     pub fn select_rare(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, true)
     }

@@ -1,5 +1,6 @@
-//! Elementwise expressions: the scalar computation that elementwise nodes of a graph (maps) do for one element. An evaluator runs it
-//! for many elements. A single map is a body with one operator; a region of maps that are evaluated together is a body with several.
+//! Elementwise expressions: the scalar computation that elementwise nodes of a graph (maps) do for one element. An evaluator runs it for many
+//! elements. The expression (body) of a single map has one operator. The expression of several maps that are evaluated together, a region, has
+//! several.
 
 use crate::maps::{ElementOperator, OperandType};
 use crate::{Data, DataMut, Tensor};
@@ -7,23 +8,23 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// The index of a value in a body: the inputs are numbered first, then the steps.
+/// The index of a value in a body (an elementwise expression): the inputs are numbered first, then the steps.
 pub type Operand = u32;
 
-/// A step of an elementwise body: a constant or an operator.
+/// A step of a body (an elementwise expression): a constant or an operator.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum BodyStep {
     /// A constant: its type, and its bits as frames store them.
     Constant(Scalar, u64),
-    /// A scalar operator, applied to earlier values of the body and to its string literals. The values' types are exactly those that
+    /// A scalar operator, applied to earlier values of the body and to the operator's string literals. The types of the values are exactly those that
     /// the operator takes.
     Apply(ElementOperator, SmallVec<[Operand; 3]>),
 }
 
-/// An elementwise expression by itself, without references to a graph: equal bodies compute the same.
+/// A body: an elementwise expression by itself, without references to a graph. Equal bodies compute the same results.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Body {
-    /// The types of the body's inputs.
+    /// The types of the body's inputs, in order.
     pub inputs: Vec<Scalar>,
     /// The steps of the body, operands before their users.
     pub steps: Vec<BodyStep>,
@@ -32,7 +33,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Returns the body that applies one operator. Literal operands become constants of the body, the others become its inputs.
+    /// Returns the body (elementwise expression) that applies one operator. Literal operands become constants of the body, the other operands become
+    /// its inputs.
     pub(crate) fn of_operator(op: &ElementOperator, operands: &[OperandType], result: Scalar) -> Body {
         let inputs: Vec<Scalar> =
             operands.iter().filter(|(_, bits)| bits.is_none()).map(|(scalar, _)| *scalar).collect();
@@ -55,10 +57,10 @@ impl Body {
 /// The number of graph nodes that are visited between two calls of [`Elements::go_on`], which checks for cancellation.
 pub(crate) const LOOKED_AT: usize = 256;
 
-/// An evaluator of elementwise expressions. The reference evaluator uses it, and the rewriter uses it to fold constants.
+/// An evaluator of bodies (elementwise expressions). The reference evaluator uses it, and the rewriter uses it to fold constants.
 pub trait Elements: Sync {
-    /// Evaluates a body on the elements of `operands`, which have the types of its inputs and are broadcast to `extents`. Overwrites
-    /// `outputs`, which have the types of the body's outputs, with the elements of each output. The last axis varies fastest.
+    /// Evaluates a body (an elementwise expression) on the elements of `operands`, which have the types of its inputs and are broadcast to `extents`.
+    /// Overwrites `outputs`, which have the types of the body's outputs, with the elements of each output. The last axis varies fastest.
     ///
     /// # Errors
     /// If the body cannot be compiled, `outputs` do not fit, or an operator fails on an element.
@@ -86,8 +88,8 @@ pub trait Elements: Sync {
     /// Returns the most bytes that one tensor may have in this evaluation.
     fn most_bytes(&self) -> u64;
 
-    /// Returns an error if the evaluation or the rewriting must stop, for example because it was cancelled. It is called before each
-    /// step, and repeatedly during a long one.
+    /// Returns an error if the evaluation or the rewriting must stop, for example because it was cancelled. It is called before each step, and
+    /// repeatedly during a long step.
     ///
     /// # Errors
     /// If the evaluation or the rewriting must stop.

@@ -1,5 +1,5 @@
-//! Functions on tensors that are composed of several operators. Each is defined here by the nodes that it expands to, so whatever holds for
-//! these nodes, such as their gradients, holds for the function too.
+//! Functions on tensors that are composed of several operators. Each is defined here by the nodes that it expands to. So the function needs no rules
+//! of its own: its gradient, for example, follows from the gradients of the nodes.
 
 use crate::graph::check_axis;
 use crate::node::Reduction;
@@ -9,7 +9,7 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 
 impl TensorGraph {
-    /// Reduces `x` over `axes`, which stay in the result with an extent of 1.
+    /// Reduces `x` over `axes`. The result keeps these axes, with an extent of 1.
     ///
     /// # Errors
     /// The errors of [`TensorGraph::reduce`].
@@ -91,8 +91,8 @@ impl TensorGraph {
         self.cast(sums, scalar)
     }
 
-    /// Returns the first index along `axis` of the largest element, or of a NaN if there is one. The result does not have this axis. +0 and
-    /// -0 are equal.
+    /// Returns the first index along `axis` of the largest element, or of a NaN if there is one. The result does not have the axis `axis`. +0 and -0
+    /// are equal.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -111,8 +111,8 @@ impl TensorGraph {
         self.first_extreme(Reduction::Max, x, axis)
     }
 
-    /// Returns the first index along `axis` of the smallest element, or of a NaN if there is one. The result does not have this axis. +0
-    /// and -0 are equal.
+    /// Returns the first index along `axis` of the smallest element, or of a NaN if there is one. The result does not have the axis `axis`. +0 and -0
+    /// are equal.
     ///
     /// # Errors
     /// The errors of [`TensorGraph::argmax`].
@@ -168,9 +168,9 @@ impl TensorGraph {
         self.map(id::SUBTRACT, &[below, logarithm])
     }
 
-    /// Returns `log(sum(exp(x - m))) + m` along `axis`, which the result does not have. `m` is the largest element if it is finite, else 0.
-    /// So elements that are all `-inf` give `-inf` and have the gradient 0, an element that is `inf` gives `inf` and has the whole
-    /// gradient, and a NaN gives NaN. Integers are converted to f32 first, so that no difference of them wraps.
+    /// Returns `log(sum(exp(x - m))) + m` along `axis`; the result does not have this axis. `m` is the largest element if it is finite, else 0. If
+    /// all elements are `-inf`, the result is `-inf` and the gradient is 0. If an element is `inf`, the result is `inf`, and that element gets all of
+    /// the gradient. If an element is NaN, the result is NaN. Integers are converted to f32 first, so that no difference of them wraps.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -241,7 +241,7 @@ impl TensorGraph {
         Ok(made[0])
     }
 
-    /// Returns `function(x)` where `condition` holds, and `otherwise` elsewhere. Where `condition` does not hold, `function` is given
+    /// Returns `function(x)` where `condition` holds, and `otherwise` elsewhere. In elements where `condition` does not hold, `function` is given
     /// `fill` instead of `x`.
     ///
     /// Use it for functions that can fail, as an integer division by 0 does, because `tensor.where` computes both branches. Derivatives
@@ -295,7 +295,7 @@ impl TensorGraph {
         self.map(id::DIVIDE, &[centred, deviation])
     }
 
-    /// Returns the element type of a node.
+    /// Returns the type of the elements of the node `id`.
     #[must_use]
     pub fn scalar(&self, id: TensorNodeId) -> Scalar {
         self.node(id).scalar

@@ -1,5 +1,5 @@
-//! Constant tensors as nodes of a graph: literal tensors, and the indices of an axis. Single numbers are
-//! [`Operation::Constant`](crate::Operation), which elementwise expressions contain themselves.
+//! Constant tensors as nodes of a graph: literal tensors, and the indices of an axis. A single number is an [`Operation::Constant`](crate::Operation)
+//! instead, because an elementwise expression can contain it.
 
 use crate::node::{Node, Operation};
 use crate::{Extents, Tensor, TensorGraph, TensorNodeId};
@@ -15,7 +15,7 @@ use std::hash::{Hash, Hasher};
 pub struct ConstantTensor(Tensor);
 
 impl ConstantTensor {
-    /// The constant's elements as a tensor.
+    /// The constant as a tensor with its elements.
     #[must_use]
     pub const fn tensor(&self) -> &Tensor {
         &self.0
@@ -43,7 +43,7 @@ impl fmt::Debug for ConstantTensor {
 }
 
 impl TensorGraph {
-    /// Returns the node of a constant tensor. Tensors with the same bits are one node.
+    /// Returns the node of a constant tensor. Two tensors with equal bits become one node.
     ///
     /// ```
     /// use cembra_tensor::{TensorGraph, Tensor};

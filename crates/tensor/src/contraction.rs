@@ -36,7 +36,7 @@ impl LabelSet {
         LabelSet([self.0[0] | other.0[0], self.0[1] | other.0[1]])
     }
 
-    /// Returns true if the set contains `label`.
+    /// Returns true if the set of labels contains `label`.
     #[must_use]
     pub fn has(self, label: Axis) -> bool {
         self.0[usize::from(label / 128)] >> (label % 128) & 1 != 0
@@ -57,11 +57,11 @@ impl LabelSet {
     }
 }
 
-/// The kind of a product of two operands, which follows from the labels of their axes.
+/// The kind of a product of two operands, such as an outer product or a contraction, which follows from the labels of their axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ProductClass {
-    /// An operand has no labels: it is a number that scales the other one.
+    /// An operand has no labels: it is a number by which the other operand is scaled.
     Scale,
     /// Both operands and the result have the same labels, so the product is elementwise.
     Hadamard,
@@ -74,8 +74,8 @@ pub enum ProductClass {
 }
 
 impl ProductClass {
-    /// Returns the class of a product of two operands; `None` if there are not two. The flag is true if an operand has a label that neither the
-    /// other operand nor the result has; that operand is summed over the label first.
+    /// Returns the class of a product; `None` if it does not have two operands. The flag is true if a label occurs in only one operand and not in the
+    /// result. The operand is summed over this label first.
     ///
     /// ```
     /// use cembra_tensor::{Labels, ProductClass};
@@ -126,13 +126,13 @@ impl ProductClass {
 /// An order in which a product of several factors is computed, with its cost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProductOrder {
-    /// For each product of two, the positions of its two factors in the list of remaining factors. Both are removed from the list, and their
+    /// For each product of two factors, the positions of the factors in the list of remaining factors. Both are removed from the list, and their
     /// product is appended.
     pub pairs: Vec<[usize; 2]>,
-    /// The total cost of this order, in operations. For dense tensors, a product of two counts as the product of the extents of all its labels, or
-    /// as twice that if a label is summed over.
+    /// The total cost of this order, in operations. For dense tensors, a product of two factors costs the product of the extents of all its labels,
+    /// or twice that if a label is summed over.
     pub operations: f64,
-    /// The number of elements of the largest product of two that this order computes.
+    /// The number of elements of the largest product of two factors that this order computes.
     pub largest: f64,
 }
 
@@ -153,7 +153,7 @@ pub trait ProductCost {
         kept: LabelSet,
     ) -> Result<Option<(Self::Factor, f64)>, Error>;
 
-    /// Returns the number of elements of a factor. Among orders with equally many operations, the one with the smaller products is better.
+    /// Returns the number of elements of a factor. If two orders need equally many operations, the order with the smaller products is better.
     fn size(&self, factor: &Self::Factor) -> f64;
 
     /// True if products of factors without a common label are taken only where there are no others, even if they cost less.
@@ -162,7 +162,7 @@ pub trait ProductCost {
     /// True if, among orders of equal cost, the one that is found last is taken.
     const LAST_OF_EQUAL: bool;
 
-    /// Returns a key that breaks ties between pairs of factors with equal cost: the pair with the smallest key is multiplied. `pair` has the
+    /// Returns a key that breaks ties between pairs of factors with equal cost: the pair with the smallest key is multiplied first. `pair` has the
     /// numbers of the two factors; products are numbered after the original factors.
     fn precedence(pair: [usize; 2]) -> [usize; 2];
 }
@@ -210,7 +210,7 @@ struct Planned<F> {
 }
 
 impl ProductOrder {
-    /// Chooses an order for the factors of the product `labels`. `extents` has the extent of each label.
+    /// Chooses an order in which the factors of the product `labels` are multiplied. `extents` has the extent of each label.
     #[must_use]
     pub fn of(labels: &Labels, extents: &[usize]) -> ProductOrder {
         let cost = Dense { extents };
@@ -261,8 +261,8 @@ impl ProductOrder {
         order
     }
 
-    /// Returns the cheapest order of products; among the cheapest, the one whose largest product is the smallest. `None` if each order has a
-    /// product that is too large to be considered. The time is exponential in the number of factors.
+    /// Returns the order of products that needs the fewest operations. If several orders do, returns the one whose largest product is the smallest.
+    /// `None` if each order has a product that is too large to be considered. The time is exponential in the number of factors.
     ///
     /// # Errors
     /// The errors of [`ProductCost::product`].
@@ -528,9 +528,9 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TensorGraph {
-    /// Returns a new graph for `outputs`, in which products of several factors are replaced by products of two, and the outputs in the new graph.
-    /// All leaves stay. `None` if there are no such products. The new graph is for dense tensors only: a slice among zeros has lost the operand
-    /// that says how it is tiled.
+    /// Returns a new graph for `outputs`, and the outputs in the new graph. There, products of several factors are replaced by products of two. All
+    /// leaves stay. `None` if the graph has no product of more than two factors. The new graph is for dense tensors only: a slice placed among zeros
+    /// has lost the operand that determines its tiles.
     ///
     /// # Errors
     /// If the new graph has too many nodes, or [`elements.go_on`](Elements::go_on) ends the rewriting.
@@ -569,7 +569,8 @@ impl TensorGraph {
     }
 
     /// Replaces the node `product`, a product of several factors, by products of two in a cheap order, and returns that order. Any other node is
-    /// returned as it is, with `None`. So is a product whose order needs an intermediate tensor with more axes or elements than allowed.
+    /// returned unchanged, with `None`. A product is returned unchanged too if its order needs an intermediate tensor with more axes or elements than
+    /// allowed.
     ///
     /// # Errors
     /// If the graph has too many nodes.

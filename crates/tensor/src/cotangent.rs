@@ -1,6 +1,6 @@
-//! Cotangents, and the elements for which they exist. An element that a conditional did not choose has no cotangent: whatever it would be
-//! multiplied with does not count, even infinity. A mask beside the cotangent's values marks such elements, because 0 times infinity would
-//! be NaN.
+//! Cotangents, and the elements for which they exist. If a conditional did not choose an element, the element has no cotangent. A cotangent of 0
+//! would not do, because a later factor may be infinite, and 0 times infinity is NaN. So a mask beside the cotangent's values marks the elements that
+//! have a cotangent.
 
 use crate::node::Operation;
 use crate::{Extents, TensorGraph, TensorNodeId};
@@ -13,26 +13,27 @@ type NodeResult = Result<TensorNodeId, Error>;
 /// The cotangent of a node: its values, and a mask of the elements for which it exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cotangent {
-    /// The node with the cotangent's values. It has the type and the extents of the node that the cotangent belongs to.
+    /// The node with the values of the cotangent. It has the type and the extents of the node that the cotangent belongs to.
     pub(crate) value: TensorNodeId,
     /// A mask that broadcasts to the extents of the values, true where the cotangent exists. `None` if it exists everywhere.
     pub(crate) exists: Option<TensorNodeId>,
-    /// True if the values are 0 where the cotangent does not exist. If false, they may be anything there, such as NaN.
+    /// True if the values are 0 where the cotangent does not exist. If false, the values there may be anything, such as NaN.
     pub(crate) is_zero_elsewhere: bool,
 }
 
 /// The cotangents that a node passes to its differentiated operands, in their order; `None` for an operand without a cotangent.
 pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// The way in which an operation passes the cotangent of its result on to an operand. All are linear, with factors that are 0 or 1.
+/// The way in which an operation passes the cotangent of its result on to an operand: as a view, as sums, or to some elements only. Each way is
+/// linear, with factors that are 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
     /// An element of the operand receives one element of the cotangent: the cotangent is viewed, as for a reshape.
     Seen,
     /// An element of the operand receives the sum of some of the cotangent's elements, as for a broadcast.
     Added,
-    /// Only the elements of the operand that the operation reads receive an element of the cotangent, or the sum of several, as for a
-    /// slice. The others receive none.
+    /// Only the elements of the operand that the operation reads receive a cotangent, as for a slice: an element of the result's cotangent, or the
+    /// sum of several. The operand's other elements receive none.
     Placed,
 }
 
@@ -53,12 +54,12 @@ impl Cotangent {
         }
     }
 
-    /// Returns true if the mask has axes, so that it may differ between elements.
+    /// Returns true if the cotangent's mask has axes, so that it may differ between elements.
     pub(crate) fn is_masked(&self, graph: &TensorGraph) -> bool {
         self.exists.is_some_and(|exists| !graph.extents(exists).is_empty())
     }
 
-    /// Restricts the cotangent to the elements where `mask` holds too. `None` restricts nothing.
+    /// Restricts the cotangent to the elements where `mask` is true too. `None` restricts nothing.
     pub(crate) fn within(self, graph: &mut TensorGraph, mask: Option<TensorNodeId>) -> Result<Cotangent, Error> {
         let exists = match (self.exists, mask) {
             (Some(own), Some(mask)) => Some(graph.map(id::LOGICAL_AND, &[own, mask])?),
@@ -67,8 +68,8 @@ impl Cotangent {
         Ok(Cotangent { exists, is_zero_elsewhere: self.is_zero_elsewhere && mask.is_none(), ..self })
     }
 
-    /// Returns the cotangents of operands, whose values `made` were computed from this cotangent with zeros where it does not exist. A mask
-    /// without axes holds for them too. A mask with axes is dropped, because it is not known which elements of the operands affect which
+    /// Returns the cotangents of operands. Their values `made` were computed from this cotangent, with zeros where it does not exist. If its mask has
+    /// no axes, the results get this mask too. If it has axes, they get none, because it is not known which elements of the operands affect which
     /// element of the result.
     pub(crate) fn for_all(
         self,
@@ -103,9 +104,9 @@ impl Cotangent {
         Ok(Cotangent { value, exists: Some(exists), is_zero_elsewhere: true })
     }
 
-    /// Returns the cotangent that this one gives `operand` through an operation. `carry` computes the values from those of this cotangent.
-    /// It also computes the mask from this cotangent's mask: given as truth values, or as numbers that are 1 where the mask holds and 0
-    /// elsewhere.
+    /// Returns the cotangent that this cotangent gives `operand` through an operation. `carry` computes the operand's values from the values of this
+    /// cotangent. `carry` also computes the operand's mask from this cotangent's mask, which is given as truth values, or as numbers: 1 where the
+    /// mask is true and 0 elsewhere.
     pub(crate) fn carried(
         self,
         graph: &mut TensorGraph,

@@ -1,5 +1,5 @@
-//! User-defined operations: user code, opaque to graphs, computes a whole tensor. Its answers are checked, and it writes to memory whose
-//! size it cannot change. So it can give wrong elements, but do no other harm.
+//! User-defined operations: user code, opaque to graphs, computes a complete tensor. The type and extents that it returns are checked, and it writes
+//! to memory whose size it cannot change. So it can give wrong elements, but do no other harm.
 
 use crate::node::{Node, Operation};
 use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
@@ -36,8 +36,8 @@ impl TensorType {
 
 /// A user-defined operation on tensors. It must define `execute` or `element_form`.
 ///
-/// A panic in any of its functions becomes an error that names the operation. If it happens while a graph is built, the graph stays as it
-/// was.
+/// A panic in any of the operation's functions becomes an error that names the operation. If the panic happens while a graph is built, the graph does
+/// not change.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -81,9 +81,9 @@ pub trait TensorOp: Send + Sync + 'static {
     /// The operation's name, for listings and errors.
     fn name(&self) -> &str;
 
-    /// Returns bytes that tell operations with the same name apart. Operations with equal identities on the same operands are one node,
-    /// executed once. With `None` every use is a node of its own, even on the same operands. An operation with a state, such as random
-    /// numbers or a counter, must return `None`.
+    /// Returns bytes that tell apart the operations that have one name. Operations with equal names and identities on equal operands are one node,
+    /// executed once. With `None` every use is a node of its own, even on equal operands. An operation with a state, such as random numbers or a
+    /// counter, must return `None`.
     fn identity(&self) -> Option<Vec<u8>> {
         None
     }
@@ -94,8 +94,8 @@ pub trait TensorOp: Send + Sync + 'static {
     /// If the operation does not take these inputs.
     fn shape(&self, inputs: &[TensorType]) -> Result<TensorType, Error>;
 
-    /// Computes the operation: writes all elements of the result to `output`, which initially has zeros in row-major order. By default
-    /// `element_form` computes each element.
+    /// Computes the operation: writes all elements of the result to `output`, which initially has zeros in row-major order. By default,
+    /// `element_form` computes the elements one by one.
     ///
     /// # Errors
     /// If the result cannot be computed.
@@ -103,14 +103,14 @@ pub trait TensorOp: Send + Sync + 'static {
         by_elements(self.name(), self.element_form(), inputs, output)
     }
 
-    /// Returns an implementation that computes single elements of the result, or `None`. It serves access to single elements, and tensors
-    /// that are never computed as a whole. It must give the same bits as `execute`.
+    /// Returns an implementation that computes single elements of the result, or `None`. It is used for access to single elements, and for tensors
+    /// that are never completely in memory. It must give the bits that `execute` gives.
     fn element_form(&self) -> Option<&dyn ElementForm> {
         None
     }
 
-    /// Returns the cotangents of the inputs, computed from the cotangent of the result: for each input a node of its type and extents, or
-    /// `None` if it has no cotangent. `None` instead of the list means that the operation has no derivative.
+    /// Returns the cotangents of the operation's inputs, computed from the cotangent of its result. The list has for each input a node of the input's
+    /// type and extents, or `None` if the input has no cotangent. `None` instead of the list means that the operation has no derivative.
     ///
     /// # Errors
     /// If a node cannot be built.
@@ -126,8 +126,8 @@ pub trait TensorOp: Send + Sync + 'static {
     }
 }
 
-/// Computes single elements of a user-defined operation's result. It first lists the input elements that it reads, and is then given their
-/// values. So elements that depend on other elements are computed without recursion.
+/// Computes single elements of a user-defined operation's result. For an element of the result, it first lists the input elements that it reads, and
+/// is then given their values. So elements that depend on other elements are computed without recursion.
 pub trait ElementForm {
     /// Lists in `wanted` the input elements from which the result's element at `index` is computed.
     ///
@@ -153,7 +153,7 @@ pub struct ElementReads<'w> {
 }
 
 impl<'w> ElementReads<'w> {
-    /// Begins a list of elements to read, which is appended to `list`.
+    /// Begins a list of input elements to read. Requests are appended to `list`.
     pub(crate) fn new(inputs: &'w [TensorType], list: &'w mut Vec<usize>) -> ElementReads<'w> {
         ElementReads { inputs, list, count: 0 }
     }
@@ -184,7 +184,7 @@ impl<'w> ElementReads<'w> {
     }
 }
 
-/// A user-defined operation, as a node of a graph stores it.
+/// A user-defined operation in a graph, with its identity.
 #[derive(Clone)]
 pub struct Custom {
     op: Arc<dyn TensorOp>,
@@ -200,7 +200,7 @@ enum Identity {
 }
 
 impl Custom {
-    /// The operation's name.
+    /// The name of the user-defined operation.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -211,7 +211,7 @@ impl Custom {
         matches!(self.identity, Identity::Unique(_))
     }
 
-    /// Returns the implementation that computes single elements of the result; `None` if there is none.
+    /// The user's implementation that computes single elements of the result; `None` if the operation has none.
     #[must_use]
     pub fn element_form(&self) -> Option<&dyn ElementForm> {
         self.op.element_form()
@@ -233,8 +233,8 @@ impl Custom {
         Tensor::of_data(&node.extents, data)
     }
 
-    /// Appends to `list` the input elements that the result's element at `index` is computed from. Each is given by the number of its
-    /// input, followed by its index. Returns how many were appended.
+    /// Appends to `list` the input elements that the result's element at `index` is computed from. Each is given by the number of its input, followed
+    /// by its index. Returns the number of input elements that were appended.
     ///
     /// # Errors
     /// If the operation fails, or requests an element that no input has.
@@ -252,8 +252,7 @@ impl Custom {
 
     /// Computes the result's element at `index` and returns its bits.
     ///
-    /// # Errors
-    /// If the operation fails, or gives an element of another type.
+    /// # Errors If the operation fails, or gives an element that does not have the result's type.
     pub fn element(
         &self,
         form: &dyn ElementForm,

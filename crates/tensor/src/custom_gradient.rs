@@ -1,5 +1,5 @@
-//! User-defined gradients: a function is built of ordinary nodes, and so is its gradient. A node with the value of the function's result
-//! stores the user's rule. Reverse mode uses this rule and does not differentiate the function.
+//! User-defined gradients. The function is built of ordinary nodes, and so is its gradient. A node with the value of the function's result stores the
+//! user's rule for the gradient. Reverse mode uses this rule and does not differentiate the function.
 
 use crate::custom::panicked;
 use crate::node::{Node, Operation};
@@ -42,13 +42,13 @@ impl CustomVjp {
         &self.rule.name
     }
 
-    /// The position of this node among the function's results, and the number of its results.
+    /// The position of this node's value among the results of the function, and the number of the function's results.
     pub(crate) fn output(&self) -> (usize, usize) {
         (self.output, self.rule.outputs.len())
     }
 
-    /// An identifier of one application of the function: equal for all results of that application, and different from all others, even of
-    /// functions with the same name.
+    /// An identifier of one application of the function. It is equal for all results of that application, and differs between applications, even of
+    /// functions that have one name.
     pub(crate) fn rule(&self) -> usize {
         Arc::as_ptr(&self.rule).addr()
     }
@@ -58,8 +58,8 @@ impl CustomVjp {
         &node.operands[1..=self.rule.inputs]
     }
 
-    /// Builds the cotangents of the function's inputs from those of its results, by the user's rule. A result without a cotangent is given
-    /// zeros.
+    /// Builds the cotangents of the function's inputs from those of the function's results, by the user's rule. If a result has no cotangent, the
+    /// rule is given zeros.
     pub(crate) fn cotangents(
         &self,
         graph: &mut TensorGraph,
@@ -80,7 +80,8 @@ impl CustomVjp {
     }
 }
 
-/// Checks the number, types and extents of the cotangents that a user's code made for `inputs`. An input that is not a float gets `None`.
+/// Checks the number, types and extents of the cotangents that user code made for `inputs`. The cotangent of an input that is not a float becomes
+/// `None`.
 pub(crate) fn checked(
     graph: &TensorGraph,
     name: &str,
@@ -133,8 +134,8 @@ impl TensorGraph {
     /// gradient needs. `backward` is given the residuals and the cotangents of all results. For each input it builds a cotangent of the
     /// input's type and extents, or returns `None`. Other nodes that `forward` uses are constant for the gradient.
     ///
-    /// Both build ordinary nodes, so the gradient is rewritten, planned and differentiated like all others. Forward mode is computed as the
-    /// reverse of the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
+    /// Both build ordinary nodes, so the gradient is rewritten, planned and differentiated like any other part of a graph. Forward mode is computed
+    /// as the reverse of the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
     ///
     /// Equal functions on equal inputs are one node. Functions are equal if their names and the nodes that they built are equal, so
     /// parameters that only `backward` uses must be part of the name. A panic in a closure becomes an error, and leaves the graph valid.

@@ -41,7 +41,7 @@ impl Term {
     }
 }
 
-/// The most labels that a product may have, including those of axes under `...`: as many as an [`Axis`] can number.
+/// The most labels that a product may have, including the labels of axes under `...`. It is the number of labels that an [`Axis`] can number.
 pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
 /// The numbers of labels: first the letters in the order in which they occur, then the axes of `...`, aligned at the last.
@@ -182,7 +182,7 @@ impl Labels {
 }
 
 impl TensorGraph {
-    /// Multiplies the elements of `operands` whose labels agree, and sums over the labels that the result does not have. `text` gives the
+    /// Multiplies the elements of `operands` whose labelled indices agree, and sums over the labels that the result does not have. `text` gives the
     /// labels, as in `ij,jk->ik`.
     ///
     /// ```

@@ -54,9 +54,9 @@ impl Expansion for Elementwise<'_> {
 }
 
 impl TensorGraph {
-    /// Returns the gradients of `number` with respect to the nodes `wrt`, as nodes of the same extents. A node of `wrt` that `number` does
-    /// not depend on has the gradient 0. So does an expression that was built only for this call, even if `number` depends on the same
-    /// operands: [`TensorGraph::needed`] tells which nodes `number` depends on.
+    /// Returns the gradients of `number` with respect to the nodes `wrt`, as nodes of the extents of `wrt`. If `number` does not depend on a node of
+    /// `wrt`, the gradient is 0. This is also so for an expression that was built only for this call, even if `number` depends on the operands of
+    /// that expression: [`TensorGraph::needed`] tells which nodes `number` depends on.
     ///
     /// Conventions: at a kink the derivative is 0 (`math.abs`, `tensor.relu`), elements that tie for a maximum or minimum share it equally,
     /// and steps such as `math.floor` have no derivative.
@@ -82,8 +82,8 @@ impl TensorGraph {
         self.gradients_with(number, wrt, &[])
     }
 
-    /// Returns the gradients of `number` with respect to the nodes `wrt`, using less memory. Values that the gradients need usually stay in
-    /// memory until then. Those of the nodes `recomputed` do not: they are computed again, from operands that are not in `recomputed`.
+    /// Returns the gradients of `number` with respect to the nodes `wrt`, using less memory. Values that the gradients need usually stay in memory
+    /// until they are needed. The values of the nodes `recomputed` do not: they are computed again, from operands that are not in `recomputed`.
     /// User-defined operations with a state are never computed again.
     ///
     /// ```
@@ -142,8 +142,8 @@ impl TensorGraph {
         ReversePass::of(self, outputs, cotangents, recomputed)?.cotangents(self, wrt)
     }
 
-    /// Computes tangents in forward mode: for each output, the sum over the nodes of `wrt` of the output's derivative with respect to the
-    /// node times the node's tangent. It is computed as the reverse of the reverse, which is linear in the cotangents.
+    /// Computes tangents in forward mode: for each output, the sum over the nodes of `wrt` of the output's derivative with respect to the node times
+    /// the node's tangent. It is computed by two reverse passes: the second differentiates the first, which is linear in the cotangents.
     ///
     /// # Errors
     /// If a tangent is not of its node's type and extents, or an operator on the way has no derivative or no second derivative.

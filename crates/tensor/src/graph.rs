@@ -89,20 +89,20 @@ impl TensorGraph {
         self.span = span;
     }
 
-    /// The location in the source text that a node was built for; `None` if it has none.
+    /// The location in the source text that the node `id` was built for; `None` if the node has no location.
     #[must_use]
     pub fn span(&self, id: TensorNodeId) -> Option<Span> {
         self.spans.get(id.index()).copied().flatten()
     }
 
-    /// Limits the graph to at most `most_nodes` nodes. An existing lower limit stays.
+    /// Limits the graph to at most `most_nodes` nodes. If the graph has a lower limit already, that limit stays.
     #[must_use]
     pub fn limited(self, most_nodes: usize) -> TensorGraph {
         TensorGraph { most_nodes: self.most_nodes.min(most_nodes), ..self }
     }
 
-    /// Marks the graph as evaluated on tiles. Evaluation on tiles has no truth values and computes both branches of a choice. So gradients
-    /// that are built from now on have a cotangent of 0 where a slice is not read, and do not check whether factors of products are finite.
+    /// Marks the graph as evaluated on tiles (blocks of a tensor). Evaluation on tiles has no truth values and computes both branches of a choice. So
+    /// gradients that are built from now on have a cotangent of 0 where a slice is not read, and do not check whether factors of products are finite.
     pub fn set_for_tiles(&mut self) {
         self.is_for_tiles = true;
     }
@@ -115,7 +115,7 @@ impl TensorGraph {
         self.has_seeds
     }
 
-    /// Makes an empty graph for rewritten nodes of this one. Unique nodes of this graph stay unique there.
+    /// Makes an empty graph for rewritten nodes of this graph. Unique nodes of this graph stay unique in the new graph.
     pub(crate) fn successor(&self) -> TensorGraph {
         TensorGraph { next_unique: self.next_unique, ..TensorGraph::new(self.registry) }
     }
@@ -132,7 +132,7 @@ impl TensorGraph {
         self.registry
     }
 
-    /// Returns the node with the given id.
+    /// Returns the node with the id `id`.
     #[must_use]
     pub fn node(&self, id: TensorNodeId) -> &Node {
         &self.nodes[id.index()]
@@ -175,13 +175,13 @@ impl TensorGraph {
         if extents.is_empty() { QType::Scalar(*scalar) } else { QType::Tensor(*scalar, extents.len() as u8) }
     }
 
-    /// Returns, for each node by its position, whether the values of `outputs` depend on it.
+    /// Returns one flag per node, by position: true if the values of `outputs` depend on the node.
     #[must_use]
     pub fn needed(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::read)
     }
 
-    /// Returns, for each node by its position, whether the values or gradients of `outputs` depend on it.
+    /// Returns one flag per node, by position: true if the values or gradients of `outputs` depend on the node.
     pub(crate) fn needed_for_gradients(&self, outputs: &[TensorNodeId]) -> Vec<bool> {
         self.reached(outputs, Node::kept)
     }
@@ -214,7 +214,7 @@ impl TensorGraph {
         self.intern(Node { operation, operands: operands.into(), scalar, extents: extents.into() })
     }
 
-    /// Returns the node that equals `node`, which is added to the graph if there is none. The caller must pass the right type and extents.
+    /// Returns the node of the graph that equals `node`, adding it if there is none. The caller must pass the right type and extents.
     pub(crate) fn intern(&mut self, node: Node) -> Result<TensorNodeId, Error> {
         let hash = FxBuildHasher.hash_one(&node);
         let (nodes, known) = (&mut self.nodes, &mut self.known);
@@ -236,7 +236,7 @@ impl TensorGraph {
         Ok(id)
     }
 
-    /// Adds an input to the graph. Every call makes another one, even with the same name.
+    /// Adds an input to the graph. Every call adds another input, even for a name that was used before.
     ///
     /// # Errors
     /// If tensors cannot have such elements, axes or extents.
@@ -251,7 +251,8 @@ impl TensorGraph {
         Ok(node)
     }
 
-    /// Returns a constant without axes, the value of `number` rounded once to the type `scalar`; truth values are 1 and 0.
+    /// Returns a constant without axes: the value of `number`, rounded once to the type `scalar`. If `scalar` is the type of truth values, 1 is true
+    /// and 0 is false.
     ///
     /// # Errors
     /// If tensors cannot have such elements, or `scalar` is an integer type that cannot represent `number`.
@@ -294,8 +295,8 @@ impl TensorGraph {
         self.constant(self.number_type(beside), number)
     }
 
-    /// The float type that a fractional number takes on in an operation with the nodes `beside`, by the rules for scalars: f32 if the
-    /// common type is f32, else f64.
+    /// The float type that a fractional number gets as an operand beside the nodes `beside`, by the rules for scalars: f32 if the common type of
+    /// these nodes is f32, else f64.
     #[must_use]
     pub fn number_type(&self, beside: &[TensorNodeId]) -> Scalar {
         let mut numbers = beside.iter().map(|node| self.node(*node).scalar).filter(|scalar| scalar.is_numeric());
@@ -303,14 +304,14 @@ impl TensorGraph {
         if common == Some(Scalar::Float32) { Scalar::Float32 } else { Scalar::Float64 }
     }
 
-    /// Adds a node without a value, a placeholder for differentiation. No node that is evaluated may depend on it.
+    /// Adds a seed: a node without a value, which is a placeholder for differentiation. No node that is evaluated may depend on it.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         self.has_seeds = true;
         let operation = Operation::Seed(self.unique());
         self.intern(Node { operation, operands: SmallVec::new(), scalar, extents: extents.into() })
     }
 
-    /// The id of the node at `position`.
+    /// The id of the node at the position `position` of the graph.
     pub(crate) const fn id(&self, position: u32) -> TensorNodeId {
         TensorNodeId(position)
     }
@@ -352,7 +353,7 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// Reduces `axes` of the operand, which the result does not have.
+    /// Reduces the axes `axes` of the operand. The result does not have these axes.
     ///
     /// # Errors
     /// If there is no such axis, the reduction does not take elements of this type, or a maximum or minimum of no elements is requested.
@@ -386,7 +387,7 @@ impl TensorGraph {
         self.intern_on(Operation::Reduce(reduction, axes), &[operand], &extents)
     }
 
-    /// Multiplies elements of the operands by labels, and sums over the labels that the result does not have.
+    /// Multiplies elements of the operands whose labelled indices agree, and sums over the labels that the result does not have.
     ///
     /// # Errors
     /// If `labels` do not fit the operands, their elements are not numbers, or there are more than [`MOST_FACTORS`] operands.
@@ -408,7 +409,7 @@ impl TensorGraph {
         self.intern(Node { operation, operands, scalar, extents })
     }
 
-    /// Moves axis `i` of the operand to axis `to[i]` of the result: a transposition, or a diagonal where several axes go to the same one.
+    /// Moves axis `i` of the operand to axis `to[i]` of the result. This is a transposition, or a diagonal where several axes move to one axis.
     ///
     /// # Errors
     /// If an axis of the result is left out, or axes of different extents go to the same one.
@@ -433,8 +434,7 @@ impl TensorGraph {
 
     /// Selects a slice of each axis of the operand.
     ///
-    /// # Errors
-    /// If there is not one slice per axis, or one is not within its axis.
+    /// # Errors If there is not one slice per axis, or a slice is not within its axis.
     pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
         let extents = &self.node(operand).extents;
         if slices.len() == extents.len() && slices.iter().zip(extents).all(|(own, extent)| *own == Slice::all(*extent))
@@ -444,8 +444,8 @@ impl TensorGraph {
         self.slice_anew(operand, slices)
     }
 
-    /// Selects a slice of each axis, as a new node even if the slices select the whole operand. This matters for tiled tensors: their
-    /// indices may begin elsewhere than at 0, those of a slice begin at 0.
+    /// Selects a slice of each axis, as a new node even if the slices select the complete operand. This matters for tiled tensors: indices of the
+    /// operand may begin elsewhere than at 0, but the indices of a slice begin at 0.
     ///
     /// # Errors
     /// The errors of [`slice`](TensorGraph::slice).
@@ -455,7 +455,7 @@ impl TensorGraph {
         self.intern_on(Operation::Slice(slices.into()), &[operand], layout.extents())
     }
 
-    /// Repeats the elements of the operand along axes that are added in front, or had the extent 1.
+    /// Repeats the elements of the operand along axes of the result: axes that are added in front, and axes whose extent was 1.
     ///
     /// # Errors
     /// If an extent changes that was not 1.
@@ -474,7 +474,7 @@ impl TensorGraph {
         self.broadcast(zero, extents)
     }
 
-    /// Gives the operand other extents, with the elements in the same row-major order.
+    /// Gives the operand other extents. The elements keep their row-major order.
     ///
     /// # Errors
     /// If `extents` have another number of elements.
@@ -507,7 +507,7 @@ impl TensorGraph {
         self.place(&[operand], &seen, operation, extents)
     }
 
-    /// Returns zeros of extents `extents`, into which the operand is copied at the slices. How the result is cut into tiles is not known.
+    /// Returns zeros of extents `extents`, into which the operand is copied at the slices. The result does not tell how its value is cut into tiles.
     ///
     /// # Errors
     /// If the operand does not have the extents of the slices.
@@ -524,7 +524,7 @@ impl TensorGraph {
         self.place(&[operand], &seen, Operation::PlaceSlice(slices.into()), extents)
     }
 
-    /// Returns zeros with the extents and the tiles of `within`, into which the operand is copied at the slices. The result is a new node
+    /// Returns zeros with the extents and the tiles (blocks) of `within`, into which the operand is copied at the slices. The result is a new node
     /// even if the slices select everything, as for [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
     ///
     /// ```
@@ -569,7 +569,8 @@ impl TensorGraph {
         self.intern_on(operation, operands, extents)
     }
 
-    /// Selects elements along `axis`, at the indices that the tensor `indices` contains. The axes of `indices` replace that axis.
+    /// Selects elements of the operand along `axis`, at the indices that the tensor `indices` contains. The axes of `indices` replace the axis
+    /// `axis`.
     ///
     /// # Errors
     /// If there is no such axis, or the elements of `indices` are not integers.
@@ -578,7 +579,8 @@ impl TensorGraph {
         self.intern_on(Operation::Take(axis as Axis), &[operand, indices], &extents)
     }
 
-    /// Returns zeros of extents `extents`, to which the operand is added along `axis`, at the indices that the tensor `indices` contains.
+    /// Returns zeros of extents `extents`, to which the elements of the operand are added. The tensor `indices` contains the indices along `axis` to
+    /// which they are added.
     ///
     /// # Errors
     /// If there is no such axis, the operand does not have the extents of a [`take`](TensorGraph::take) with these indices, or its elements
@@ -618,7 +620,7 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// Concatenates the operands along an axis. Their elements are cast to one type.
+    /// Concatenates the operands along an axis. Their elements are cast to their common type.
     ///
     /// # Errors
     /// If there are no operands or no such axis, or the extents of other axes differ.

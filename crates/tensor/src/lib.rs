@@ -1,6 +1,6 @@
-//! Graphs of operators over tensors, index labels, rewrites, derivatives, and plans of how a graph is computed. Tensors themselves are
-//! defined in `cembra-value`. This crate evaluates graphs only by the slow reference ([`evaluate`]). Implementations of [`Elements`]
-//! evaluate elementwise expressions, and the crate `engine` runs plans.
+//! Graphs of operators over tensors, index labels, rewrites, derivatives, and plans of how a graph is computed. Tensors themselves are defined in
+//! `cembra-value`. This crate evaluates graphs only by the slow reference ([`evaluate`]). Other crates implement [`Elements`], which evaluates
+//! elementwise expressions, and the crate `engine` runs plans.
 
 mod body;
 mod composite;

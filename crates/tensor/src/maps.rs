@@ -1,7 +1,7 @@
-//! Elementwise operators as nodes of graphs. The operator registry gives the result type for operand types; this file decides which operand
-//! types it is asked for. An operator's result type may depend on the values of literal operands, as in `round(x, 2)`. An operand may be
-//! left out if its default is to be absent. Strings are not elements of tensors, so string literals are stored in the operator, as is the
-//! text that it is compiled from.
+//! Elementwise operators as nodes of graphs. The operator registry gives the result type for operand types; this file decides for which operand types
+//! the registry is asked. An operator's result type may depend on the values of literal operands, as in `round(x, 2)`. An operand may be left out if
+//! its parameter has a default. Strings are not elements of tensors, so string literals are stored in the operator, as is the text that it is
+//! compiled from.
 
 use crate::node::{Node, Operation};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -20,13 +20,14 @@ pub(crate) type OperandType = (Scalar, Option<u64>);
 /// An operand of an elementwise operator: a node, or a string literal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MapOperand<'t> {
-    /// The elements of this node.
+    /// The operand has the elements of this node.
     Node(TensorNodeId),
-    /// A string literal, the same for all elements.
+    /// The operand is this string literal, for all elements.
     Text(&'t str),
 }
 
-/// A scalar operator that is applied to each element, with the string literals among its operands.
+/// A scalar operator that is applied to each element, with the string literals among its operands. Literals are stored here because strings are not
+/// elements of tensors.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ElementOperator {
     op: OpId,
@@ -49,19 +50,19 @@ impl ElementOperator {
         ElementOperator { op, texts: has_texts.then(|| texts.into()) }
     }
 
-    /// The id of the scalar operator.
+    /// The id of the scalar operator that is applied to each element.
     #[must_use]
     pub const fn id(&self) -> OpId {
         self.op
     }
 
-    /// Returns true if there are string literals among the operands.
+    /// Returns true if string literals are among the operator's operands.
     #[must_use]
     pub const fn has_texts(&self) -> bool {
         self.texts.is_some()
     }
 
-    /// Returns one value per operand, in order: the next item of `elements` for a tensor, or `text` of a string literal.
+    /// Returns one value per operand, in order. For a tensor, it is the next item of `elements`; for a string literal, `text` of the literal.
     pub fn with_texts<'t, T>(
         &'t self,
         elements: impl IntoIterator<Item = T>,
@@ -134,8 +135,8 @@ impl TensorGraph {
         self.apply_with(operator, &operands)
     }
 
-    /// Applies a scalar operator to each element, where some operands are string literals. Use it for operators of your own that take
-    /// strings, or that are [compiled from one](cembra_ops::UserOperator::compiled).
+    /// Applies a scalar operator to each element, where some operands are string literals. Use it for operators of your own that take strings, or
+    /// that are [compiled from a string](cembra_ops::UserOperator::compiled).
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -190,8 +191,8 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// Applies a scalar operator, with its string literals, to each element. Operands are cast to the types that the operator takes, as for
-    /// scalars. Operators that are compiled from a text are not compiled here: see [`TensorGraph::check_texts`].
+    /// Applies a scalar operator, with its string literals, to each element. Operands are cast to the types that the operator takes, as for scalars.
+    /// An operator that is compiled from a text is not compiled here: see [`TensorGraph::check_texts`].
     ///
     /// # Errors
     /// If the operator does not take these types, its result cannot be a tensor element, or extents do not broadcast.
@@ -227,7 +228,8 @@ impl TensorGraph {
         self.intern(Node { operation: Operation::Map(op), operands: cast, scalar, extents })
     }
 
-    /// Checks that operators can be compiled from their texts, for all nodes from position `from` on. Evaluators compile them again.
+    /// Checks, for all nodes from position `from` on, that operators can be compiled from their string literals. Evaluators compile the operators
+    /// again.
     ///
     /// # Errors
     /// If an operator cannot be compiled; the error has the reason.
@@ -266,8 +268,7 @@ impl TensorGraph {
         self.intern(Node { operation, operands: [operand].as_slice().into(), scalar, extents })
     }
 
-    /// Returns the types of an operator's operands. If the operator's result type may depend on literals, operands that are literals have
-    /// their bits too.
+    /// Returns the types of an operator's operands. If the operator's result type may depend on literals, a literal operand has its bits too.
     pub(crate) fn operand_types(&self, op: OpId, operands: &[TensorNodeId]) -> SmallVec<[OperandType; 4]> {
         let looks_at_literals = !self.registry().get(op).is_typed_by_types();
         let of = |operand: &TensorNodeId| match self.node(*operand).operation {

@@ -11,10 +11,10 @@ use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The number of an axis of a tensor, or of a label in a product.
+/// The number of an axis of a tensor, counted from 0, or of a label in a product.
 pub type Axis = u8;
 
-/// A list of axes or labels. In a transposition, entry `i` is the axis that axis `i` goes to.
+/// A list of axes or labels. In a transposition, entry `i` is the axis of the result to which axis `i` of the operand moves.
 pub type Axes = SmallVec<[Axis; 8]>;
 
 /// The number of a node, its position in its graph.
@@ -29,7 +29,7 @@ impl TensorNodeId {
     }
 }
 
-/// The way in which a reduction combines several elements to one.
+/// The way in which a reduction combines several elements to one, such as a sum or a maximum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
     /// The sum of the elements, where integers wrap; 0 if there are no elements.
@@ -46,22 +46,22 @@ pub enum Reduction {
     All,
 }
 
-/// The labels of the axes in a product. Labels are numbers; axes with the same label share one index and have the same extent.
+/// The labels of the axes in a product. Labels are numbers. Axes with one label share one index and have equal extents.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Labels {
     /// For each operand of the product, the label of each of its axes.
     pub operands: Vec<Axes>,
-    /// The label of each axis of the result; they must differ. Labels that the result does not have are summed over.
+    /// The label of each axis of the product's result; no label may occur twice. Labels that the result does not have are summed over.
     pub output: Axes,
 }
 
-/// The operation of a node.
+/// The operation of a node: an input, a constant, or a computation on the node's operands.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Operation {
     /// An input of the graph, by its number.
     Leaf(u32),
-    /// A placeholder without a value, which forward mode differentiates by. The number makes each seed a node of its own.
+    /// A seed: a placeholder without a value, which forward mode differentiates by. The number makes each seed a node of its own.
     Seed(u32),
     /// A constant number or truth value without axes: its bits in the layout of frames, padded with zeros.
     Constant(u64),
@@ -75,30 +75,31 @@ pub enum Operation {
     Reduce(Reduction, Axes),
     /// A product of the operands by labels: elements are multiplied, and summed over the labels that the result does not have.
     Contract(Arc<Labels>),
-    /// A transposition or diagonal: with the list `to`, axis `i` of the operand moves to axis `to[i]` of the result. Several axes that go
-    /// to the same one are a diagonal.
+    /// A transposition or diagonal: with the list `to`, axis `i` of the operand moves to axis `to[i]` of the result. If several axes move to one
+    /// axis, the result is a diagonal.
     Axes(Axes),
-    /// A slice of each axis of the operand.
+    /// A slice of the operand, given by the slice of each axis.
     Slice(SmallVec<[Slice; 2]>),
-    /// The operand's elements, repeated along axes that are new or had the extent 1.
+    /// The operand, repeated along axes that are new or had the extent 1.
     Broadcast,
-    /// The operand with other extents, its elements in the same row-major order.
+    /// The operand with other extents. Its elements keep their row-major order.
     Reshape,
     /// Zeros, into which the operand is copied at the diagonals that `Axes` would select: the adjoint of `Axes`.
     PlaceAxes(Axes),
-    /// Zeros, into which the first operand is copied at the slices: the adjoint of `Slice`. A second operand, if there is one, is the
-    /// tensor that they are slices of. It is not read: where tensors have tiles, the result is cut like it.
+    /// Zeros, into which the first operand is copied at the slices: the adjoint of `Slice`. The second operand, if there is one, is the tensor that
+    /// the slices were taken from. Its value is not read: where tensors have tiles, the result is cut into the tiles of the second operand.
     PlaceSlice(SmallVec<[Slice; 2]>),
-    /// The first operand's elements along an axis, at the indices that the second operand contains. The axes of the second operand replace
-    /// that axis.
+    /// The elements of the first operand along an axis, at the indices that the second operand contains. The axes of the second operand replace that
+    /// axis.
     Take(Axis),
-    /// Zeros, to which the first operand is added along an axis, at the indices that another operand contains: the adjoint of `Take`.
+    /// Zeros, to which the first operand is added along an axis. The indices along that axis are the elements of another operand. This is the adjoint
+    /// of `Take`.
     PlaceTake(Axis),
-    /// The operands concatenated along an axis.
+    /// The operands, concatenated along an axis.
     Concat(Axis),
     /// The first operand, marked as the result of a function with a user-defined gradient.
     CustomVjp(CustomVjp),
-    /// A user-defined operation.
+    /// A user-defined operation, which user code computes.
     Custom(Custom),
     /// The operand itself, hidden from rewrites. The number makes each barrier a node of its own.
     Barrier(u32),
@@ -118,8 +119,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// The operands from which the node's value is computed. Other operands serve only its gradient, or the way in which it is cut into
-    /// tiles.
+    /// The operands from which the node's value is computed. Other operands serve only its gradient, or tell how its value is cut into tiles
+    /// (blocks).
     #[must_use]
     pub fn read(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -128,8 +129,8 @@ impl Node {
         }
     }
 
-    /// The operands whose tiles decide how the node's value is cut into tiles. They are those from which it is computed, except for a slice
-    /// placed among zeros: this is cut as the tensor that it is a slice of, and the list is empty if that is not known.
+    /// The operands whose tiles (blocks) decide how the node's value is cut into tiles. Usually, these are the operands from which the value is
+    /// computed. A slice placed among zeros is cut as the tensor that it is a slice of; the list is empty if that tensor is not known.
     #[must_use]
     pub fn cut_by(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -138,7 +139,7 @@ impl Node {
         }
     }
 
-    /// The operands that the node's value, or gradients of it, need.
+    /// The operands that the value or the gradients of the node need.
     pub(crate) fn kept(&self) -> &[TensorNodeId] {
         match self.operation {
             Operation::PlaceSlice(_) => self.read(),
@@ -146,12 +147,12 @@ impl Node {
         }
     }
 
-    /// Returns the node without operands that only decide how its value is cut into tiles.
+    /// Returns the node without the operands that only decide how its value is cut into tiles (blocks).
     pub(crate) fn without_cuts(&self) -> Node {
         Node { operands: self.kept().into(), ..self.clone() }
     }
 
-    /// The operands with respect to which the node is differentiated.
+    /// The operands with respect to which the node may be differentiated.
     pub(crate) fn differentiated(&self) -> &[TensorNodeId] {
         match &self.operation {
             Operation::CustomVjp(custom) => custom.inputs(self),
@@ -161,18 +162,18 @@ impl Node {
     }
 }
 
-/// An input of a graph.
+/// An input of a graph: its name and its node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Leaf {
-    /// The name of the input; may be empty.
+    /// The name of the input, which may be empty.
     pub name: Arc<str>,
-    /// The input as a node of the graph.
+    /// The node of the graph that stands for the input.
     pub node: TensorNodeId,
 }
 
 impl Labels {
-    /// Returns true if an operand has a label that the result does not have, even one of extent 1. Then products are summed, starting with
-    /// +0.
+    /// Returns true if an operand has a label that the result does not have, even if the label has the extent 1. Then products are summed, starting
+    /// with +0.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.operands.iter().flatten().any(|label| !self.output.contains(label))
@@ -205,7 +206,7 @@ impl Labels {
         Ok(found.into_iter().map(|extent| extent.unwrap_or(1)).collect())
     }
 
-    /// Checks that the combinations of the indices of all labels can be counted in a `usize`, because a loop over more would never end.
+    /// Checks that the combinations of the indices of all labels can be counted in a `usize`, because a loop over more combinations would never end.
     /// `extents` has the extent of each label.
     ///
     /// # Errors
@@ -218,8 +219,7 @@ impl Labels {
 
     /// Returns the extents of the product's result, for operands with the extents `operands`.
     ///
-    /// # Errors
-    /// The errors of [`label_extents`](Labels::label_extents); a label of the result that no operand has, or that it has twice; more
+    /// # Errors The errors of [`label_extents`](Labels::label_extents). Also if the result has a label twice or one that no operand has, or more
     /// elements than can be counted.
     pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;

@@ -1,6 +1,5 @@
-//! The reference evaluator: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing. Of a
-//! conditional only the chosen branch is computed. The reference evaluator defines the meaning of nodes; other evaluators are compared with
-//! it.
+//! The reference evaluator: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing. Only the chosen
+//! branch of a conditional is computed. The reference evaluator defines the meaning of nodes; other evaluators are compared with it.
 
 use crate::body::{Body, Elements};
 use crate::node::{Labels, Leaf, Operation};
@@ -182,7 +181,7 @@ fn is_view(node: &Node) -> bool {
     )
 }
 
-/// Checks that the value of a node needs no more than `most` bytes, the limit for one tensor. Views need none.
+/// Checks that the value of a node needs no more than `most` bytes, the limit for one tensor. A view needs no bytes.
 ///
 /// # Errors
 /// If the value needs more than `most` bytes.
@@ -192,8 +191,7 @@ pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
 
 /// Checks that `inputs` fit the leaves of a graph.
 ///
-/// # Errors
-/// If there are not as many inputs as leaves, or one is not of the leaf's type and extents.
+/// # Errors If there are not as many inputs as leaves, or an input does not have the type and extents of its leaf.
 pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error> {
     check_count(graph, inputs.len(), "tensors")?;
     let mut leaves = graph.leaves().iter().zip(inputs);
@@ -313,8 +311,8 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Multiplies operands by labels. Terms are added in the order of the labels, as [`sums`] along a last axis are; floats are added in
-/// FLOAT64. If no label is summed over, nothing is added.
+/// Multiplies operands by labels. The terms of a sum are added in the order of the summed labels, as [`sums`] adds terms along a last axis; floats
+/// are added in FLOAT64. If no label is summed over, nothing is added.
 ///
 /// # Errors
 /// If the labels do not fit the operands, the labels have more index combinations than can be counted, the elements are not numbers, or
@@ -416,7 +414,7 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     Ok(sums)
 }
 
-/// Returns true if two tensors are equal bit for bit, where all NaNs are equal: [`Tensor::same`].
+/// Returns true if two tensors are equal bit for bit, where all NaNs count as equal: [`Tensor::same`].
 #[must_use]
 pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
     a.same(b)

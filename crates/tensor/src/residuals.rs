@@ -1,5 +1,5 @@
-//! Residuals: the values of a function that its gradient needs. Either they stay in memory until the gradient reads them, or they are
-//! computed again from barriers, which keep the recomputed nodes from being merged with the originals.
+//! Residuals: the values of a function that its gradient needs. Each value either stays in memory until the gradient reads it, or is computed again.
+//! In the second case the gradient computes it from barriers, nodes that keep the recomputed nodes from being merged with the originals.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
@@ -15,7 +15,7 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
-    /// Selects from `nodes` those whose values can be computed again.
+    /// Selects from `nodes` the nodes whose values can be computed again.
     pub(crate) fn of(graph: &TensorGraph, nodes: &[TensorNodeId]) -> Copies {
         // A node without operands is not computed, and an operation with a state would give another result.
         let is_computed = |node: &TensorNodeId| {
@@ -31,7 +31,7 @@ impl Copies {
         Copies { named: nodes.iter().flat_map(with_value).filter(is_computed).collect(), ..Copies::default() }
     }
 
-    /// Returns the node that a gradient reads instead of `node`: its copy, if it is computed again, else the node itself.
+    /// Returns the node that a gradient reads instead of `node`: the copy of `node`, if its value is computed again, else `node` itself.
     pub(crate) fn of_node(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if !self.named.contains(&node) {
             return Ok(node);
@@ -76,8 +76,8 @@ impl Copies {
 }
 
 impl TensorGraph {
-    /// Returns a node with the same value, which rewrite rules do not look through. Each barrier is a node of its own, so an operator
-    /// on a barrier is another node than the same operator on the barrier's operand. A barrier costs nothing at run time.
+    /// Returns a barrier: a node with the value of `node`, which rewrite rules do not look through. Each barrier is a node of its own, so an operator
+    /// on a barrier is another node than the operator on the barrier's operand. A barrier costs nothing at run time.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

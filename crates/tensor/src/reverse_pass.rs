@@ -42,7 +42,8 @@ struct State {
     given: Option<Result<OperandCotangents, u32>>,
 }
 
-/// A reverse-mode pass from some outputs. It goes only as far as requested, and never visits a node twice.
+/// A reverse-mode pass from some outputs towards the nodes by which they are differentiated. It goes only as far as requested, and never visits a
+/// node twice.
 ///
 /// The cotangent of a node is the sum over all of its users, whatever else is requested. So a pass that is continued builds the same nodes
 /// as one pass for all requests.
@@ -62,7 +63,7 @@ impl std::fmt::Debug for ReversePass {
 }
 
 impl ReversePass {
-    /// Begins a pass from `number`, for its gradients. The values of the nodes `recomputed` are computed again, as for
+    /// Begins a pass from `number`, to compute gradients of `number`. The values of the nodes `recomputed` are computed again, as for
     /// [`TensorGraph::gradients_with`].
     ///
     /// # Errors
@@ -124,7 +125,7 @@ impl ReversePass {
         self.states.is_empty()
     }
 
-    /// Returns the cotangent of each node of `wrt`, which must be nodes of the pass's graph; zeros for a node that no output depends on.
+    /// Returns the cotangent of each node of `wrt`, which must be nodes of the pass's graph. The cotangent is zeros if no output depends on the node.
     ///
     /// # Errors
     /// If an operator between the node and the outputs has no derivative. Other nodes can still be requested afterwards.

@@ -1,5 +1,5 @@
-//! Reductions, computed one result element after the other. The terms of a sum are in the order of its reduced axes, ascending, whatever
-//! the memory layout. Floats are added in FLOAT64; [`Order`] says which sums use a [`ChainFold`].
+//! Reductions, computed one result element after the other. The terms of a sum are in the row-major order of its reduced axes, for any memory layout.
+//! Floats are added in FLOAT64; [`Order`] says which sums use a [`ChainFold`].
 
 use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorErrorKind};
@@ -8,20 +8,21 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use multiversion::multiversion;
 
-/// The most sums that are computed side by side, for reductions whose terms are far apart in memory.
+/// The most sums that are computed at the same time, for reductions whose terms are far apart in memory.
 pub const SIDE_BY_SIDE: usize = 1 << 11;
 
-/// The order in which the floats of a sum are added.
+/// The order in which the floats of a sum are added: one by one, or in interleaved chains (accumulators).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// The floats are added one by one, in the order of the elements.
     InOrder,
-    /// The floats are added in several interleaved chains, as a [`ChainFold`] does it.
+    /// The floats are added in several interleaved chains (accumulators), as a [`ChainFold`] does it.
     Chains,
 }
 
 impl Order {
-    /// The order of addition for a sum over `axes` of a tensor with `rank` axes: in chains if the last axis is reduced.
+    /// The order of addition for a sum over `axes` of a tensor with `rank` axes: in chains (accumulators) if the last axis is reduced, else one by
+    /// one.
     #[must_use]
     #[inline]
     pub fn of(axes: &[Axis], rank: usize) -> Order {
@@ -45,7 +46,7 @@ impl Order {
     }
 }
 
-/// Adds each element of `row` to the sum at the same position. The code is compiled for each vector instruction set.
+/// Combines each element of `row` with the accumulator in `sums` at the same position. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
     for (sum, element) in sums.iter_mut().zip(row) {
@@ -53,14 +54,14 @@ pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], 
     }
 }
 
-/// Extends a fold by adjacent elements. The code is compiled for each vector instruction set.
+/// Extends a fold by the elements `elements`, which are adjacent in memory. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
     fold.extend_slice(elements, W::of);
 }
 
-/// Reduces each run of `length` adjacent elements to one element of `made`, in the order of [`Order::Chains`]. For many short runs this
-/// takes less time than a [`ChainFold`] for each. The code is compiled for each vector instruction set.
+/// Reduces each line (a run of `length` adjacent elements) of `elements` to one element of `made`, in the order of [`Order::Chains`]. For many short
+/// lines this takes less time than a [`ChainFold`] for each. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
@@ -86,22 +87,22 @@ pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     }
 }
 
-/// An accumulator for a reduction of elements of type `T`.
+/// An accumulator for a reduction of elements of type `T`, which may be wider than `T`.
 pub trait Folded<T>: Copy + Send + 'static {
-    /// Converts an element to an accumulator.
+    /// Converts an element to an accumulator of the reduction.
     fn of(element: T) -> Self;
 
     /// Converts the accumulator to an element, rounding if the accumulator is wider.
     fn narrow(self) -> T;
 
-    /// Reduces at least one adjacent element in a faster way than one after the other; `None` if there is no faster way.
+    /// Reduces adjacent elements, at least one, in a faster way than element by element; `None` if there is no faster way.
     #[inline(always)]
     fn of_line(_: &[T]) -> Option<Self> {
         None
     }
 }
 
-/// An element type that can be reduced: its accumulators, their neutral values, and how two of them are combined.
+/// An element type that can be reduced. It defines accumulators, their neutral values, and how two accumulators are combined.
 pub trait Reduced: Element {
     /// The accumulator of sums and products.
     type Wide: Folded<Self>;
@@ -130,7 +131,7 @@ pub trait Reduced: Element {
     /// Returns the smaller of two accumulators.
     fn smaller(a: Self::Below, b: Self::Below) -> Self::Below;
 
-    /// Converts an accumulator to an element.
+    /// Converts an accumulator of a reduction to an element.
     #[inline]
     fn narrow<W: Folded<Self>>(folded: W) -> Self {
         folded.narrow()
@@ -163,12 +164,13 @@ macro_rules! with_reduction {
     };
 }
 
-/// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a NaN is above
-/// infinity. So the largest float has the largest integer, and maxima use the vector instruction for integers.
+/// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a NaN is above infinity. So the
+/// largest float has the largest key, and maxima use the vector instruction for integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Above<U>(U);
 
-/// An integer key for minima: the number of floats between minus infinity and a float, where a NaN is below minus infinity.
+/// An integer key for minima: the number of floats between minus infinity and a float, where a NaN is below minus infinity. So the smallest float has
+/// the smallest key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Below<U>(U);
 
@@ -358,7 +360,7 @@ fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
     Some((outer, [lines, CopiedAxis { extent: width, from: far, to: 1 }]))
 }
 
-/// Reduces `axes` of a tensor, and writes the elements of the result to memory of the same type.
+/// Reduces `axes` of a tensor, and writes the elements of the result to memory of the element type.
 ///
 /// # Errors
 /// The errors of [`reduce`]; or the memory has another type or another number of elements.

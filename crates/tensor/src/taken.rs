@@ -1,5 +1,5 @@
-//! Gathers elements along an axis by indices; and the adjoint, which adds to the elements that were gathered. The gathered elements may be
-//! a view of more elements than there is memory for, so no list of positions or indices is made.
+//! Gathers elements along an axis by indices. Also the adjoint, which adds values to the elements that were gathered. The gathered elements may be a
+//! view of more elements than there is memory for, so no list of positions or indices is made.
 
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
@@ -129,8 +129,7 @@ pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go
     }))
 }
 
-/// The adjoint of [`take`]: adds each element to the one that it was gathered from. `node` has the extents of the tensor that was gathered
-/// from.
+/// The adjoint of [`take`]: adds each element to the element that it was gathered from. `node` has the extents of the tensor that was gathered from.
 ///
 /// # Errors
 /// The errors of [`take`].

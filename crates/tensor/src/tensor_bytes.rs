@@ -1,4 +1,4 @@
-//! Counts the bytes of the tensors that an evaluation holds at a time, and checks them against a limit.
+//! Counts the bytes of the tensors that exist at one time during an evaluation, and checks them against a limit.
 
 use crate::{TensorErrorKind, check_bytes};
 use cembra_runtime::Scalar;
@@ -6,7 +6,7 @@ use cembra_value::Error;
 use cembra_value::Limit;
 use cembra_value::tensor::element_bytes;
 
-/// The size in bytes of the tensors that an evaluation has created and not yet dropped, with a common limit.
+/// The total size in bytes of the tensors that an evaluation has created and not yet dropped, with a limit.
 #[derive(Clone, Debug)]
 pub struct TensorBytes {
     bytes: u128,
@@ -40,13 +40,13 @@ impl TensorBytes {
         Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
     }
 
-    /// The most bytes that tensors had at a time so far, which is within the limit.
+    /// The most bytes that tensors had at one time so far. It does not exceed the limit.
     #[must_use]
     pub fn peak(&self) -> u64 {
         u64::try_from(self.peak).unwrap_or(u64::MAX)
     }
 
-    /// Raises the peak of this count to that of `other`, if that is higher.
+    /// Raises the peak of this count to that of `other`, if the peak of `other` is higher.
     pub fn reach(&mut self, other: &TensorBytes) {
         self.peak = self.peak.max(other.peak);
     }

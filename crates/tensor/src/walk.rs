@@ -1,4 +1,4 @@
-//! Checks that let a long loop over an index space be ended early. The loops themselves are those of `cembra_value`, re-exported.
+//! Checks that let a long loop over an index space end early. The loops themselves are functions of `cembra_value`, re-exported here.
 
 use cembra_value::Error;
 
@@ -8,7 +8,7 @@ pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 /// tensor may have a view of very many elements.
 pub type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
 
-/// Counts the elements that a loop visits, and calls a [`GoOn`] after each [`ELEMENTS`](Watch::ELEMENTS) of them.
+/// Counts the elements that a loop visits, and calls a [`GoOn`] each time that [`ELEMENTS`](Watch::ELEMENTS) more were visited.
 pub struct Watch<'g> {
     go_on: GoOn<'g>,
     /// The number of elements since the last call.
@@ -16,7 +16,7 @@ pub struct Watch<'g> {
 }
 
 impl<'g> Watch<'g> {
-    /// The number of visited elements after which the check is called again.
+    /// The number of elements that are visited between two calls of the check.
     pub const ELEMENTS: usize = 1 << 16;
 
     /// Begins a count at 0 visited elements, for calls of `go_on`.
@@ -43,5 +43,5 @@ impl<'g> Watch<'g> {
     }
 }
 
-/// Roughly the distance between elements, in elements, from which on each has a cache line of its own.
+/// Roughly the distance, counted in elements, from which on each of the elements in a loop has a cache line of its own.
 pub const FAR: usize = 16;

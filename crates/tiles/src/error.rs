@@ -46,12 +46,12 @@ pub fn no_link(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Link, message)
 }
 
-/// Runs the code of a link. A panic in it becomes a link error; `what` names the code.
+/// Runs `code`, a part of a link between ranks. A panic in `code` becomes a link error; `what` names the code.
 pub(crate) fn guarded_link<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     guarded(code, |words| Err(no_link(format!("the link panicked at {what}: {words}"))))
 }
 
-/// Runs a user's code. A panic in it becomes an error; `what` names the code.
+/// Runs `code`, which a user wrote. A panic in `code` becomes an error; `what` names the code.
 pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     // A closure that panicked may leave its own state half changed, but it changes nothing of this crate.
     guarded(code, |words| Err(Error::tensors(Kind::Evaluation, format!("{what} panicked: {words}"))))

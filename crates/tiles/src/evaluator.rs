@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub struct Evaluator {
     matrices: Arc<dyn MatrixProduct>,
     pub(crate) workers: Workers,
-    /// The facts, in addition to tensors and programs, that ranks compare before they evaluate.
+    /// The facts that ranks compare before they evaluate, in addition to tensors and programs, such as the version of a library.
     pub(crate) facts: Facts,
 }
 
@@ -93,7 +93,7 @@ impl Evaluator {
         }
     }
 
-    /// The token that cancels evaluations; `None` if there is none.
+    /// The token that cancels this evaluator's evaluations; `None` if it has no token.
     #[must_use]
     pub fn token(&self) -> Option<&Cancellation> {
         self.workers.token.as_ref()

@@ -70,7 +70,7 @@ pub struct Step {
 /// ```
 #[derive(Clone, Default, Debug)]
 pub struct Journal {
-    /// Has at most as many entries as evaluations had steps.
+    /// The recorded steps: at most one entry for each step of the evaluations that write this journal.
     steps: Arc<Mutex<Vec<Step>>>,
     running: Arc<Running>,
 }
@@ -89,14 +89,14 @@ pub struct Progress {
     pub of: usize,
 }
 
-/// The progress of a step, counted by all threads. Reads are relaxed, so they may be a moment old.
+/// The progress of the running step, counted by all threads. Reads are relaxed, so a count that is read may be slightly out of date.
 #[derive(Default, Debug)]
 struct Running {
     step: AtomicUsize,
     steps: AtomicUsize,
     done: AtomicUsize,
     of: AtomicUsize,
-    /// The most bytes that the step has at once, including its result and other values.
+    /// The most bytes that the running step used at once, including its result and other values that the evaluation holds.
     taken: AtomicUsize,
 }
 
@@ -136,7 +136,7 @@ impl Journal {
         self.running.step.store(step, Ordering::Relaxed);
     }
 
-    /// Records that a step with `parts` parts begins.
+    /// Records in the journal that a step with `parts` parts begins. A part is a tile, or a product of tiles.
     pub(crate) fn begin(&self, parts: usize) {
         self.running.done.store(0, Ordering::Relaxed);
         self.running.of.store(parts, Ordering::Relaxed);

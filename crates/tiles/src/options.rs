@@ -1,4 +1,5 @@
-//! Options of evaluations on tiled tensors: screening, segments of sums, and limits that are checked before memory is allocated.
+//! Options of evaluations on tiled tensors: the threshold for small tiles, the segments in which sums are added, and limits that are checked before
+//! memory is allocated.
 
 use crate::shape::sparse::{MOST_TILES, Screening};
 use crate::tiled::tile::{TILE_BYTES, check_float};
@@ -45,7 +46,7 @@ pub struct Options {
     most_tiles: usize,
     pub(crate) most_products: u64,
     pub(crate) most_bytes: usize,
-    /// The bytes that plans and tiles of other values take in addition to elements.
+    /// The bytes that plans and tiles of values outside of this evaluation take, in addition to their elements.
     pub(crate) own_bytes: usize,
     pub(crate) block_bytes: usize,
     pub(crate) pool_bytes: usize,
@@ -81,7 +82,7 @@ impl Options {
         Options { is_screened: screen, ..self }
     }
 
-    /// Sets the rule that cuts sums into segments.
+    /// Sets the rule that cuts sums into segments, which are summed separately.
     #[must_use]
     pub const fn segment(self, segment: Segment) -> Options {
         Options { segment, ..self }

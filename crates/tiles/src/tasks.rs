@@ -27,7 +27,7 @@ pub(crate) struct Workers {
     pub(crate) journal: Option<Journal>,
     /// True if the evaluation only plans, so that it computes no tile.
     pub(crate) is_plan: bool,
-    /// The bytes that other values occupy during the evaluation.
+    /// The bytes that values outside of the evaluation occupy while it runs.
     pub(crate) held_bytes: usize,
     /// The ranks that compute together; `None` if only this process computes.
     pub(crate) ranks: Option<Arc<Ranks>>,
@@ -35,13 +35,13 @@ pub(crate) struct Workers {
     pub(crate) map: Option<TileMap>,
 }
 
-/// A function that the thread that waits for tasks calls repeatedly. If it returns an error, the tasks are stopped.
+/// A function that the thread waiting for tasks calls repeatedly. If the function returns an error, the tasks are stopped.
 pub(crate) type Watch<'w> = &'w mut dyn FnMut() -> Result<(), Error>;
 
 /// The pause of a thread that waits for tasks, between two calls of its watch.
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// A task that no thread has begun, and its result.
+/// A task that no thread has begun, or the result of a task.
 struct Slot<W, R> {
     work: Option<W>,
     result: Option<R>,
@@ -109,7 +109,7 @@ impl Workers {
         }
     }
 
-    /// Counts `parts` parts of the running step as done. Threads call it once per task.
+    /// Counts `parts` parts (tiles, or products of tiles) of the running step as done. Threads call this once per task.
     pub(crate) fn advance(&self, parts: usize) {
         if let Some(journal) = &self.journal {
             journal.advance(parts);
@@ -243,18 +243,18 @@ fn scoped<'s, R>(pool: Option<&ThreadPool>, code: impl FnOnce(&Scope<'s>) -> R) 
     }
 }
 
-/// The state that the threads of one run share.
+/// The state that the threads share while they run a list of tasks.
 struct Shared<'w, W, R> {
     workers: &'w Workers,
     /// The positions of the tasks in the order in which they are begun.
     order: Vec<usize>,
-    /// The tasks and their results: at most one task and its result per lock.
+    /// For each task, a lock with the task until it is begun, and its result when it is done.
     slots: Vec<Mutex<Slot<W, R>>>,
     /// The number of tasks that were begun.
     next: AtomicUsize,
-    /// The first task that failed so far. Tasks after it need not run.
+    /// The position of the first task, in the order of the work, that has failed so far. Tasks after it need not run.
     failed: AtomicUsize,
-    /// At most one error: that of the first task that failed, and its number.
+    /// The error of the first task, in the order of the work, that failed, and the task's position; `None` if no task failed.
     error: Mutex<Option<(usize, Error)>>,
     is_ended: AtomicBool,
     /// The number of threads that run tasks.

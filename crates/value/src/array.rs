@@ -17,7 +17,7 @@ pub struct Array {
     scalar: Scalar,
     len: usize,
     data: ArrayData,
-    /// A bit per element, the lowest first; `None` if all elements are present.
+    /// The presence of the elements, one bit each, the lowest bit first; `None` if all elements are present.
     presence: Option<Vec<u64>>,
 }
 
@@ -34,7 +34,7 @@ pub enum ArrayData {
     Strings(StringViews),
 }
 
-/// An element type that arrays store as adjacent values: a number, or a type that consists of one.
+/// An element type that arrays store as adjacent values: a number, or a type that is represented by a number, such as a date.
 ///
 /// # Safety
 /// COLUMNS: any bits of its size are a value of it, and it is as large and aligned as a number of 32 or 64 bits.
@@ -264,7 +264,7 @@ impl Array {
         Some(unsafe { std::str::from_utf8_unchecked(bytes) })
     }
 
-    /// The element at index `at`; `None` if it is missing or after the last.
+    /// The element at index `at`; `None` if the element is missing, or the array has no such index.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<ScalarValue> {
         if !self.is_present(at) {
@@ -297,8 +297,8 @@ impl Array {
         (0..self.len).map(|at| self.get(at))
     }
 
-    /// Returns an array of the elements at the indices `places`, in that order. An element is missing where the index
-    /// is `None` or after the last element.
+    /// Returns an array of the elements of this array at the indices `places`, in that order. An element is missing where the index is `None` or
+    /// beyond the last element.
     #[must_use]
     pub fn take(&self, places: impl IntoIterator<Item = Option<usize>>) -> Array {
         let places = places.into_iter();
@@ -378,7 +378,7 @@ impl fmt::Debug for Array {
     }
 }
 
-/// An element that is being added to an array.
+/// An element that is being appended to an array: its bits, or its string.
 #[derive(Clone, Copy)]
 enum Element<'e> {
     /// The bits of an element that is a number, a truth value or a unit.
@@ -390,9 +390,9 @@ enum Element<'e> {
 /// A builder for an array, element by element.
 #[derive(Debug)]
 pub struct ArrayBuilder {
-    /// The elements so far.
+    /// The array of the elements that were appended so far.
     made: Array,
-    /// True if the elements are 64-bit numbers.
+    /// True if the elements are 64-bit numbers, so that each takes a whole word.
     is_wide: bool,
 }
 
@@ -505,7 +505,7 @@ impl ArrayBuilder {
         self.push_element(element);
     }
 
-    /// Appends a number, given by its bits; `None` appends a missing element.
+    /// Appends a number to the array, given by its bits. `None` appends a missing element.
     #[inline]
     pub fn push_bits(&mut self, bits: Option<u64>) {
         // Most numbers have 64 bits, and most arrays have no missing elements.
@@ -519,8 +519,8 @@ impl ArrayBuilder {
         self.push_element(bits.map(Element::Bits));
     }
 
-    /// Appends a text; `None` appends a missing element, as does a text of more than 2 GiB or a builder of another
-    /// type.
+    /// Appends a text to the array. Appends a missing element instead if `text` is `None` or longer than 2 GiB, or if the array's elements are not
+    /// texts.
     #[inline]
     pub fn push_text(&mut self, text: Option<&str>) {
         let Array { scalar, len, data, presence } = &mut self.made;
@@ -534,8 +534,8 @@ impl ArrayBuilder {
         self.push_element(text.map(Element::Text));
     }
 
-    /// Appends a byte string; `None` appends a missing element, as does a string of more than 2 GiB or a builder of
-    /// another type.
+    /// Appends a byte string to the array. Appends a missing element instead if `bytes` is `None` or longer than 2 GiB, or if the array's elements
+    /// are not byte strings.
     pub fn push_bytes(&mut self, bytes: Option<&[u8]>) {
         self.push_element(bytes.map(Element::Bytes));
     }

@@ -15,7 +15,7 @@ pub struct CacheCounters {
     /// For caches in files: the number of plans that were compiled without a request, because rules of user operators are part of
     /// their code.
     pub bypassed: u64,
-    /// For caches in memory: the number of entries that were evicted for others, the least recently used first.
+    /// For caches in memory: the number of entries that were removed to make room for other entries, the least recently used first.
     pub evictions: u64,
     /// For caches in memory: the number of entries that are stored now.
     pub kept: usize,

@@ -16,13 +16,13 @@ thread_local! {
     static LOOKED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 
-/// The moment at which a thread started some work.
+/// The moment at which a thread started some work, in processor time and in wall-clock time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Began {
     thread: ThreadId,
-    /// The processor time that the thread had spent; `None` if the system does not count it.
+    /// The processor time that the thread had used at the start; `None` if the system does not measure it.
     spent: Option<Duration>,
-    /// The wall-clock time, for work that continues on another thread, which has its own processor time.
+    /// The wall-clock time at the start, for work that continues on another thread, because each thread has its own processor time.
     on_the_wall: Instant,
 }
 

@@ -27,19 +27,18 @@ pub enum ValueColumn {
     Tuple(Vec<ValueColumn>),
     /// A column of an optional struct.
     Optional {
-        /// The rows that have a struct: an array with a present unit for each of them.
+        /// For each row, whether it has a struct: an array with a present unit for each row that has one.
         there: ArrayBuilder,
-        /// The column of the structs. In rows without a struct, its fields have arbitrary values.
+        /// The column of the structs of all rows. In rows without a struct, its fields have arbitrary values.
         of: Box<ValueColumn>,
     },
     /// A column of arrays, lists of structs or dictionaries.
     Lists {
         /// The offsets of the lists in `elements`: row `n` has the elements from `points[n]` up to `points[n + 1]`.
         points: Vec<i64>,
-        /// The rows that have a list: an array with a present unit for each of them. A row without a list has no
-        /// elements.
+        /// For each row, whether it has a list: an array with a present unit for each row that has one. A row without a list has no elements.
         there: ArrayBuilder,
-        /// The column of the elements of all lists, row by row.
+        /// The column of the elements of all lists, in the order of the rows.
         elements: Box<ValueColumn>,
     },
 }

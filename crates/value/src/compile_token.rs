@@ -23,7 +23,7 @@ thread_local! {
 /// assert!(budget.check_time().is_ok());
 /// ```
 pub fn compile_until<T>(token: &Cancellation, compile: impl FnOnce() -> T) -> T {
-    /// Restores the thread's previous token, also after a panic.
+    /// Restores the thread's previous cancellation token when it is dropped, also after a panic.
     struct Before(Option<Cancellation>);
     impl Drop for Before {
         fn drop(&mut self) {

@@ -19,7 +19,7 @@ macro_rules! codes {
         pub enum Code { $($(#[$doc])* $variant,)* $($(#[$warning_doc])* $warning),* }
 
         impl Code {
-            /// All codes; errors come first.
+            /// All codes of errors and warnings; errors come first.
             pub const ALL: &[Code] = &[$(Code::$variant,)* $(Code::$warning),*];
 
             /// The codes of warnings, for models that are valid but probably not meant so.
@@ -81,9 +81,9 @@ codes! { errors {
     Binding = "binding";
     /// A value breaks the promise of its input.
     Promise = "promise";
-    /// The model has arrays, where only rows of scalars are evaluated.
+    /// The model has arrays, but the function or command that was called supports only models without arrays.
     Arrays = "arrays";
-    /// The model has tensors where only models without tensors are evaluated, or the other way round.
+    /// The model has tensors, where a model without tensors is required; or it has other values, where only tensors are supported.
     Tensors = "tensors";
     /// The labels of tensors do not fit each other.
     Labels = "labels";
@@ -114,19 +114,19 @@ codes! { errors {
     /// A message between ranks is damaged or does not arrive, or a connection between ranks is missing.
     Link = "link";
 } warnings {
-    /// A comparison with `missing` never holds.
+    /// A comparison has the operand `missing`, so it never holds.
     MissingComparison = "missing-comparison";
     /// An undeclared name is similar to a declared one.
     SimilarName = "similar-name";
     /// A `let` is not used.
     UnusedLet = "unused-let";
-    /// 64-bit integers are computed with as 32-bit floats.
+    /// 64-bit integers are converted to 32-bit floats in a computation, which loses digits.
     LostDigits = "lost-digits";
-    /// A comparison always holds, or never holds.
+    /// A comparison has the same result in every evaluation: it always holds, or never holds.
     ConstantComparison = "constant-comparison";
     /// A branch is never chosen.
     UnreachableBranch = "unreachable-branch";
-    /// A test fails on every run.
+    /// A test fails on every run, because it does not fit the model.
     UnfitTest = "unfit-test";
 } }
 
@@ -148,7 +148,7 @@ pub fn dashed_code(code: &str) -> String {
     code.replace('_', "-")
 }
 
-/// A further span that a problem concerns, with a text that says why.
+/// A further span of a problem, with a text that says how the span concerns the problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
     /// The span in the model's text.
@@ -197,7 +197,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a label, a further span with a text, unless there are 16 already.
+    /// Adds a label (a further span with a text) to the problem, unless there are 16 labels already.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         if self.others.len() < MOST {

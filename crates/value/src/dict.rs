@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, OnceLock};
 /// The hasher for whole dictionaries, the same everywhere in the process.
 static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 
-/// Values by key. Keys are present and differ from each other; a value may be missing.
+/// A dictionary: values by key. Keys are present and differ from each other; a value may be missing.
 ///
 /// A dictionary of ranges has ascending bounds as keys, and each value belongs to the segment from its bound to the next. Ranges
 /// `0..5` and `7..` have the bounds 0, 5 and 7, and the segment from 5 on is not in a range. If ranges are in groups, bounds
@@ -27,7 +27,7 @@ pub struct Dict {
     /// For ranges, an element per segment: missing if the segment is not in a range, else a unit, or the number of the group if
     /// ranges are in groups. `None` for keys.
     ranges: Option<Array>,
-    /// The hash. It is cached, like `wide` and `compiled`, because a text may use one dictionary very often.
+    /// The hash of the dictionary. It is cached, like `wide` and `compiled`, because a text may use one dictionary very often.
     hash: OnceLock<u64>,
     wide: OnceLock<Arc<Dict>>,
     compiled: OnceLock<Arc<dyn Any + Send + Sync>>,
@@ -62,7 +62,7 @@ pub enum DictFault {
 }
 
 impl DictFault {
-    /// The index of the wrong entry or range, from 0; `None` if the fault does not concern a single one.
+    /// The index, from 0, of the entry or range that has the fault; `None` if the fault does not concern a single entry or range.
     #[must_use]
     pub const fn entry(&self) -> Option<usize> {
         match self {
@@ -258,7 +258,7 @@ impl Dict {
         &self.keys
     }
 
-    /// The values of the dictionary, in the order of the keys.
+    /// The values of the dictionary, in the order of its keys.
     #[must_use]
     pub const fn values(&self) -> &Array {
         &self.values

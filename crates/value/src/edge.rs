@@ -8,19 +8,19 @@ use crate::{Array, ArrayData, Error, Value, Words};
 use cembra_runtime::{ArrayKind, EdgeType, Scalar};
 use std::fmt;
 
-/// An edge: a relation that gives the group of each element of an array.
+/// An edge: the grouping of an array's elements, which gives the group of each element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Edge {
     kind: ArrayKind,
     form: EdgeForm,
 }
 
-/// The form in which an edge states the group of each element.
+/// The form in which an edge (the grouping of an array's elements) states the group of each element.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum EdgeForm {
-    /// One scalar belongs to one scalar.
+    /// The edge connects one scalar with one scalar.
     Scalars,
-    /// All elements, this many, belong to a single group.
+    /// All elements belong to a single group. The field is the number of elements.
     ToScalar(usize),
     /// Groups are contiguous, given by split points: group `g` has the elements from point `g` up to point `g + 1`.
     Splits(Vec<i64>),
@@ -29,7 +29,7 @@ pub enum EdgeForm {
     Mapping(Array, usize),
 }
 
-/// The reason why an edge cannot be made.
+/// The reason why an edge (the grouping of an array's elements) cannot be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EdgeFault {
@@ -71,13 +71,13 @@ impl From<EdgeFault> for Error {
 }
 
 impl Edge {
-    /// Returns the edge from a scalar to a scalar.
+    /// Returns the edge (grouping) from a scalar to a scalar.
     #[must_use]
     pub const fn scalars() -> Edge {
         Edge { kind: ArrayKind::Dense, form: EdgeForm::Scalars }
     }
 
-    /// Returns the edge from `child` elements to a single group.
+    /// Returns the edge that puts all of `child` elements into a single group.
     #[must_use]
     pub const fn to_scalar(kind: ArrayKind, child: usize) -> Edge {
         Edge { kind, form: EdgeForm::ToScalar(child) }
@@ -130,19 +130,19 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Mapping(groups, parents) })
     }
 
-    /// The kind of the arrays that the edge belongs to.
+    /// The kind of the arrays whose elements the edge groups.
     #[must_use]
     pub const fn kind(&self) -> ArrayKind {
         self.kind
     }
 
-    /// The form in which the edge states the group of each element.
+    /// The form in which this edge (the grouping of an array's elements) states the group of each element.
     #[must_use]
     pub const fn form(&self) -> &EdgeForm {
         &self.form
     }
 
-    /// The edge's type.
+    /// The type of the edge: between scalars, from an array to a scalar, or between arrays.
     #[must_use]
     pub const fn edge_type(&self) -> EdgeType {
         match self.form {
@@ -152,13 +152,13 @@ impl Edge {
         }
     }
 
-    /// Returns a copy of the edge for arrays of the kind `kind`.
+    /// Returns a copy of the edge (the grouping of an array's elements) for arrays of the kind `kind`.
     #[must_use]
     pub fn of_kind(&self, kind: ArrayKind) -> Edge {
         Edge { kind, form: self.form.clone() }
     }
 
-    /// The number of elements on the edge's child side.
+    /// The number of elements that the edge groups: the size of its child side.
     #[must_use]
     pub fn child_size(&self) -> usize {
         match &self.form {
@@ -169,7 +169,7 @@ impl Edge {
         }
     }
 
-    /// The number of elements on the edge's parent side: its groups.
+    /// The number of groups that the edge has: the size of its parent side.
     #[must_use]
     pub fn parent_size(&self) -> usize {
         match &self.form {
@@ -219,7 +219,7 @@ impl Edge {
         }
     }
 
-    /// Returns true if both edges relate the same elements, whatever their forms.
+    /// Returns true if both edges give each element the same group, whatever the forms in which they state it.
     #[must_use]
     pub fn same(&self, other: &Edge) -> bool {
         let is_alike = self.edge_type() == other.edge_type()

@@ -39,30 +39,30 @@ pub struct Error(Arc<Kind>);
 enum Kind {
     /// Problems of the model or its binding, and the texts that their spans are in.
     Model(Diagnostics, Option<Arc<Texts>>),
-    /// A fault, which stopped an evaluation.
+    /// The fault of an operator or of a whole evaluation, which stopped the evaluation.
     Fault(EvaluationFault),
-    /// Values that do not fit a call.
+    /// Values that the caller passed do not fit the call.
     Values {
         message: String,
         /// The line of the data that has the values, counted from 1; `None` if they do not come from text.
         line: Option<usize>,
     },
-    /// A value that breaks the promise of its input.
+    /// A value breaks the promise of its input, such as that an array has no missing elements.
     Promise { problem: Diagnostics, element: Option<usize> },
-    /// A problem of tensors, or of a request for tensors.
+    /// A problem in an operation on tensors, or in a request for tensors.
     Tensors(TensorProblem),
 }
 
-/// A problem of tensors.
+/// A problem in an operation on tensors: its kind, its message, and its place.
 #[derive(Clone)]
 struct TensorProblem {
     kind: TensorErrorKind,
     problem: Diagnostic,
     /// The fault of an element that could not be computed, and the operator that failed; `None` if the run was ended.
     fault: Option<(FaultKind, Option<String>)>,
-    /// The code of the fault, if it differs from that of the fault's kind.
+    /// The code of the fault, if it differs from the code of the fault's kind; else `None`.
     code: Option<&'static str>,
-    /// The texts in which the place of a fault is.
+    /// The texts that contain the place of a fault; `None` if the model did not come from text.
     sources: Option<Arc<Texts>>,
 }
 
@@ -77,10 +77,10 @@ pub struct EvaluationFault {
     span: Option<Span>,
     /// The calls of functions that led to the fault.
     calls: Vec<Label>,
-    /// The texts that the span belongs to.
+    /// The texts of the model that the fault's span belongs to; `None` if they are not known.
     sources: Option<Arc<Texts>>,
     place: Option<FaultPlace>,
-    /// The limit to raise.
+    /// The limit whose raising would avoid the fault; `None` if no limit helps.
     limit: Option<Limit>,
 }
 
@@ -139,7 +139,7 @@ impl EvaluationFault {
     }
 }
 
-/// The row or the element whose evaluation failed.
+/// The index of the row or of the element whose evaluation failed.
 #[derive(Clone, Copy, Debug)]
 enum FaultPlace {
     Row(usize),

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Elements that are borrowed from another owner, and read in its memory.
+/// Elements that are borrowed from another owner, and read in that owner's memory.
 pub(crate) struct Lent<T> {
     elements: NonNull<T>,
     len: usize,
@@ -20,7 +20,7 @@ unsafe impl<T: Sync> Send for Lent<T> {}
 unsafe impl<T: Sync> Sync for Lent<T> {}
 
 impl<T: 'static> Lent<T> {
-    /// Borrows the elements of `owner`. `as_ref` is called once.
+    /// Borrows the elements that `owner` has in its memory. `as_ref` is called once.
     pub(crate) fn of(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Lent<T> {
         let owner = Arc::new(owner);
         let elements: &[T] = (*owner).as_ref();

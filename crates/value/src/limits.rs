@@ -189,7 +189,7 @@ limits! {
     StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read them less often";
 }
 
-/// The type of a limit: how messages print it, and how it is read.
+/// The type of a limit's value: how messages print such a value, and how it is read from text.
 trait Amount: Sized {
     /// The description of a valid text, for messages.
     const FORM: &str;
@@ -247,8 +247,8 @@ impl Limits {
 }
 
 impl Limits {
-    /// Returns the most that the types of a model may contain: the fields of all types together, and the nesting of
-    /// each type. Fields are capped so that every field has a 32-bit offset.
+    /// Returns the most that all types of a model may contain together (their number of fields), and the deepest nesting of each type. Fields are
+    /// capped so that every field has a 32-bit offset.
     #[must_use]
     pub fn type_allowance(&self) -> Extent {
         Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.tuple_nesting }

@@ -21,9 +21,9 @@ const STEP: usize = 1 << 10;
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lines {
-    /// The first byte of each line, which is 0 for the first line.
+    /// The byte index at which each line begins; 0 for the first line.
     starts: Vec<u32>,
-    /// For every `STEP` bytes, the number of characters that begin before.
+    /// For every `STEP`th byte of the text, the number of characters that begin before it.
     chars: Vec<u32>,
 }
 

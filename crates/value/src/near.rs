@@ -49,7 +49,7 @@ pub fn near_names<'n>(name: &str, typos: usize, known: impl IntoIterator<Item = 
     found.into_iter().take(SUGGESTED).map(|(_, name)| name).collect()
 }
 
-/// A name in the form in which it is compared, and its number of characters.
+/// A name in the form in which names are compared (in lower case, without white space around it), and its number of characters.
 struct Folded {
     text: String,
     letters: usize,

@@ -1,4 +1,4 @@
-//! Promises: what an input states about its values in addition to their type, that an array has no missing elements, or
+//! Promises: what an input states about its values in addition to their type, for example that an array has no missing elements, or
 //! which form an edge has. A promise is not part of the type: operators and overloads ignore it, and values of one type
 //! may keep it or not.
 
@@ -9,28 +9,28 @@ use cembra_runtime::{ArrayKind, EdgeType, QType};
 /// something, not arrays or edges inside tuples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Promise {
-    /// The input promises nothing, as for `[f64?]` and `edge`.
+    /// The input promises nothing in addition to its type, as for `[f64?]` and `edge`.
     #[default]
     Nothing,
     /// The input promises that no element of its array is missing, as for `[f64]`.
     Full,
-    /// The input promises that its edge states the group of each element, as for `mapping`.
+    /// The input promises that its edge (grouping) states the group of each element, as for `mapping`.
     Mapping,
-    /// The input promises that its edge's groups are contiguous, as for `splits`.
+    /// The input promises that the groups of its edge (grouping) are contiguous, as for `splits`.
     Splits,
 }
 
-/// The way in which a value breaks the promise of its input.
+/// The way in which a value breaks the promise of its input (a property that the input's type does not state).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BrokenPromise {
     /// The array has a missing element; the first one has this index.
     #[error("element {0} of the array is missing")]
     Missing(usize),
-    /// The edge has split points instead of a mapping, which was promised.
+    /// The edge (grouping) has split points, although the input promises a mapping.
     #[error("the edge is made of sizes or split points")]
     NoMapping,
-    /// The edge has a mapping instead of split points, which were promised.
+    /// The edge (grouping) has a mapping, although the input promises split points.
     #[error("the edge is made of a mapping")]
     NoSplits,
 }

@@ -33,7 +33,7 @@ const EXCERPT_CHARS: usize = 160;
 #[derive(Clone, Debug)]
 pub struct Source<'s> {
     texts: Cow<'s, Texts>,
-    /// False if there is no text to show, because the model was not read from one.
+    /// False if the source has no text to show, because the model was not read from text.
     is_text: bool,
 }
 
@@ -137,7 +137,7 @@ impl Renderer {
     }
 }
 
-/// Displays a span of a model's text in one line: file, line, column and the text there.
+/// Displays a span of a model's text in one line: the file, the line, the column, and the text at the span.
 pub struct Expression<'t>(SourcePlace<'t>);
 
 impl<'t> Expression<'t> {
@@ -216,19 +216,19 @@ fn with_messages<'a>(mut group: Group<'a>, level: &Level<'a>, messages: &'a [Str
     group
 }
 
-/// The part of a line around a place.
+/// The part of a line around a place in the text, which a message shows.
 #[derive(Clone, Debug)]
 struct Excerpt<'a> {
     source: &'a str,
-    /// The line number, counted from 1.
+    /// The number of the line that contains the place, counted from 1.
     line: usize,
     /// The column of the place's start in characters, counted from 1.
     column: usize,
-    /// The place, as bytes of the source, up to the end of its first line.
+    /// The place as a range of bytes of the source, up to the end of its first line.
     bytes: Range<usize>,
-    /// The part of the line that is shown, as bytes of the source.
+    /// The part of the line that is shown, as a range of bytes of the source.
     window: Range<usize>,
-    /// The whole line without its end, as bytes of the source.
+    /// The line without its line end, as a range of bytes of the source.
     whole: Range<usize>,
 }
 

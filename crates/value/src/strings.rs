@@ -20,7 +20,7 @@ const MOST: usize = i32::MAX as usize;
 pub struct StringViews {
     views: Vec<u128>,
     buffers: Vec<Vec<u8>>,
-    /// STRING-VIEW: true if all strings are known to be UTF-8.
+    /// STRING-VIEW: true if all strings are known to be UTF-8; false if they were not checked, or some are not UTF-8.
     are_texts: bool,
 }
 
@@ -40,7 +40,7 @@ impl StringViews {
         (0..made.len()).all(|at| made.is_right(at)).then_some(made)
     }
 
-    /// Makes strings from `views` and `buffers` in Arrow's layout without checking them.
+    /// Makes strings from `views` and the `buffers` that they point into, in Arrow's layout, without checking them.
     ///
     /// # Safety
     /// STRING-VIEW: views must be as [`from_parts`](StringViews::from_parts) requires, and if `are_texts`, all strings must be
@@ -70,7 +70,7 @@ impl StringViews {
         self.are_texts
     }
 
-    /// The number of strings.
+    /// The number of strings in the sequence.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.views.len()

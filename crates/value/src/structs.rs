@@ -17,7 +17,7 @@ impl ScalarValue {
 }
 
 impl Value {
-    /// Makes an optional struct of type `of` from a struct; a missing one if `value` is `None`. Returns `None` if the
+    /// Makes an optional struct of type `of` from a struct; a missing optional struct if `value` is `None`. Returns `None` if the
     /// struct is of another type, or if the type cannot be optional.
     ///
     /// ```
@@ -103,8 +103,8 @@ impl Value {
         Some(made).filter(|made| arrays.next().is_none() && made.is_of(list))
     }
 
-    /// Makes a dictionary to pass to a model, with its entries in order. Keys that occur twice are found at the first lookup.
-    /// `None` if there are no dictionaries with such keys, or if an entry is of other types.
+    /// Makes a dictionary that a model takes as an input, with its entries in order. A key that occurs twice is not noticed here, but at the first
+    /// lookup.
     ///
     /// ```
     /// use cembra_value::{ScalarValue, Value};
@@ -174,8 +174,8 @@ impl Value {
         }
     }
 
-    /// Returns true if the value keeps the rules of its form: the arrays of a list have one size, and arrays of scalars
-    /// have no missing elements.
+    /// Returns true if the value keeps the rules of its form (the kind of type that its tuple represents): the arrays of a list have one size, and
+    /// arrays of scalars have no missing elements.
     pub(crate) fn is_well_formed(&self) -> bool {
         let Value::Tuple(members) = self else { return true };
         match members.form() {

@@ -15,9 +15,9 @@ pub struct Texts(Vec<NamedText>);
 struct NamedText {
     name: String,
     text: Arc<str>,
-    /// The offset of the text's spans: after the previous text and a line end.
+    /// The offset at which spans in this text begin: after the previous text and one line end.
     start: usize,
-    /// The lines of the text, found at the first request for a place in it.
+    /// The lines of the text. They are found when a place in the text is first requested.
     lines: OnceLock<Lines>,
 }
 
@@ -36,7 +36,7 @@ pub struct SourcePlace<'t> {
     pub text: &'t str,
     /// The span, counted from the begin of this text.
     pub span: Span,
-    /// The lines of the text, shared by all of its places.
+    /// The lines of the text, which all places in the text share.
     lines: &'t OnceLock<Lines>,
 }
 
@@ -113,7 +113,7 @@ impl Texts {
         &self.0[0].text
     }
 
-    /// The texts with their names, the model's own first.
+    /// The texts that the model is read from, with their names; the model's own text is first.
     pub fn texts(&self) -> impl Iterator<Item = (&str, &Arc<str>)> {
         self.0.iter().map(|named| (&*named.name, &named.text))
     }
@@ -130,7 +130,7 @@ impl Texts {
         name.clone_into(&mut self.0[0].name);
     }
 
-    /// The names of the texts, the model's own first.
+    /// The names of the texts that the model is read from; the model's own text is first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|named| &*named.name)
     }
@@ -154,7 +154,7 @@ impl Texts {
         texts + self.0.capacity() * size_of::<NamedText>()
     }
 
-    /// The number of texts.
+    /// The number of texts that the model is read from.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()

@@ -13,14 +13,14 @@ static FIRST: AtomicU32 = AtomicU32::new(0);
 /// could end.
 static OWN: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
 
-/// The thread pool that does the jobs of a run.
+/// The thread pool that runs the jobs of one run.
 #[derive(Clone, Copy, Debug)]
 pub enum ProcessPool<'p> {
     /// The jobs run on Rayon's pool: that of the process, or the one in which the calling thread runs.
     Rayons,
     /// The jobs run on this pool: the caller's own, or that of a forked process.
     Given(&'p ThreadPool),
-    /// The calling thread does all jobs: the process was forked, and the system has no threads for a new pool.
+    /// There is no pool, and the calling thread runs all jobs, because the process was forked and the system has no threads for a new pool.
     Absent,
 }
 

@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// The most bytes that a format of dates or timestamps may have.
 pub const TIME_FORMAT_BYTES: usize = 256;
 
-/// A letter of a format: a part of a moment, in one spelling.
+/// A letter of a format, such as `%Y`: a part of a date or time, in one spelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Letter {
     Year,
@@ -30,7 +30,7 @@ enum Letter {
     Offset,
 }
 
-/// The part of a moment that a letter stands for. A format for reading must not have two letters for one part.
+/// The part of a date or time that a letter of a format stands for. A format for reading must not have two letters for one part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 enum Field {
@@ -96,7 +96,7 @@ const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Frid
 /// The most digits of a fraction that are read, down to nanoseconds.
 const FRACTION_DIGITS: usize = 9;
 
-/// The type of the values that a format is for: dates or timestamps.
+/// The type of the values that a format reads or writes: dates or timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// The format is for dates.
@@ -105,14 +105,14 @@ pub enum Kind {
     Timestamp,
 }
 
-/// A piece of a format.
+/// A piece of a format: a text, white space, or a letter for a part of the moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Piece<'f> {
     /// A text of the format that stands for itself.
     Text(&'f str),
     /// White space of the format, which matches any amount of white space.
     White(&'f str),
-    /// A letter of the format for a part of the moment, by its index in `LETTERS`.
+    /// A letter of the format, for a part of the moment, by the letter's index in `LETTERS`.
     Letter(usize),
 }
 
@@ -343,7 +343,7 @@ fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
     }
 }
 
-/// The value of each field that was read from a text.
+/// The value of each part of the moment that was read from a text; `None` for a part that was not read.
 type FieldValues = [Option<i32>; FIELDS];
 
 /// Reads the whole text. If several lengths of a letter are possible, the longest is tried first. `None` if the text does not
@@ -442,7 +442,7 @@ fn timestamp_of(found: &FieldValues) -> Option<Timestamp> {
     Some(Timestamp(date_of(found)?.midnight()?.0 + micros)).filter(|moment| moment.has_text())
 }
 
-/// A moment that is printed by a format. The text ends where the format is malformed.
+/// A moment with the format by which it is printed. The printed text ends where the format is malformed.
 #[derive(Clone, Copy, Debug)]
 pub struct FormattedMoment<'f> {
     /// The format that the moment is printed by.

@@ -227,21 +227,21 @@ pub enum Value {
     Tuple(Fields<Value>),
     /// The only value of a shape type.
     Shape(ShapeType),
-    /// An array, of this kind.
+    /// An array of scalars. The kind is that of Arolla's two array types.
     Array(ArrayKind, Arc<Array>),
     /// The shape of an array of this kind, which is its number of elements.
     ArrayShape(ArrayKind, usize),
-    /// An edge: a relation that gives the group of each element of an array.
+    /// An edge: the grouping of an array's elements, which gives the group of each element.
     Edge(Arc<Edge>),
     /// A dictionary, which is known while a model is prepared.
     Dict(Arc<Dict>),
-    /// A type, as an operand of a cast.
+    /// A type, as an operand of `core.cast`.
     Type(QType),
     /// The literal `missing` without a type.
     Nothing,
     /// An argument that a call explicitly leaves unspecified.
     Unspecified,
-    /// A tensor.
+    /// A tensor, with any number of axes.
     Tensor(Arc<Tensor>),
 }
 
@@ -361,7 +361,7 @@ impl Value {
     ///
     /// # Safety
     /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
-    /// every read of the view. Shapes, compile-time values (`Type`, `Nothing`, `Unspecified`) and what lives beside frames
+    /// every read of the view. Shapes, compile-time values (`Type`, `Nothing`, `Unspecified`) and values that are stored outside of frames
     /// write nothing.
     #[inline]
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {

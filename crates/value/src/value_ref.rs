@@ -14,8 +14,8 @@ macro_rules! value_refs {
         weak { $($(#[$weak_doc:meta])* $weak:ident($weak_rust:ty) $weak_facts:tt)* }
         view { $($(#[$view_doc:meta])* $view:ident($viewed:ty) $view_facts:tt)* }
     ) => {
-        /// A value that may borrow its text. It does not tell whether its type is optional: a number stands for a plain and for a
-        /// present one, and a `Float64` also for a `WEAK_FLOAT`.
+        /// A value that may borrow its text. It does not tell whether its type is optional: a number stands for a value of a plain type, and for a
+        /// present value of an optional type. A `Float64` also stands for a `WEAK_FLOAT`.
         ///
         /// ```
         /// use cembra_value::ValueRef;
@@ -99,7 +99,7 @@ macro_rules! value_refs {
             /// Writes the scalar to `frame` at `offset` as a plain value, without a presence byte.
             ///
             /// # Safety
-            /// FRAME-SLOT and STRING-VIEW, as for `write_to`.
+            /// FRAME-SLOT and STRING-VIEW (`docs/safety.md`): `frame` and `offset` must be as `write_to` requires.
             #[inline(always)]
             pub(crate) unsafe fn write_bare(&self, frame: FramePtr, offset: u32) {
                 // SAFETY: FRAME-SLOT, promised by the caller, for the one slot written.
@@ -116,7 +116,7 @@ macro_rules! value_refs {
             /// Reads a plain value of type `scalar` from `frame` at `offset`, where no presence byte precedes it.
             ///
             /// # Safety
-            /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+            /// FRAME-SLOT and STRING-VIEW (`docs/safety.md`): `frame` and `offset` must be as `read_from` requires.
             #[inline(always)]
             pub(crate) unsafe fn read_bare(scalar: Scalar, frame: FramePtr, offset: u32) -> Self {
                 // SAFETY: FRAME-SLOT, promised by the caller, for the one slot read.
@@ -204,7 +204,7 @@ impl<'a> ValueRef<'a> {
     /// is not of this type. Texts become views of this value.
     ///
     /// # Safety
-    /// FRAME-SLOT for the type at `offset`; a text of this value outlives every read of the view.
+    /// FRAME-SLOT (`docs/safety.md`): `frame` must have room for the type at `offset`, and a text of this value must outlive every read of the view.
     #[must_use]
     pub unsafe fn write_to(&self, qtype: &QType, frame: FramePtr, offset: u32) -> bool {
         match (self, qtype) {
@@ -269,7 +269,7 @@ impl<'a> ValueRef<'a> {
     /// Reads a plain value of type `scalar` from `frame` at `offset`, as an owned value.
     ///
     /// # Safety
-    /// FRAME-SLOT and STRING-VIEW, as for `read_from`.
+    /// FRAME-SLOT and STRING-VIEW (`docs/safety.md`): `frame` and `offset` must be as `read_from` requires.
     #[inline(always)]
     pub(crate) unsafe fn read_scalar(scalar: Scalar, frame: FramePtr, offset: u32) -> ScalarValue {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.

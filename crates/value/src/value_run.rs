@@ -19,11 +19,11 @@ const INSIDE: usize = 8;
 /// VALUE-LAYOUT, as far as it depends on the machine.
 const _: () = assert!(align_of::<ScalarValue>() == INSIDE && align_of::<u64>() == 8 && align_of::<f64>() == 8);
 
-/// Adjacent values of one type in a list, with a slot of a frame for each.
+/// A run of values: adjacent values of one type in a list, with a slot of a frame for each.
 #[derive(Debug)]
 pub struct ValueRun {
     qtype: QType,
-    /// The bytes of a value without its presence, if it is a scalar; else 0.
+    /// The number of bytes of a value without its presence, if it is a scalar; else 0.
     width: u32,
     slots: Box<[u32]>,
 }

@@ -23,7 +23,7 @@ pub struct Warnings {
     count: usize,
     most: usize,
     silenced: Box<[Code]>,
-    /// The warnings reported so far, as long as there is room.
+    /// The code and span of each warning that was reported so far, as long as there is room.
     told: HashSet<(Code, Span)>,
 }
 

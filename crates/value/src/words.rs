@@ -15,7 +15,7 @@ const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
 #[derive(Default)]
 pub struct Words {
     all: Vec<u64>,
-    /// The index in `all` of the list's first word.
+    /// The index in `all` of the list's first word; the words before it are unused.
     first: usize,
     /// The words of another owner, which replace `all`; `None` if the words are owned.
     lent: Option<Box<Lent<u64>>>,

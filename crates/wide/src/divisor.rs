@@ -7,14 +7,14 @@ use cembra_runtime::quotient::{Parts, parts};
 /// A divisor that all rows share, which the loop reads from an input with one element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Divisor {
-    /// The index of the loop's input that has the divisor.
+    /// The index of the loop's input whose one element is the divisor.
     pub(crate) port: u32,
     /// The size of the divisor, a float, in bytes: 4 or 8.
     pub(crate) element: u8,
 }
 
-/// The `r` for which `x * r` equals `x / c` in every bit, where `c` is the constant of type `ty` with these bits; `None`
-/// unless `c` is a power of two whose reciprocal is a normal number.
+/// The `r` for which `x * r` equals `x / c` in every bit, where `c` is the constant of type `ty` with these bits. `None` if `c` is not a power of
+/// two, or if its reciprocal is not a normal number.
 pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
     if ty == MachineType::F32 {
         let number = f32::from_bits(bits as u32);
@@ -29,9 +29,9 @@ pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
 }
 
 impl Divisor {
-    /// Returns the divisor with these bits and its rounded inverse. If the inverse cannot be used, the two returned numbers
-    /// make every product zero or NaN, so that the loop divides those rows instead. Dividends that are zero or NaN are not
-    /// divided; for them, these numbers give the true quotient.
+    /// Returns the divisor with these bits and its rounded inverse. If the inverse cannot be used, the two returned numbers make every product zero
+    /// or NaN, so that the loop divides those rows instead. A row whose dividend is zero or NaN is not divided, because the two numbers give its true
+    /// quotient.
     pub(crate) fn parts(self, bits: u64) -> Parts {
         parts(self.element, bits).unwrap_or_else(|| {
             if self.element == 8 {

@@ -34,16 +34,16 @@ pub(crate) struct Emission<'a> {
     pub(crate) isa: Isa,
     /// The positions in the code that call a scalar function for single lanes.
     pub(crate) sites: &'a mut Vec<Site>,
-    /// The positions in the code that jump to a division if a multiplication by the inverse is not exact for a row.
+    /// The positions in the code that jump to a division, taken if a multiplication by the inverse is not exact for a row.
     pub(crate) divisions: &'a mut Vec<Division>,
     pub(crate) waiting: &'a mut Vec<Waiting>,
     /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
-    /// The first of the mask slots in which half a byte of an output mask waits for the other half. Each output has one slot.
+    /// The index of the first stack slot that holds half a byte of an output's mask until the other half is computed. Each output has one such slot.
     pub(crate) halves: u32,
-    /// True if only the rows in the mask register [`STORED`] are stored.
+    /// True if the code stores only the rows that the mask register [`STORED`] marks, as in a loop's head or tail.
     pub(crate) stores_some: bool,
-    /// The maximum size of the code in bytes.
+    /// The maximum size of the program's code in bytes.
     pub(crate) most: usize,
 }
 
@@ -110,8 +110,8 @@ impl Emission<'_> {
         }
     }
 
-    /// Writes prefetches from an address that the caller passes as the additional port `port`: as many bytes as one iteration
-    /// reads, with `element` bytes per row.
+    /// Writes prefetches from an address that the caller passes in addition to the arrays, at index `port`: as many bytes as one iteration reads from
+    /// an input with `element` bytes per row.
     pub(crate) fn fetch_port(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         let first = row_memory(self.asm, port, element, 0);

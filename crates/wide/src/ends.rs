@@ -18,7 +18,8 @@ const WORTH: u32 = 4;
 /// A mask for packed counts of columns: the bits 1 and 2 of every four, of which one is set in each count from two to seven.
 const SEVERAL: u64 = 0x6666_6666_6666_6666;
 
-/// The registers and sizes from which the code for a loop's head and tail is written.
+/// The registers and sizes from which the code for a loop's head and tail is written: the registers with the addresses of inputs, and the rows of a
+/// vector.
 pub(crate) struct Ends {
     /// The bytes of an element in all columns that are read.
     element: u8,
@@ -54,8 +55,8 @@ impl Ends {
         (is_able && is_line).then_some(Ends { element, read: registers, rows: single.rows, least })
     }
 
-    /// Writes the code after the last full vector, which prepares the masked computation of the rows that are left. The code
-    /// of one vector must follow. Returns the jump that is taken if no row is left.
+    /// Writes the code after the last full vector, which prepares the masked computation of the remaining rows. The code of one vector must follow.
+    /// Returns the jump that is taken if no row remains.
     pub(crate) fn behind(&self, asm: &mut Assembler) -> Label {
         let rows = self.rows.cast_signed();
         asm.compare(ROW, END);
@@ -77,11 +78,10 @@ impl Ends {
         asm.copy(ROW, NEXT);
     }
 
-    /// Writes the code before the first row. It jumps to `step` if the loop is long enough for a head, else to `begin`. The
-    /// head has as many rows as it takes to align loads: those of several inputs if these begin at the same offset in a cache
-    /// line, else those of one input. If elements are not aligned to their size, the head may have any number of rows less
-    /// than a vector has. Appends to `at_once` the changed bytes, with their positions, that make the loop begin without a
-    /// head.
+    /// Writes the code before the first row. It jumps to `step` if the loop is long enough for a head, else to `begin`. The head has as many rows as
+    /// it takes to align loads: the loads of several inputs if these inputs begin at the same offset in a cache line, else the loads of one input. If
+    /// elements are not aligned to their size, the head may have any number of rows less than a vector has. Appends to `at_once` the changed bytes,
+    /// with their positions, that make the loop begin without a head.
     pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);

@@ -6,18 +6,18 @@ use cembra_runtime::CodeMemoryError;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// This machine lacks the instruction set.
+    /// This machine lacks the instruction set that the loop was to be compiled for.
     Unsupported,
     /// No loop can execute the tape's instruction with this index.
     Instruction(usize),
-    /// The memory layouts given for inputs and outputs do not fit the tape, which has this many inputs. Each input must have
-    /// one, and it must be possible for its input or output.
+    /// The memory layouts given for inputs and outputs do not fit the tape, which has this many inputs. Each input must have a layout, and each
+    /// layout must be possible for its input or output.
     Ports(usize),
     /// The code would take more bytes than this limit, `Limits::code_bytes`.
     Code(usize),
     /// The loop would take more bytes of stack than this limit, `Limits::stack_bytes`.
     Stack(usize),
-    /// Memory for the code could not be allocated.
+    /// Executable memory for the code could not be allocated.
     Memory,
 }
 

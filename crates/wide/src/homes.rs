@@ -1,5 +1,5 @@
-//! The homes of values: memory from which a value can be loaded at any time, such as an input array, the constants or a stack
-//! slot. This file computes their addresses, and writes loads and stores. Registers are allocated in `registers`.
+//! The homes of values: memory from which a value can be loaded at any time, such as an input array, the constants or a stack slot. This file
+//! computes the addresses of homes, and writes loads and stores. Registers are allocated in `registers`.
 
 use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm};
 use crate::isa::Isa;
@@ -17,13 +17,13 @@ pub(crate) const ROW: Gpr = Gpr::Rbx;
 /// The general register that has the index after the loop's last row.
 pub(crate) const END: Gpr = Gpr::R12;
 
-/// The mask register that has the rows to store.
+/// The mask register with the rows to store, in the code of a loop's head or tail.
 pub(crate) const STORED: u8 = 7;
 
 /// The vector register in which AVX2 code collects the rows that failed.
 pub(crate) const FAILED: u8 = 15;
 
-/// The general register that has the byte offset, in arrays of bits, of the current iteration's first row.
+/// The general register that has the byte offset, in arrays of bits (one bit per row), of the current iteration's first row.
 pub(crate) const BYTE: Gpr = Gpr::R14;
 
 /// The general register that has the address of the constants.
@@ -32,7 +32,7 @@ pub(crate) const POOL: Gpr = Gpr::R13;
 /// The general register that has the address of the array of pointers to inputs and outputs.
 pub(crate) const ARRAYS: Gpr = Gpr::R15;
 
-/// The caller's registers, which the code saves below the frame pointer. Masks on the stack are stored below them.
+/// The caller's registers, which the code saves below the frame pointer. Masks on the stack are below these registers.
 pub(crate) const SAVED: [Gpr; 5] = [Gpr::Rbx, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 impl Registers {
@@ -40,7 +40,7 @@ impl Registers {
         if self.isa == Isa::Avx512 { Prefix::Evex } else { Prefix::Vex }
     }
 
-    /// The length of the vector registers: 512 bits with AVX-512, else 256.
+    /// The length of a full vector register: 512 bits with AVX-512, else 256.
     pub(crate) fn whole(&self) -> Length {
         if self.isa == Isa::Avx512 { Length::Z } else { Length::Y }
     }
@@ -53,7 +53,7 @@ impl Registers {
         }
     }
 
-    /// The memory operand that reads a value from its home. Its address may use `rax`.
+    /// The memory operand that reads a value from its home (the memory that always has it). The operand's address may use `rax`.
     pub(crate) fn home(&self, asm: &mut Assembler, info: &Info, rows: u32) -> Rm {
         match info.home {
             Home::Pool(offset) => {
@@ -76,7 +76,7 @@ impl Registers {
         }
     }
 
-    /// Writes the instructions that load a value from its home into `register`.
+    /// Writes the instructions that load a value from its home (the memory that always has it) into `register`.
     pub(crate) fn load_home(&self, asm: &mut Assembler, info: &Info, rows: u32, register: u8) {
         let from = self.home(asm, info, rows);
         let at_length = |code: Code, length: Length, from: Rm| (code, length, from);
@@ -139,15 +139,15 @@ pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     }
 }
 
-/// The memory of the elements of an input or output, from `rows` rows after the iteration's first row on.
+/// The memory of the elements of an input or output. The first of these elements belongs to the row `rows` rows after the iteration's first row.
 pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     let scale = element.trailing_zeros() as u8;
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
 }
 
-/// The memory of an output's partial sums, from the sum for the row that is `rows` rows after the iteration's first row on.
-/// The address uses `rax`.
+/// The memory of an output's partial sums. The first of these sums belongs to the row `rows` rows after the iteration's first row. The address uses
+/// `rax`.
 pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::R11);
     asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
@@ -155,7 +155,7 @@ pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory 
     Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }
 }
 
-/// The memory of the bits of an input or output, from `rows` rows after the iteration's first row on.
+/// The memory of the mask bits of an input or output. The first of these bits belongs to the row `rows` rows after the iteration's first row.
 pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }

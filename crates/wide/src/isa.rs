@@ -5,7 +5,7 @@ use crate::divisor::exact_inverse;
 use cembra_runtime::{MachineType, RuntimeFn};
 use cembra_tape::{Bin, CanPlay, Instr, Output, Port, Tape, Un, Val};
 
-/// A set of vector instructions that loops are compiled for.
+/// A set of vector instructions that loops are compiled for: AVX-512 or AVX2.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Isa {
     /// AVX-512 F, DQ, BW and VL: vectors of 512 bits.
@@ -41,10 +41,9 @@ impl Isa {
         }
     }
 
-    /// The instruction set that runs a tape fastest on a machine that supports this set: this set, or a narrower one.
-    /// `inputs` are the memory layouts of the inputs. Dividing two narrow vectors takes no longer than dividing a wide one,
-    /// and processors run slower while they use wide vectors. So narrow vectors are better if divisions take most of the
-    /// time.
+    /// The instruction set that runs a tape fastest on a machine that supports `self`: this set, or a narrower one. `inputs` are the memory layouts
+    /// of the inputs. Dividing two narrow vectors takes no longer than dividing a wide one, and processors run slower while they use wide vectors. So
+    /// narrow vectors are better if divisions take most of the time.
     #[must_use]
     pub fn suited(self, tape: &Tape, inputs: &[Port]) -> Isa {
         if self != Isa::Avx512 || !Isa::Avx2.is_supported() {
@@ -57,13 +56,13 @@ impl Isa {
         if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
     }
 
-    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse: if
-    /// divisions would take most of the tape's time. `played` marks the instructions that are executed.
+    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse, because divisions would take
+    /// most of the tape's time. `played` marks the instructions that are executed.
     pub(crate) fn mends(self, tape: &Tape, played: &[bool]) -> bool {
         Work::of(tape, played, |_| false).is_dividing(self)
     }
 
-    /// Returns the function that tells, for this set, whether a loop can execute an instruction of a tape.
+    /// Returns the function that tells, for this instruction set, whether a loop can execute an instruction of a tape.
     #[must_use]
     pub fn can_play(self) -> CanPlay {
         match self {

@@ -1,5 +1,5 @@
-//! The wide assembler: compiles a tape to a loop over many rows, with AVX-512 or AVX2, in its own machine code, in some
-//! microseconds. The caller provides the arrays of rows, and handles rows that fail.
+//! The wide assembler: compiles a tape (a straight-line program on scalars) to a loop over many rows, with AVX-512 or AVX2, in its own machine code,
+//! in some microseconds. The caller provides the arrays of rows, and handles rows that fail.
 //!
 //! From a tape to a loop: `select` chooses machine instructions for virtual registers (`program`), and `schedule` orders
 //! them. `registers` allocates registers (`homes` describes the memory of values) while `emit` writes the instructions

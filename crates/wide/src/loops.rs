@@ -1,5 +1,5 @@
-//! Loops: a program's instructions with the loop over rows around them. The code handles only whole steps (one step is one
-//! vector of rows), unless it has the code of `ends`; `wide` then runs the rows after the last whole step.
+//! Loops: a program's instructions with the loop over rows around them. A step computes one vector of rows. The code handles only full steps, unless
+//! it has the code of `ends`; `wide` then runs the rows after the last full step.
 
 use crate::divisor::Divisor;
 use crate::emit::Emission;
@@ -49,11 +49,11 @@ const LONG: usize = 256;
 /// The number of steps (vectors of rows) in an iteration, and how their instructions are arranged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Iteration {
-    /// An iteration has a single step.
+    /// An iteration has a single step, which computes one vector of rows.
     One,
-    /// An iteration has several steps; a second loop, of one step each, runs the rest.
+    /// An iteration has several steps (one vector of rows each). A second loop, of one step per iteration, runs the remaining steps.
     Several,
-    /// An iteration has two steps whose instructions alternate.
+    /// An iteration has two steps (one vector of rows each) whose instructions alternate.
     Two,
     /// Software-pipelined: each iteration runs the second part of one step and the first part of the next. The first part of
     /// the first step comes before the loop, the second part of the last step after it.
@@ -63,15 +63,15 @@ enum Iteration {
 /// The purpose for which a program's code is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
-    /// The code of most iterations, written first. The values that stay in registers are chosen for it.
+    /// The main loop's code, which runs most iterations and is written first. The values that stay in registers are chosen for it.
     First,
-    /// The code of the remaining iterations, which stores all rows.
+    /// The code that is written after the main loop: its remaining steps, or the first and last part of a pipelined loop. It stores all rows.
     Rest,
     /// The code of the loop's head or tail, which stores only some rows.
     End,
 }
 
-/// The buffers of a compilation, which a thread reuses for the next one.
+/// The buffers of the compilation of a loop, such as those for instructions, which a thread reuses for the next compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     selection: Selection,
@@ -91,27 +91,28 @@ pub(crate) struct Workspace {
     changes: Vec<(u32, u8)>,
 }
 
-/// The machine code of a loop, with the facts that its caller needs.
+/// The machine code of a loop, with the facts that its caller needs, such as the entry and the number of rows per call.
 pub(crate) struct LoopCode<'a> {
     pub(crate) code: &'a [u8],
     /// The position in the code of the function's entry.
     pub(crate) entry: usize,
     /// The size of the machine instructions in bytes. The constants follow them.
     pub(crate) instructions: usize,
-    /// The number of rows in a call of the code must be a multiple of this number, unless `plays_rest`.
+    /// The number of rows in a call of the code must be a multiple of this number. If `plays_rest` is set, any number from this one on is allowed.
     pub(crate) rows: u32,
     /// The number of rows in a vector.
     pub(crate) lanes: u32,
     /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
     pub(crate) changes: &'a [(u32, u8)],
-    /// The divisors that the code needs together with their inverses. The code is passed pointers to them after those to the
-    /// tape's inputs and outputs.
+    /// The divisors that the code needs together with their inverses. The caller passes pointers to both, after the pointers to the tape's inputs and
+    /// outputs.
     pub(crate) divisors: &'a [Divisor],
-    /// The number of addresses that the code prefetches from, as much as it reads. They follow all other pointers.
+    /// The number of additional addresses that the code prefetches from. The caller passes these addresses after all other pointers. From each, the
+    /// code prefetches as many bytes as it reads from one input.
     pub(crate) fetches: usize,
-    /// True if one call of the code can run several lines, each with its own arrays, one after the other.
+    /// True if one call of the code can run several lines (sets of rows in separate arrays), one after the other.
     pub(crate) lines: bool,
-    /// True if the code also handles the rows after the last whole step, provided that there is at least one whole step.
+    /// True if the code also handles the rows after the last full step (vector of rows), provided that there is at least one full step.
     pub(crate) plays_rest: bool,
 }
 

@@ -1,7 +1,6 @@
-//! Software pipelining: an iteration does the second part of one step and the first part of the next, and their instructions
-//! alternate. A processor finds independent work among the next hundred instructions or so. Long dependency chains, one after
-//! the other, fill this window with instructions that cannot begin yet. Values that the first part computes for the second
-//! are stored in stack slots.
+//! Software pipelining: an iteration does the second part of one step and the first part of the next, and their instructions alternate. A processor
+//! finds independent work among the next hundred instructions or so. If dependency chains are long and follow each other, they fill this window with
+//! instructions that cannot begin yet. Values that the first part computes for the second are stored in stack slots.
 
 use crate::encode::Length;
 use crate::program::{Home, Kind, Op, Program, Value};
@@ -10,7 +9,8 @@ use crate::schedule::{latency, operands};
 /// The number of equal pieces between which cuts are tried: at every second boundary, then at the neighbours of the best.
 const PLACES: usize = 16;
 
-/// The parts of a software-pipelined program that run before and after the loop, with buffers to compute them.
+/// The two parts of a software-pipelined program that run outside of its loop: one before the first iteration, one after the last. Also buffers to
+/// compute them.
 #[derive(Debug, Default)]
 pub(crate) struct Overlap {
     /// The first part of the first step, which runs before the loop.
@@ -32,8 +32,8 @@ pub(crate) struct Overlap {
 }
 
 impl Overlap {
-    /// Turns a program of one step, without skippable stretches, into an iteration that runs parts of two steps. `slots` are
-    /// the numbers of vector and mask slots in use; the slots that this adds follow them.
+    /// Turns `program`, which has one step and no instructions that a jump may skip, into an iteration that runs parts of two steps. `slots` are the
+    /// numbers of vector and mask stack slots in use; the slots that this function adds follow them.
     pub(crate) fn apply(&mut self, program: &mut Program, slots: &mut [u32; 2]) {
         let cut = self.cut(program);
         self.split(program, cut, slots);

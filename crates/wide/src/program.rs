@@ -1,5 +1,5 @@
-//! Machine programs: the instructions of one iteration, on virtual registers. A value that memory always has (an input, a
-//! constant) has a home there, and instructions read it from its home if they can.
+//! Machine programs: the instructions of one iteration, on virtual registers. If memory always has a value (an input, a constant), this memory is the
+//! value's home, and instructions read the value from there if they can.
 
 use crate::divisor::Divisor;
 use crate::encode::{Code, Length};
@@ -25,39 +25,40 @@ impl Value {
     }
 }
 
-/// The kind of register, vector or mask, that holds a value.
+/// The kind of register that holds a value: a vector register or a mask register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     Vector,
     Mask,
 }
 
-/// The memory from which a value can be loaded at any time.
+/// The home of a value: memory from which the value can be loaded at any time, such as an input array, a constant or a stack slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
-    /// The value has no home: an instruction computes it.
+    /// The value has no home: it is not in memory, but an instruction computes it into a register.
     None,
     /// The value is among the constants after the code, at this offset in bytes.
     Pool(u32),
-    /// The value is one of two constant vectors at this offset in bytes: the first for the lower half of a byte of bits, the
-    /// second for the upper half.
+    /// The value is one of the two constant vectors at this offset in bytes. The first is used for the rows whose mask bits are the lower half of a
+    /// byte, the second for the upper half.
     Halves(u32),
     /// The value is in the array of the input with this index, at the rows of the step with this index.
     Rows(u32, u8),
-    /// The value is a vector of partial sums of the output with this index, from the sum for this row of the iteration on.
+    /// The value is a vector of partial sums of the output with this index. Its first sum belongs to the row of the iteration with the index in the
+    /// second field.
     Chains(u32, u8),
     /// The value is in the bits of the input with this index, at the rows of the step with this index. It is loaded as a
     /// mask, or without mask registers, as a vector whose bytes all equal the byte of bits.
     Bits(u32, u8),
-    /// The value is the one element of the input with this index. The elements that have a divisor and its inverse are passed
-    /// after the tape's inputs and outputs.
+    /// The value is the one element of the input with this index. A divisor and its inverse are read in this way too; they are passed after the
+    /// tape's inputs and outputs.
     Shared(u32),
     /// The value is in this stack slot, which is filled before the loop.
     Slot(u32),
 }
 
 impl Home {
-    /// The home of the same value `steps` steps later; each step has `rows` rows.
+    /// The home (the memory) of the value of a later step: `steps` steps later, where each step has `rows` rows.
     pub(crate) const fn later(self, steps: u8, rows: u32) -> Home {
         match self {
             Home::Rows(port, step) => Home::Rows(port, step + steps),
@@ -68,7 +69,7 @@ impl Home {
     }
 }
 
-/// The home, the kind of register and the sizes of a value.
+/// The properties of a value: its home (the memory that always has it), the kind of its register, and its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info {
     pub(crate) home: Home,
@@ -81,17 +82,18 @@ pub(crate) struct Info {
 /// The operation that an instruction of a program performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// An instruction of the encoder's table. Its operands are first the one that is always in a register, then the one that
-    /// may be in memory and, for blends with vectors, the one whose register is in the immediate.
+    /// An instruction of the encoder's table. Its first operand is always in a register. Its second may be in memory. A blend with vectors has a
+    /// third operand, whose register is in the immediate.
     Plain(Code),
-    /// Computes the product of two operands plus the third, rounded once. One bit of the immediate negates the product,
-    /// another the third operand.
+    /// Computes the product of two operands plus the third, rounded once. One bit of the immediate negates the product, another bit negates the third
+    /// operand.
     Fma,
     /// Selects bit by bit: the second operand where bits of the third are set, else the first.
     Merge,
     /// Stores an operand in the array of the output with this index.
     Store(u32),
-    /// Stores an operand in the partial sums of the output with this index, from the sum for this row of the iteration on.
+    /// Stores an operand in the partial sums of the output with this index. The first of these sums belongs to the row of the iteration with the
+    /// index in the second field.
     StoreChains(u32, u8),
     /// Adds the first operand to the second, a vector of partial sums that stays in a register for all iterations. A mask
     /// restricts the addition.
@@ -100,16 +102,16 @@ pub(crate) enum Kind {
     StoreMask(u32),
     /// Stores an operand in the stack slot with this index, for the next iteration.
     Keep(u32),
-    /// Marks the rows of a mask as failed.
+    /// Records a fault: marks the rows in a mask as failed.
     Fault,
-    /// Calls this function on the other operands where the mask holds; elsewhere the result is the first operand.
+    /// Calls this function for the lanes where the mask is set, on the operands after the first. In the other lanes the result is the first operand.
     Rare(RuntimeFn),
-    /// The result is the first operand or, if the mask holds in any row, the second operand divided by this value, which has
-    /// a home.
+    /// The result is the first operand, if the mask is set in no row. Otherwise the result is the second operand divided by this value, which can be
+    /// loaded from memory at any time.
     Quotient(Value),
-    /// Begins a stretch of instructions that is jumped over if the mask holds in no row.
+    /// Begins instructions that are jumped over if the mask is set in no row.
     Begin,
-    /// Ends the stretch of instructions that was begun last.
+    /// Ends the instructions that the last `Begin` began.
     End,
 }
 
@@ -126,9 +128,9 @@ pub(crate) struct Op {
     pub(crate) kind: Kind,
     pub(crate) length: Length,
     pub(crate) immediate: u8,
-    /// True if lanes of the result become zero where the mask does not hold.
+    /// True if lanes of the instruction's result become zero where its mask is not set.
     pub(crate) zeroing: bool,
-    /// The index, in the iteration, of the step that the instruction belongs to.
+    /// The index, in the iteration, of the step (one vector of rows) that the instruction belongs to.
     pub(crate) step: u8,
     pub(crate) result: Value,
     pub(crate) operands: [Value; 4],
@@ -154,27 +156,27 @@ impl Op {
 /// The value that a stack slot is filled with before the loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Preset {
-    /// The mask of an input that all rows share, the one with this index: its byte is 0 or 1.
+    /// The mask of the input with this index, which all rows share: one byte, 0 or 1.
     Shared(u32),
     /// A constant mask: true for all rows, or for none.
     Constant(bool),
 }
 
-/// The instructions and virtual registers of an iteration.
+/// A machine program: the instructions and virtual registers of one iteration of a loop.
 #[derive(Debug, Default)]
 pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
     pub(crate) infos: Vec<Info>,
-    /// The constants that follow the code.
+    /// The constants of the program, which are stored after the code.
     pub(crate) pool: Vec<u64>,
     /// The contents of the stack slots that are filled before the loop, by slot.
     pub(crate) presets: Vec<Preset>,
     /// The divisors that the code needs together with their inverses. For each, the code is passed two pointers after those
     /// of the tape's inputs and outputs.
     pub(crate) divisors: Vec<Divisor>,
-    /// The number of rows in a step, which are computed at once.
+    /// The number of rows in a step, one per lane of its vectors.
     pub(crate) rows: u32,
-    /// The number of steps in an iteration.
+    /// The number of steps (vectors of rows) in an iteration.
     pub(crate) steps: u8,
     pub(crate) faults: bool,
     /// Buffers for doubling and reordering: the instructions of both steps, and for each value of the first step that of the
@@ -249,8 +251,8 @@ impl Program {
         std::mem::swap(&mut self.ops, &mut self.turns);
     }
 
-    /// Moves the stores of bits to the end of an iteration with several steps, if their masks can wait in registers. That is
-    /// correct, because no step reads bits that another step stores.
+    /// Moves the stores of bits to the end of an iteration with several steps, if the masks to store can wait in registers. This is correct, because
+    /// no step reads bits that another step stores.
     pub(crate) fn store_bits_last(&mut self) {
         let is_last = |op: &&Op| matches!(op.kind, Kind::StoreMask(_));
         if self.ops.iter().filter(is_last).count() > MOST_BITS {

@@ -1,20 +1,20 @@
-//! The code that divides rows if a multiplication by the divisor's inverse is not exact for one of them. `divisor` describes
-//! the method; `select` decides which divisions become multiplications.
+//! The code that divides a vector of rows if a multiplication by the divisor's inverse is not exact for one of the rows. `divisor` describes the
+//! method; `select` decides which divisions become multiplications.
 
 use crate::encode::{Assembler, Code, Label, Length, Operands, Rm};
 use crate::program::Info;
 use crate::registers::Registers;
 
-/// A position in a loop that jumps to a division if a row requires it.
+/// A position in a loop that jumps to a division if a multiplication by the inverse is not exact for one of its rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
-    /// The label of the jump to the division.
+    /// The label of the loop's jump to the division.
     pub(crate) jump: Label,
     /// The position in the code to return to after the division.
     pub(crate) back: usize,
-    /// The vector register that holds the dividend.
+    /// The vector register that holds the dividend of the division.
     pub(crate) dividend: u8,
-    /// The divisor, which the division loads from its home.
+    /// The divisor's memory, from which the division loads it, and its sizes.
     pub(crate) divisor: Info,
     /// The vector register for the quotient, and its length.
     pub(crate) result: (u8, Length),

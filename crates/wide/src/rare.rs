@@ -29,12 +29,12 @@ pub(crate) struct Site {
     /// The position in the code to return to after the call.
     pub(crate) back: usize,
     pub(crate) function: RuntimeFn,
-    /// The register, and the properties, of the mask of lanes that the function is called for.
+    /// The mask of lanes that the function is called for: its register, and its properties.
     pub(crate) mask: (u8, Info),
-    /// The vector registers that hold the function's arguments.
+    /// The vector registers that hold the arguments of the called function.
     pub(crate) arguments: [u8; MOST_ARGUMENTS],
-    /// The register and the length of the result. Before the call, the register holds the result for the lanes without a
-    /// call.
+    /// The register and the length of the vector of results. Before the call, the register holds the results for the lanes that the function is not
+    /// called for.
     pub(crate) result: (u8, Length),
     /// The registers that must be restored after the call, as a range of [`Calls::waiting`].
     pub(crate) waiting: Range<usize>,

@@ -1,6 +1,6 @@
-//! Register allocation in one pass over a program's instructions. If registers run out, the value whose next use is farthest
-//! is spilled to the stack, or dropped if it has a home in memory. Some values stay in registers for all iterations. This
-//! file writes only loads, stores and moves; `emit` writes the instructions.
+//! Register allocation in one pass over a program's instructions. If registers run out, the value whose next use is farthest is spilled to the stack,
+//! or dropped if it has a home (memory that always has it). Some values stay in registers for all iterations. This file writes only loads, stores and
+//! moves; `emit` writes the instructions.
 
 use crate::encode::{Assembler, Code, Rm, Shape, Tuple};
 use crate::isa::Isa;
@@ -72,9 +72,9 @@ pub(crate) struct Waiting {
 /// The way in which a value is restored after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Back {
-    /// The value is loaded from its home.
+    /// The value is loaded from its home (the memory that always has it).
     Home,
-    /// The value is loaded from this stack slot, which has it already.
+    /// The value is loaded from the stack slot with this index, which has it already.
     Slot(u32),
     /// The value is saved before the call, and loaded after it.
     Saved,
@@ -143,7 +143,7 @@ impl Registers {
         slots.count - count
     }
 
-    /// The stack size in bytes for all slots.
+    /// The stack size in bytes for all slots of vectors and masks.
     pub(crate) fn stack(&self) -> u32 {
         let [vectors, masks] = [Class::Vector, Class::Mask].map(|class| self.slots[class as usize].count);
         (vectors * self.whole().bytes()).saturating_add(8 * masks)
@@ -168,8 +168,8 @@ impl Registers {
         }
     }
 
-    /// Finds the uses of all values in a program. If `first`, the program is a loop's first, and the values that stay in
-    /// registers for all iterations are chosen too.
+    /// Finds the uses of all values in a program. If `first` is set, this is the first program of a loop, and the values that stay in registers for
+    /// all iterations are chosen too.
     pub(crate) fn begin(&mut self, program: &Program, first: bool) {
         let ops = &program.ops;
         let place = ValueState { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
@@ -227,7 +227,7 @@ impl Registers {
         }
     }
 
-    /// Excludes the mask register `register` from allocation.
+    /// Excludes the mask register `register` from allocation, so that other code can use it.
     pub(crate) fn leave_mask(&mut self, register: u8) {
         self.files[Class::Mask as usize].free &= !(1 << register);
     }
@@ -297,8 +297,8 @@ impl Registers {
         (register != NOWHERE).then_some(register)
     }
 
-    /// Returns true if the instruction `op`, at index `at`, may overwrite the register of its operand `value`: the operand
-    /// has no later uses, or is loaded for this instruction from a home, where it remains.
+    /// Returns true if the instruction `op`, at index `at`, may overwrite the register of its operand `value`: the operand has no later uses, or it
+    /// was loaded for this instruction from memory that still has it.
     pub(crate) fn can_overwrite(&self, at: usize, value: Value, op: &Op, program: &Program) -> bool {
         let fresh = self.register(value).is_none() && program.info(value).home != Home::None;
         fresh || self.dies(at, value, op)
@@ -402,7 +402,7 @@ impl Registers {
         }
     }
 
-    /// Releases the register of the instruction's result if the result is never used.
+    /// Releases the register of the result of `op` if the result is never used.
     pub(crate) fn made(&mut self, op: &Op, program: &Program) {
         if op.result.is_some() && self.places[op.result.index()].next == NEVER {
             self.release(op.result, program);
@@ -486,8 +486,8 @@ impl Registers {
         file.free |= 1 << register;
     }
 
-    /// Begins a stretch of instructions that may be jumped over. `at` is the index of its first instruction, `position` its
-    /// position in the code.
+    /// Begins a stretch: instructions that may be jumped over. `at` is the index of the first of these instructions, `position` its position in the
+    /// code.
     pub(crate) fn begin_stretch(&mut self, at: usize, position: usize) {
         self.stretch = Some(Stretch { begin: at as u32, position });
         self.early.bytes.clear();
@@ -496,9 +496,8 @@ impl Registers {
         }
     }
 
-    /// Ends a stretch of instructions that may be jumped over. Registers that were loaded in the stretch are marked as empty,
-    /// because a jump skips those loads. Returns the position where the stretch began, and the number of bytes inserted
-    /// there.
+    /// Ends the stretch (instructions that may be jumped over) that was begun last. Registers that were loaded in the stretch are marked as empty,
+    /// because a jump skips those loads. Returns the position where the stretch began, and the number of bytes inserted there.
     pub(crate) fn end_stretch(&mut self, asm: &mut Assembler, program: &Program) -> (usize, usize) {
         let Some(stretch) = self.stretch.take() else { return (asm.position(), 0) };
         for class in [Class::Vector, Class::Mask] {

@@ -1,7 +1,6 @@
-//! Instruction scheduling: the instructions that the longest dependency chains wait for come first, as far as registers
-//! suffice. A processor looks only some hundred instructions ahead. In long programs that is one step or two, so independent
-//! chains must be interleaved. Instructions are not moved across the begin and end of stretches or across stores, because an
-//! output array may also be an input.
+//! Instruction scheduling: the instructions that the longest dependency chains wait for come first, as far as registers suffice. A processor looks
+//! only some hundred instructions ahead. In long programs that is one step or two, so independent chains must be interleaved. Instructions are not
+//! moved across stores, or into or out of a stretch that a jump may skip, because an output array may also be an input.
 
 use crate::encode::Code;
 use crate::isa::Isa;
@@ -24,7 +23,7 @@ const fn most_waiting(isa: Isa) -> i32 {
 /// The maker of a value that no instruction of the run makes.
 const NOBODY: u32 = u32::MAX;
 
-/// The buffers of the scheduler, which a thread reuses from program to program.
+/// The buffers of the instruction scheduler, which a thread reuses from program to program.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     ordered: Vec<Op>,
@@ -221,7 +220,7 @@ fn waits(program: &Program, value: Value) -> bool {
     info.class == Class::Vector && info.home == Home::None
 }
 
-/// The operands of an instruction, and its mask.
+/// The operands of the instruction `op`, and its mask.
 pub(crate) fn operands(op: &Op) -> impl Iterator<Item = Value> {
     let [a, b, c, d] = op.operands;
     [a, b, c, d, op.mask].into_iter().filter(|operand| operand.is_some())

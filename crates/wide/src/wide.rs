@@ -1,5 +1,4 @@
-//! Compiled loops: a tape's code in executable memory, and running the rows after the last whole vector if the code itself
-//! does not.
+//! Compiled loops: a tape's code in executable memory. Also runs the rows after the last full vector, if the code itself does not.
 
 use crate::divisor::Divisor;
 use crate::error::{Error, Reason};
@@ -26,7 +25,7 @@ thread_local! {
 /// to line follow the ports in the array. Returns a number other than 0 if a row failed.
 ///
 /// # Safety
-/// WIDE-CODE, and PORTS for the rows.
+/// The code must be entered as `WIDE-CODE` in `docs/safety.md` says, with arrays that have the rows (rule PORTS there).
 #[cfg(target_arch = "x86_64")]
 type Entry = LoopEntry;
 
@@ -58,7 +57,7 @@ const FEW_FETCHING: usize = 16;
 #[repr(C, align(64))]
 struct ArrayStep([u8; STEP_BYTES]);
 
-/// A tape compiled to a loop over many rows. The machine code is freed with this value.
+/// A tape (a straight-line program) compiled to a loop over many rows. The machine code is freed with this value.
 #[derive(Debug)]
 pub struct WideLoop {
     pages: Arc<CodePages>,
@@ -91,9 +90,8 @@ pub struct WideLoop {
     fetching: Option<Box<WideLoop>>,
 }
 
-/// Compiles a tape to a loop over many rows for the instruction set `isa`. `inputs` has the memory layout of each input.
-/// `outputs` has the layouts of the first outputs; each other output has an element per row. Instructions that no output and
-/// no fault needs are left out.
+/// Compiles a tape to a loop over many rows for the instruction set `isa`. `inputs` has the memory layout of each input. `outputs` has the layouts of
+/// the first outputs; each other output has an element per row. An instruction is left out if no output and no fault needs it.
 ///
 /// # Errors
 /// If the machine lacks the instruction set, if the tape has an instruction that no loop can execute, if the memory layouts
@@ -196,8 +194,8 @@ impl WideLoop {
         streaming.as_deref()
     }
 
-    /// The number of rows before the first row at which the vectors of all outputs are aligned, as non-temporal stores
-    /// require; `None` if there is no such row.
+    /// The number of rows before the first row at which the vectors of all outputs, whose arrays are in `ports`, are aligned. Non-temporal stores
+    /// require this alignment. `None` if there is no such row.
     pub(crate) fn head(&self, ports: &[*mut u8]) -> Option<usize> {
         let outputs = || self.plugs.iter().zip(ports).skip(self.inputs).filter(|(plug, _)| plug.element > 0);
         let is_aligned = |head: usize| {
@@ -219,7 +217,8 @@ impl WideLoop {
     /// Plays `rows` rows, a number that the code [plays](WideLoop::plays). Returns true if a row failed.
     ///
     /// # Safety
-    /// PORTS, for `rows` rows. The code is this loop's. If it stores past the caches, the vectors of outputs are aligned.
+    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). The code must be this loop's. If it stores past the
+    /// caches, the vectors of outputs must be aligned.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
@@ -243,7 +242,7 @@ impl WideLoop {
     /// Plays rows with additional ports after those of the tape: the parts of divisors, and addresses to prefetch.
     ///
     /// # Safety
-    /// PORTS, as for `enter`.
+    /// The arrays must have `rows` rows, as for `enter` (rule PORTS in `docs/safety.md`).
     #[cfg(target_arch = "x86_64")]
     unsafe fn enter_with_more(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         let entry = self.entry_of(code);
@@ -279,7 +278,7 @@ impl WideLoop {
     /// itself.
     ///
     /// # Safety
-    /// PORTS, for each line.
+    /// The arrays of each line must have its rows (rule PORTS in `docs/safety.md`).
     #[cfg(target_arch = "x86_64")]
     unsafe fn enter_lines(
         &self,
@@ -306,7 +305,7 @@ impl WideLoop {
     /// Other machines have no code.
     ///
     /// # Safety
-    /// PORTS, for each line.
+    /// The arrays of each line must have its rows (rule PORTS in `docs/safety.md`).
     #[cfg(not(target_arch = "x86_64"))]
     unsafe fn enter_lines(&self, _: &[*mut u8], _: &[isize], _: [usize; 2], _: &[(usize, isize)]) -> Option<bool> {
         None
@@ -423,7 +422,8 @@ impl WideLoop {
     /// Plays all rows. `code` plays whole steps; rows that are left are played separately.
     ///
     /// # Safety
-    /// PORTS; where the code goes past the caches, the vectors of outputs are aligned.
+    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). If the code stores past the caches, the vectors of
+    /// outputs must be aligned.
     #[inline(always)]
     unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         let left = if self.plays(rows) { 0 } else { rows & (self.rows - 1) };
@@ -443,7 +443,7 @@ impl WideLoop {
     /// Plays all rows, and clears the bits after them up to whole words.
     ///
     /// # Safety
-    /// PORTS.
+    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`).
     #[inline(always)]
     unsafe fn play_whole_words(&self, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         // SAFETY: PORTS, promised by the caller.
@@ -480,7 +480,7 @@ impl WideLoop {
     /// Clears the bits of outputs after the last row, up to whole words.
     ///
     /// # Safety
-    /// PORTS, for `rows` rows.
+    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`).
     unsafe fn fill_words(&self, ports: &[*mut u8], rows: usize) {
         let (bytes, words) = (rows.div_ceil(8), 8 * rows.div_ceil(64));
         for (number, plug) in self.plugs.iter().enumerate().skip(self.inputs) {

@@ -19,9 +19,9 @@ pub struct CodeMemoryError {
 /// The reason for a [`CodeMemoryError`].
 #[derive(Debug)]
 enum Reason {
-    /// The code would exceed the limit for all live code together; the limit, in bytes.
+    /// The code would exceed the limit for the code of all live models; the field is that limit, in bytes.
     Limit(usize),
-    /// The operating system refused an action: the action, and the system's error.
+    /// The operating system refused an action; the fields are the action and the system's error.
     System(&'static str, std::io::Error),
 }
 
@@ -114,7 +114,7 @@ impl CodePages {
         self.slot.size()
     }
 
-    /// The contents of the pages: the code, and what fills the rest of the last page.
+    /// The contents of the pages: the code, and the bytes that fill the rest of the last page.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: CODE-SLOT: published pages are readable, nothing writes to them, and they live as long as self.

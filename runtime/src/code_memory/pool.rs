@@ -16,7 +16,7 @@ const REGION_BYTES: usize = 64 << 20;
 /// The default limit for all live code, in bytes.
 const LIVE_LIMIT: usize = 1 << 30;
 
-/// A range of address space, and the free pages in it.
+/// A range of address space for machine code, and the free pages in it.
 #[derive(Debug)]
 struct Region {
     memory: Arc<Reserved>,
@@ -26,10 +26,10 @@ struct Region {
 /// The regions of address space that the process has reserved for machine code.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// There are at most as many regions as the limit on code bytes has room for.
+    /// The reserved regions. Their number is bounded by the limit on the bytes of code.
     regions: Mutex<Vec<Region>>,
     region_bytes: usize,
-    /// The bytes of all slots. Written only while the regions are locked.
+    /// The bytes of all slots (pages with live code). Written only while the regions are locked.
     live: AtomicUsize,
     limit: AtomicUsize,
 }
@@ -116,9 +116,9 @@ impl Pool {
 pub(super) struct Slot {
     pool: &'static Pool,
     memory: Arc<Reserved>,
-    /// The offset of the first page in the region, in bytes.
+    /// The offset of the slot's first page in its region, in bytes.
     offset: usize,
-    /// The size in bytes, a multiple of the page size.
+    /// The slot's size in bytes, a multiple of the page size.
     size: usize,
 }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The free pages of one region of address space for machine code.
 #[derive(Debug)]
 pub(super) struct Slots {
-    /// The length of each free run, by its first page. No two runs are adjacent.
+    /// The length of each run of free pages, by the run's first page. No two runs are adjacent.
     runs: BTreeMap<usize, usize>,
-    /// The free runs as pairs of length and first page.
+    /// The runs of free pages, as pairs of the run's length and its first page.
     by_length: BTreeSet<(usize, usize)>,
     pages: usize,
 }

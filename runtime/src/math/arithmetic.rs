@@ -64,7 +64,7 @@ pub trait Arithmetic<F> {
     /// Selects as `select` does, for masks that hold almost never or almost always.
     fn select_rare(&mut self, mask: Self::Truth, on: Self::Number, off: Self::Number) -> Self::Number;
 
-    /// `ordinary`, or the value of `function` where the mask holds. This is for arguments that the branch-free algorithm
+    /// `ordinary` where the mask is false, and the value of `function` where it is true. This is for arguments that the branch-free algorithm
     /// cannot compute, and that are rare enough for a call.
     fn rare(
         &mut self,

@@ -13,7 +13,7 @@ pub(super) const WHOLE: f64 = 6_755_399_441_055_744.0;
 /// The bias of the exponent in binary64.
 pub(super) const BIAS: f64 = 1023.0;
 
-/// `ln 2`, and its rounding error.
+/// The rounded value of `ln 2`, and the rounding error of that value.
 pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 
 /// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-57 of `e^r`.

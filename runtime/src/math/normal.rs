@@ -9,34 +9,34 @@ use std::f64::consts::{FRAC_2_SQRT_PI, LOG2_E};
 
 /// An odd function near 0: `x (slope + x^2 series(x^2))`.
 struct Centre {
-    /// The derivative at 0, and its rounding error.
+    /// The function's derivative at 0, and the rounding error of this derivative.
     slope: [f64; 2],
     series: [f64; 10],
-    /// The slope and the series for a result in binary32.
+    /// The slope, and then the coefficients of the series, for a result in binary32.
     single: [f64; 6],
-    /// The function is computed this way for magnitudes below this one.
+    /// The magnitude of `x` below which the function is computed by this polynomial.
     end: f64,
 }
 
 /// The function `e^(rate x^2) f(x) (x + divisor)` as a polynomial of `v = 8 / (x + shift) - middle`, for `x` from the end of the centre on.
 /// The divisor is chosen for a value that hardly changes.
 struct Tail {
-    /// 1 for the error function, a half for the normal distribution.
+    /// The rate of the exponent: 1 for the error function, a half for the normal distribution.
     rate: f64,
     divisor: f64,
     shift: f64,
     middle: f64,
-    /// The coefficient of `v^0`, and its rounding error.
+    /// The polynomial's coefficient of `v^0`, and the rounding error of this coefficient.
     first: [f64; 2],
-    /// The coefficients from `v` on. With them the polynomial is exact to 2^-58.
+    /// The polynomial's coefficients of `v`, `v^2` and so on. With them the polynomial is exact to 2^-58.
     series: [f64; 21],
     /// The derivative of the polynomial in the middle of its range, to a fifth of it.
     slope: f64,
-    /// The polynomial for a result in binary32, exact to 2^-32.
+    /// The coefficients of the polynomial for a result in binary32, exact to 2^-32.
     single: [f64; 12],
-    /// The tail is zero from here on.
+    /// The argument from which on the tail is zero in binary64.
     end: f64,
-    /// The tail is zero in binary32 from here on.
+    /// The argument from which on the tail is zero in binary32.
     end_single: f64,
 }
 

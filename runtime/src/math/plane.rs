@@ -68,13 +68,14 @@ pub(super) fn hypot_single<A: Narrowing>(m: &mut A, x: A::Single, y: A::Single) 
     m.narrow(result)
 }
 
-/// `atan(y / x)`, for non-negative `x` and `y`, as `base + atan(above / below)`, where the ratio is at most the tangent of pi/8.
+/// The arc tangent of `y / x`, for non-negative `x` and `y`, as `base + atan(above / below)`. Here `above / below` is at most the tangent of pi/8.
 struct Eighths<A: Arithmetic<f64>> {
-    /// The base in eighths of a turn: 0, 1 or 2.
+    /// The number of eighths of a turn in `base`: 0, 1 or 2.
     number: A::Number,
     above: A::Number,
     below: A::Number,
-    /// The first is true where the ratio is `(y-x) / (y+x)`; the second too where it is `-x / y`.
+    /// Masks for the two cases in which the ratio is not `y / x`. The first is true where the ratio is `(y-x) / (y+x)` or `-x / y`, the second only
+    /// where it is `-x / y`.
     beyond: [A::Truth; 2],
 }
 

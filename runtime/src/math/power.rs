@@ -68,7 +68,7 @@ pub(super) fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> 
     [high, m.add(rest, b)]
 }
 
-/// The exact product: the rounded one and its rounding error.
+/// The exact product of `a` and `b`: the rounded product and its rounding error.
 #[inline(always)]
 pub(super) fn product<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.mul(a, b);

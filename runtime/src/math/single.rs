@@ -21,7 +21,7 @@ const EXP: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_326, 0.008_368_694,
 /// `(e^r - 1 - r) / r^2`, to 2^-26 of `e^r - 1`.
 const EXPM1: [f32; 5] = [0.499_999_97, 0.166_665_43, 0.041_667_35, 0.008_366_63, 0.001_388_263_8];
 
-/// `e^x`: `2^k e^r`.
+/// `e^x` in binary32, computed as `2^k e^r`.
 #[inline(always)]
 pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     // Beyond this the result is infinite anyway.
@@ -39,7 +39,8 @@ pub(super) fn exp<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     scaled_from(m, x, -104.0, power, k)
 }
 
-/// `e^x - 1`: `2^k (e^r - 1) + (2^k - 1)`. The terms with the largest rounding error, `2^k r + (2^k - 1)` with an exact `r`, are added first.
+/// `e^x - 1` in binary32, computed as `2^k (e^r - 1) + (2^k - 1)`. The terms with the largest rounding error, `2^k r + (2^k - 1)` with an exact `r`,
+/// are added first.
 #[inline(always)]
 pub(super) fn expm1<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let least = m.constant(-30.0);
@@ -146,7 +147,7 @@ fn natural<A: Arithmetic<f32>>(m: &mut A, f: A::Number, minus: A::Number) -> A::
     times_plus(m, minus, -LN_2[0] / PLACE, near)
 }
 
-/// The natural logarithm.
+/// The natural logarithm in binary32.
 #[inline(always)]
 pub(super) fn log<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let bits = m.bits(x);
@@ -157,7 +158,7 @@ pub(super) fn log<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     m.rare(rare, RuntimeFn::LogF32, &[x], result)
 }
 
-/// `ln(1 + x)`. The rounded sum determines the exponent only; the mantissa's `f` is exact unless the exponent is large.
+/// `ln(1 + x)` in binary32. The rounded sum `1 + x` determines the exponent only; the mantissa's `f` is exact unless the exponent is large.
 #[inline(always)]
 pub(super) fn log1p<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = add(m, x, 1.0);
@@ -198,13 +199,13 @@ fn scaled<A: Arithmetic<f32>>(
     m.rare(rare, function, &[x], result)
 }
 
-/// The logarithm to base 2.
+/// The logarithm to base 2 in binary32.
 #[inline(always)]
 pub(super) fn log2<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     scaled(m, x, RuntimeFn::Log2F32, [1.0, 0.0], LOG2_E, LOG2)
 }
 
-/// The logarithm to base 10.
+/// The logarithm to base 10 in binary32.
 #[inline(always)]
 pub(super) fn log10<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     scaled(m, x, RuntimeFn::Log10F32, [LOG10_2, LOG10_2_LOW], LOG10_E, LOG10)

@@ -36,12 +36,12 @@ const COS: [f64; 6] = [
 const SIN_SINGLE: [f64; 3] = [-0.166_666_545_946_419_86, 0.008_332_159_805_918_192, -0.000_195_151_514_175_970_56];
 const COS_SINGLE: [f64; 3] = [0.041_666_645_657_529_64, -0.001_388_731_498_773_281_8, 2.443_300_932_269_531_4e-5];
 
-/// An angle minus a whole number of quarter turns.
+/// A reduced angle: the rest of an angle after a whole number of quarter turns is subtracted from it.
 struct Reduced<A: Arithmetic<f64>> {
     rest: A::Number,
-    /// The rounding error of the rest.
+    /// The rounding error of `rest`, the reduced angle.
     low: A::Number,
-    /// The number of quarter turns, in the low bits.
+    /// The number of quarter turns that were subtracted, in the low bits of the word.
     quarters: A::Word,
 }
 
@@ -231,7 +231,8 @@ struct Eighths<A: Arithmetic<f64>> {
     number: A::Number,
     above: A::Number,
     below: A::Number,
-    /// The first is true where the ratio is `(x-1) / (x+1)`; the second too where it is `-1 / x`.
+    /// Masks for the two cases in which the ratio is not `x`. The first is true where the ratio is `(x-1) / (x+1)` or `-1 / x`, the second only where
+    /// it is `-1 / x`.
     beyond: [A::Truth; 2],
 }
 

@@ -10,9 +10,9 @@ use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// The members of a tuple, in order, with or without names.
+/// The members of a tuple type or value, in order, with or without names.
 ///
-/// It dereferences to the slice of its members. Two `Fields` are equal if their members, names and forms are equal.
+/// `Fields` dereferences to the slice of its members. Two `Fields` are equal if their members, names and forms are equal.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Fields<T>(Arc<Parts<T>>);
 
@@ -53,7 +53,7 @@ struct Parts<T> {
     members: Box<[T]>,
     names: Option<Names>,
     form: Form,
-    /// The answer of `all_once`, once it was computed.
+    /// The answer of `all_once` for these members; not set until it is computed.
     holds: OnceLock<bool>,
 }
 
@@ -149,7 +149,8 @@ impl<T> Fields<T> {
         }
     }
 
-    /// Makes fields with other members but the same names and form. If the number of members differs, the result has no names and is a tuple.
+    /// Makes fields with the members `members` and this value's names and form. If the number of members differs, the result has no names and is a
+    /// tuple.
     #[must_use]
     pub fn with<U>(&self, members: Vec<U>) -> Fields<U> {
         let is_alike = self.len() == members.len();
@@ -158,7 +159,7 @@ impl<T> Fields<T> {
         Fields(Arc::new(Parts { form, ..Parts::new(members.into(), names) }))
     }
 
-    /// Makes fields with the same names and form, each member computed by `make` from a member of this.
+    /// Makes fields with this value's names and form. Each member is computed by `make` from a member of this value.
     #[must_use]
     pub fn map<U>(&self, make: impl FnMut(&T) -> U) -> Fields<U> {
         self.with(self.iter().map(make).collect())
@@ -207,7 +208,7 @@ impl<T: fmt::Debug> fmt::Debug for Fields<T> {
 }
 
 /// The names of a named tuple's fields. They are distinct and not empty, and have no comma in them and no white space around them.
-///
+/// The list of names, with an index for finding a name by binary search.
 /// A name is found by binary search.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Names(Arc<Sorted>);

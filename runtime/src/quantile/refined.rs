@@ -15,11 +15,11 @@ const MOST: f64 = 1e15;
 const CORRECTIONS: u32 = 12;
 const TERMS: u32 = 5000;
 
-/// A beta distribution.
+/// The parameters `a` and `b` of a beta distribution, and the logarithm of the beta function for them.
 struct Beta {
     a: f64,
     b: f64,
-    /// ln B(a, b).
+    /// `ln B(a, b)`, the logarithm of the beta function.
     ln_beta: Twofold,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn refined(target: Twofold, a: f64, b: f64, estimate: f64) -> Twofold
     Twofold::from(estimate)
 }
 
-/// ln I, its derivative, and the second derivative over the first.
+/// The logarithm of the incomplete beta function at a point (ln I), its derivative, and its second derivative divided by the first.
 struct Below {
     ln: Twofold,
     slope: f64,

@@ -12,7 +12,7 @@ use cembra_prepare::{Id, Kind};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// The state that a loop carries for a fold.
+/// The kind of state that a loop keeps for a fold (aggregation).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FoldKind {
     /// A sum of integers.
@@ -41,13 +41,14 @@ impl FoldKind {
     }
 }
 
-/// Returns true if a fold over elements of type `scalar` reads them from a stored array, always or only if there are many
-/// elements.
+/// Returns true if a fold (aggregation) over elements of type `scalar` reads the elements from a stored array, always or
+/// only if there are many elements.
 pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
     FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
 }
 
-/// A fold whose state is part of a loop's state, where `value` and `count` are its indices.
+/// A fold (aggregation) that a loop computes. The fold's state is part of the loop's state, at the indices `value` and
+/// `count`.
 #[derive(Debug)]
 pub(super) struct LoopFold {
     /// The array that the fold aggregates.
@@ -65,8 +66,8 @@ pub(super) struct LoopFold {
 }
 
 impl LoopFold {
-    /// Makes the fold for `step` and appends the initial values of its state to `first`. Returns `None` if a loop cannot
-    /// compute a fold of this kind.
+    /// Makes the fold (aggregation) for `step`, and appends the initial values of its state to `first`. Returns `None` if a
+    /// loop cannot compute a fold of this kind.
     pub(super) fn begin(
         nodes: &mut Nodes,
         (step, fold): (&Step, Fold),
@@ -89,7 +90,7 @@ impl LoopFold {
         Some(LoopFold { array, out: step.outs[0], fold, kind, element, value, count, origin: step.origin })
     }
 
-    /// Appends to `next` the fold's state after one more element.
+    /// Appends to `next` the state of the fold (aggregation) after one more element.
     pub(super) fn advance(
         &self,
         nodes: &mut Nodes,
@@ -154,7 +155,7 @@ impl LoopFold {
         })
     }
 
-    /// Returns true for a sum of floats: it equals the sum over a stored array only for up to
+    /// Returns true for a sum of floats, because such a sum equals the sum over a stored array only for up to
     /// [`CHAINS`](cembra_runtime::CHAINS) elements.
     pub(super) fn depends_on_order(&self) -> bool {
         self.kind == FoldKind::FloatSum

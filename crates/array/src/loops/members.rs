@@ -1,5 +1,5 @@
 //! Divides an array program's steps into loops over elements, and the steps between the loops. The steps are visited in the
-//! order of evaluation, each after its operands.
+//! order of evaluation, each step after the steps that compute its operands.
 
 use super::folds::reads_column;
 use super::{EdgeInput, Form, InputPath, LoopList, Unlooped, field_type, is_unspecified};
@@ -20,40 +20,40 @@ const MOST_LOOPS: usize = 64;
 /// The deepest nesting of conditionals in a program that becomes one plan.
 const MOST_DEPTH: usize = 32;
 
-/// A loop, or a step outside of loops. Units are in the order of evaluation: each comes after those that it needs.
+/// A loop, or a step outside of loops. Units are in the order of evaluation: each comes after the units whose results it needs.
 #[derive(Debug)]
 pub(super) enum Unit<'p> {
     /// A step that evaluates a plan on scalars, and the step's block.
     Scalar(&'p Step, BlockId),
-    /// A step that aggregates an array, and the index of the loop that may compute the aggregation.
+    /// A step that aggregates an array. The number is the index of the loop that may compute the aggregation.
     Fold(&'p Step, Fold, usize),
     /// A step whose result is the number of elements in the list with this index.
     Size(&'p Step, usize),
-    /// A step that looks up `key` in the dictionary input `map`. Its result is the value for the key or, if `is_value` is
-    /// false, whether the dictionary has the key.
+    /// A step that looks up `key` in the dictionary input `map`. The step's result is the value for the key or, if `is_value`
+    /// is false, whether the dictionary has the key.
     Find { step: &'p Step, map: InputPath, key: ValueId, is_value: bool },
     /// A step that is a conditional, and the blocks of its branches.
     Where(&'p Step, [BlockId; 2]),
-    /// The loop with this index. Its position among the units is that of its last step.
+    /// The loop with this index. The loop's position among the units is the position of its last step.
     Loop(usize),
 }
 
-/// The work that a loop does for a step, element by element.
+/// The work that a loop does for a step, element by element: evaluating a plan, looking up a key, aggregating a group.
 #[derive(Clone, Debug)]
 pub(super) enum ElementWork {
     /// The loop evaluates this plan for each element.
     Map(PartId),
     /// The loop looks each element up in this dictionary.
     Find(InputPath),
-    /// The loop goes over the groups of this edge, and aggregates the elements of each group.
+    /// The loop goes over the groups of this edge (a grouping of elements), and aggregates the elements of each group.
     Fold(Fold, EdgeInput),
-    /// The loop gives each element the value of the group that this edge assigns it to.
+    /// The loop gives each element the value of the element's group. This edge assigns elements to groups.
     Expand(EdgeInput),
-    /// The loop goes over the groups of this edge, and counts the elements of each group.
+    /// The loop goes over the groups of this edge (a grouping of elements), and counts the elements of each group.
     Size(EdgeInput),
 }
 
-/// A step of the program that a loop runs for each element.
+/// A step of the array program that a loop runs for each element of its list.
 #[derive(Debug)]
 pub(super) struct ElementStep<'p> {
     pub(super) step: &'p Step,
@@ -62,7 +62,7 @@ pub(super) struct ElementStep<'p> {
     pub(super) work: ElementWork,
 }
 
-/// A loop over the elements of a list.
+/// A loop over the elements of a list: the steps that it runs for each element, and the aggregations that it computes.
 #[derive(Debug)]
 pub(super) struct Loop<'p> {
     /// The index of the list that the loop goes over.
@@ -71,7 +71,7 @@ pub(super) struct Loop<'p> {
     pub(super) block: BlockId,
     /// The steps that the loop runs for each element, in order.
     pub(super) steps: Vec<ElementStep<'p>>,
-    /// The aggregations whose state is part of the loop's state.
+    /// The aggregations that the loop computes: their state is part of the loop's state.
     pub(super) folds: Vec<(&'p Step, Fold)>,
     /// The loops that must end before this one begins, one bit per loop.
     needs: u64,
@@ -83,7 +83,8 @@ pub(super) struct Loop<'p> {
 #[derive(Debug)]
 pub(super) struct Members<'p> {
     pub(super) program: &'p ArrayProgram,
-    /// For each value of the program, its form in the model with loops; `None` if the value has not been visited.
+    /// For each value of the program, its representation in the model with loops, such as a column or a tuple; `None` if the
+    /// value has not been visited.
     pub(super) forms: Vec<Option<Form>>,
     pub(super) lists: Vec<LoopList>,
     /// Sets of lists that must have the same length.
@@ -169,7 +170,7 @@ impl<'p> Members<'p> {
         })
     }
 
-    /// Returns for each list the first list that must have as many elements.
+    /// Returns, for each list, the index of the first list that must have the same length.
     pub(super) fn spaces(&self) -> Vec<usize> {
         let mut spaces = self.spaces.clone();
         (0..self.lists.len()).map(|list| spaces.find(list) as usize).collect()
@@ -367,8 +368,8 @@ impl<'p> Members<'p> {
         self.units.push(Unit::Size(step, list));
     }
 
-    /// Returns the value that `value` is the same as: for a field that is taken from a tuple, the value that the tuple was
-    /// made from; else `value` itself.
+    /// If `value` is a field taken from a tuple, returns the value from which the tuple's field was made; else returns `value`
+    /// itself.
     pub(super) fn meant(&self, value: ValueId) -> ValueId {
         match self.forms[value.index()] {
             Some(Form::Same(other)) => other,

@@ -25,7 +25,7 @@ use cembra_runtime::QType;
 use cembra_value::Value;
 use members::Members;
 
-/// The reason why an array program cannot become a plan with loops.
+/// The reason why an array program cannot become a plan with loops, and the node that is not supported.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unlooped {
     /// The expression node that is not supported; `None` if the reason concerns no single node.
@@ -40,7 +40,8 @@ impl Unlooped {
     }
 }
 
-/// The path to a value inside an input of the program: the input, then the field of each nested struct.
+/// The path to a value inside an input of the program: the index of the input, then the index of a field for each nested
+/// struct.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct InputPath {
     /// The index of the input among the program's inputs.
@@ -49,42 +50,45 @@ pub struct InputPath {
     pub fields: Vec<u32>,
 }
 
-/// A list that loops go over. An input determines its number of elements.
+/// A list that loops go over: the elements of an input array, or the elements or groups of an input edge (a grouping of
+/// elements). The input determines the length of the list.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LoopList {
     /// The elements of an input array or an input list of structs.
     Items(InputPath),
-    /// The elements of an edge, which is an input.
+    /// The elements that an input edge assigns to groups.
     EdgeElements(InputPath),
-    /// The groups of an edge, which is an input.
+    /// The groups to which an input edge assigns elements.
     EdgeGroups(InputPath),
 }
 
-/// The origin of the elements in a column.
+/// The origin of the elements in a column: the plan computes them, or they are taken from an input.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ColumnOrigin {
     /// The plan writes the column's elements.
     Plan,
-    /// The column's elements are those of an input array.
+    /// The column has the elements of an input array.
     Input(InputPath),
-    /// The column's elements are the split points of an input edge: the index of each group's first element, and the end.
+    /// The column has the split points of an input edge (a grouping of elements): the index of each group's first element,
+    /// and the end.
     Points(InputPath),
-    /// The column has, for each element of an input edge with split points, the index of the element's group.
+    /// The column has, for each element that an input edge with split points assigns to a group, the index of this group.
     Groups(InputPath),
 }
 
-/// A column of a plan with loops: the elements of an array in memory.
+/// A column of a plan with loops: the elements of an array in memory, which the plan writes or an input has.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// The type of the column's elements, which are stored as in a slot of a frame.
     pub element: QType,
-    /// The index of the list that the column has an element for each element of.
+    /// The index of a list. The column has one element for each element of that list.
     pub list: usize,
     /// The origin of the column's elements.
     pub from: ColumnOrigin,
 }
 
-/// The meaning of a leaf (an input) of a [`LoopModel`]. Columns and lists are given by their indices.
+/// The meaning of a leaf (an input) of a [`LoopModel`]: a value, the address of a column, the length of a list. Columns and
+/// lists are given by their indices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopLeaf {
     /// The leaf is a value from an input of the program.
@@ -99,28 +103,30 @@ pub enum LoopLeaf {
     Map(InputPath),
 }
 
-/// The source from which an output of the array program is assembled.
+/// The source from which an output of the array program is assembled: an output of the model with loops, a column, or a
+/// tuple of sources.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopOutput {
-    /// The output of the model with this index.
+    /// The source is the output of the model with loops that has this index.
     Value(usize),
-    /// An array of the elements of the column with this index.
+    /// The source is the column with this index, whose elements become an array.
     Column(usize),
-    /// A tuple of values from these sources.
+    /// The output is a tuple, and these are the sources of its fields.
     Tuple(Vec<LoopOutput>),
 }
 
-/// The model with loops that replaces an array program, and the relation of its inputs and outputs to the program's.
+/// The model with loops that replaces an array program. Also has the relation between inputs and outputs of the model and
+/// inputs and outputs of the program.
 #[derive(Clone, Debug)]
 pub struct LoopModel {
     /// The model with loops. All of its values are scalars and optionals that a frame can hold.
     pub model: TypedModel,
-    /// The meaning of each leaf of the model.
+    /// The meaning of each leaf (input) of the model, such as the address of a column or the length of a list.
     pub leaves: Vec<LoopLeaf>,
     /// The lists that the loops go over. The inputs determine their lengths.
     pub lists: Vec<LoopList>,
-    /// For each list, the first list that must have the same length, possibly itself. If the lengths differ, the evaluation
-    /// must fail.
+    /// For each list, the index of the first list that must have the same length, which may be the list's own index. If the
+    /// lengths differ, the evaluation must fail.
     pub spaces: Vec<usize>,
     /// The columns that the model reads and writes.
     pub columns: Vec<Column>,
@@ -137,7 +143,7 @@ pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, 
     graph::build(program, parts, &members)
 }
 
-/// The form of a value of a program.
+/// The representation of an array program's value in the model with loops: an input, a column, a tuple.
 #[derive(Clone, Debug)]
 enum Form {
     /// An input, or a field of an input, that a frame cannot hold.
@@ -157,19 +163,20 @@ enum Form {
     },
     /// A tuple of these values.
     Tuple(Vec<ValueId>),
-    /// The keys of a dictionary input (true), or its values (false).
+    /// The keys of a dictionary input if the flag is true, else the values of the dictionary.
     MapPart(InputPath, bool),
-    /// The index of a dictionary entry with a key, or of each key in an array. The second field is the key or the array.
+    /// The index of the dictionary entry for a key, or the indices of the entries for an array of keys. The second field is
+    /// the key or the array.
     MapRow(InputPath, ValueId),
-    /// An edge that is an input.
+    /// An edge (a grouping of elements) that is an input.
     Edge(EdgeInput),
-    /// A value that is the same as this other value, because it is a field of a tuple made from that value.
+    /// The value is a field of a tuple, and the field was made from this value.
     Same(ValueId),
     /// The value `unspecified`, for an argument that is not given.
     Unspecified,
 }
 
-/// An edge that is an input.
+/// An edge (a grouping of elements) that is an input.
 #[derive(Clone, Debug)]
 struct EdgeInput {
     path: InputPath,

@@ -37,7 +37,7 @@ impl Nodes {
         self.graph.add(kind, operands, qtype, self.origin)
     }
 
-    /// Adds the application of an operator. Its overload follows from the types of the operands.
+    /// Adds the application of an operator. The operator's overload follows from the types of the operands.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, Unlooped> {
         let made = self.graph.apply(self.registry, op, operands, self.origin);
         made.map_err(|_| Unlooped::new(Some(self.origin), "has elements of other types than it takes"))

@@ -1,5 +1,5 @@
-//! The layout of a sweep, made before anything runs: its columns, and for each stage the columns that it reads and writes. A
-//! layout is plain data, without memory or machine code, which the engine adds.
+//! The layout of a sweep (a fused loop over elements), made before anything runs: its columns, and for each stage the columns
+//! that it reads and writes. A layout is plain data, without memory or machine code, which the engine adds.
 
 use super::storage::Storage;
 use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
@@ -12,17 +12,18 @@ use smallvec::SmallVec;
 /// The most arrays from outside that a sweep can read: each has a bit in a `u128`.
 const MOST_ARRAYS: u32 = u128::BITS;
 
-/// The source of the data in a column of a sweep.
+/// The source of the data in a column of a sweep (a fused loop over elements).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// The column is an array, not computed by the sweep, that is read strip by strip, in blocks of consecutive elements.
     Array,
-    /// The column is an array, not computed by the sweep, with a value per group of an edge. Each strip may read any part of
-    /// it.
+    /// The column is an array, not computed by the sweep, with a value per group of an edge. Each strip (block of elements) may
+    /// read any part of the array.
     Looked,
     /// The column is a scalar, not computed by the sweep, that is the same for all elements.
     Shared,
-    /// A stage computes the column, and only later stages use it; just one strip of it exists at a time.
+    /// A stage computes the column, and only later stages use it. Only one strip (block of elements) of the column exists at a
+    /// time.
     Strip,
     /// A stage computes the column strip by strip, and it is stored as an array.
     Kept,
@@ -31,7 +32,7 @@ pub enum Origin {
     Result,
 }
 
-/// A column of a sweep: elements or values of groups that stages read or write.
+/// A column of a sweep (a fused loop over elements): elements, or values of groups, that stages of the sweep read or write.
 #[derive(Clone, Debug)]
 pub struct Lane {
     /// The value of the program whose elements are in the column.
@@ -42,9 +43,9 @@ pub struct Lane {
     pub scalar: Scalar,
     /// The storage of the column's elements.
     pub storage: Storage,
-    /// Whether the column has an element per element of the sweep or per group.
+    /// Whether the column has a value per element or a value per group.
     pub over: Side,
-    /// True if the column may have presence bits. If a stage computes the column, true means that it has them.
+    /// True if the column may have presence bits. If a stage computes the column, true means that the column has presence bits.
     pub has_bits: bool,
     /// The column's bit in the set of arrays that have presence bits. Meaningful only for arrays that the sweep does not
     /// compute.
@@ -71,7 +72,8 @@ impl Lane {
     }
 }
 
-/// A column that a plan reads, and whether the plan takes missing values from it.
+/// An input of a plan in a sweep (a fused loop over elements): the column that the plan reads, and whether the plan takes
+/// missing values.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
     /// The index of the column among the sweep's columns.
@@ -80,16 +82,17 @@ pub struct Port {
     pub is_optional: bool,
 }
 
-/// The groups that a stage goes over.
+/// The groups that a stage of a sweep (a fused loop over elements) goes over: a single group with all elements, or the groups of
+/// an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Over {
-    /// One group with all elements.
+    /// The stage goes over one group, which contains all elements.
     Whole,
-    /// The groups of this edge, which the sweep does not compute.
+    /// The groups of this edge, which assigns elements to groups. The sweep does not compute the edge.
     Edge(ValueId),
 }
 
-/// The result of an aggregation: its computation and its column.
+/// The result of an aggregation: how it is computed from the accumulated value, and the column that receives it.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldResult {
     /// The computation of the result from the accumulated value.
@@ -98,7 +101,8 @@ pub struct FoldResult {
     pub lane: usize,
 }
 
-/// The work of a stage of a sweep. Columns, accumulators and scanners are given by their indices in the layout.
+/// The work of a stage of a sweep (a fused loop over elements), such as evaluating a plan, or adding elements to an accumulator.
+/// Columns, accumulators and scanners are given by their indices in the layout.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Evaluates a plan for each element or group. A run must be given the compiled plans in the order of these stages.
@@ -121,16 +125,16 @@ pub enum Work {
         /// The groups that the elements are accumulated by.
         over: Over,
     },
-    /// Reads the results of the strip's groups from an accumulator.
+    /// Reads the results for the groups of the strip (block of elements) from an accumulator.
     Finish {
         /// The index of the accumulator that has the results.
         accumulator: usize,
-        /// The result that is read, and its column.
+        /// The result that is read, and the column that receives it.
         wanted: FoldResult,
     },
     /// Scans a column, each group by itself.
     Scan {
-        /// The index of the scanner that is used.
+        /// The index of the scanner (the state of a scan) that is used.
         scanner: usize,
         /// The index of the column that is scanned.
         x: usize,
@@ -163,7 +167,7 @@ pub enum Work {
     },
 }
 
-/// The configuration of an accumulator: what it aggregates, and over which groups.
+/// The configuration of an accumulator (the state of an aggregation): what it aggregates, and over which groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Gathering {
     /// The quantity that is accumulated per group, such as a sum.
@@ -176,7 +180,7 @@ pub struct Gathering {
     pub side: Side,
 }
 
-/// The configuration of a scanner: which scan it computes, and over which groups.
+/// The configuration of a scanner (the state of a scan): which scan it computes, and over which groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Scanning {
     /// The kind of scan.
@@ -189,8 +193,8 @@ pub struct Scanning {
     pub side: Side,
 }
 
-/// The columns and stages of a sweep. Only [`ArrayProgram::sweep_layouts`] makes a layout, and nothing changes it. So code that
-/// runs a sweep trusts its types and indices without checking them again.
+/// The columns and stages of a sweep (a fused loop over elements). Only [`ArrayProgram::sweep_layouts`] makes a layout, and
+/// nothing changes it. So code that runs a sweep trusts the layout's types and indices without checking them again.
 #[derive(Debug)]
 pub struct SweepLayout {
     lanes: Vec<Lane>,
@@ -217,21 +221,23 @@ impl SweepLayout {
         &self.work
     }
 
-    /// The edge whose groups must not be divided between the strips of the sweep; `None` if no stage needs that.
+    /// The edge (grouping of elements) whose groups must not be divided between the strips (blocks of elements) of the sweep;
+    /// `None` if groups may be divided.
     #[inline]
     #[must_use]
     pub const fn groups(&self) -> Option<ValueId> {
         self.groups
     }
 
-    /// The edges that put all elements, or all groups, into one group. Only their sizes are used: they must be checked.
+    /// The edges (groupings) that put all elements, or all groups, into one group. Only the sizes of these edges are used, and a
+    /// run must check them.
     #[inline]
     #[must_use]
     pub fn whole(&self) -> &[(ValueId, Side)] {
         &self.whole
     }
 
-    /// The configuration of each accumulator that the sweep needs.
+    /// The configuration of each accumulator (the state of an aggregation) that the sweep needs.
     #[inline]
     #[must_use]
     pub fn accumulators(&self) -> &[Gathering] {
@@ -245,7 +251,7 @@ impl SweepLayout {
         &self.results
     }
 
-    /// The configuration of each scanner that the sweep needs.
+    /// The configuration of each scanner (the state of a scan) that the sweep needs.
     #[inline]
     #[must_use]
     pub fn scanners(&self) -> &[Scanning] {
@@ -392,8 +398,8 @@ fn quotient(plan: &Plan) -> Option<[usize; 2]> {
 }
 
 impl ArrayProgram {
-    /// The layout of each sweep of the program; `None` for a sweep that cannot run strip by strip. The stages of such a sweep
-    /// must run one by one on whole arrays.
+    /// The layout of each sweep (fused loop over elements) of the program; `None` for a sweep that cannot run strip by strip.
+    /// The stages of such a sweep must run one by one on whole arrays.
     #[must_use]
     pub fn sweep_layouts(&self) -> Vec<Option<SweepLayout>> {
         let mut layouts: Vec<Option<SweepLayout>> = self.sweeps.iter().map(|_| None).collect();

@@ -1,5 +1,5 @@
-//! The layouts of sweeps, which the engine runs: the columns that a sweep reads and writes, the work of its stages, and the
-//! memory that it writes.
+//! The layouts of sweeps (fused loops over elements), which the engine runs: the columns that a sweep reads and writes, the
+//! work of its stages, and the memory that it writes.
 
 mod layout;
 mod storage;

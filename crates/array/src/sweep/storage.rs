@@ -2,7 +2,7 @@
 
 use cembra_runtime::{ColumnForm, DataForm, PresenceForm, QType, Scalar};
 
-/// The way in which the elements of a column are stored.
+/// The way in which the elements of a column are stored: as bits, as numbers, or not at all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Storage {
     /// Elements take no memory: they are units, or are only added to sums.

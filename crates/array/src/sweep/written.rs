@@ -1,12 +1,12 @@
-//! Estimates the memory that a sweep writes, before it runs: its arrays, in bits per element, and the strips between its
-//! stages. The internal memory of plans and edges is not counted.
+//! Estimates the memory that a sweep (a fused loop over elements) writes, before it runs: its arrays, in bits per element,
+//! and the strips between its stages. The internal memory of plans and edges is not counted.
 
 use super::layout::{Lane, Origin, SweepLayout};
 use super::storage::Storage;
 use crate::{ArrayProgram, Side};
 use cembra_runtime::{QType, STRIP_ROWS, Scalar};
 
-/// An estimate of the memory that a sweep writes.
+/// An estimate of the memory that a sweep (a fused loop over elements) writes: arrays, and blocks of elements between stages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MemoryEstimate {
     /// Bits per element, summed over all arrays that have a value per element of the sweep.
@@ -21,8 +21,8 @@ pub(crate) struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// The estimate for one array with an element of type `scalar` per element of the sweep. `has_bits` tells that it has
-    /// presence bits.
+    /// The estimate for one array with an element of type `scalar` per element of the sweep (fused loop). `has_bits` tells
+    /// that the array has presence bits.
     pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> MemoryEstimate {
         MemoryEstimate { of_elements: element_bits(scalar) + u64::from(has_bits), ..MemoryEstimate::default() }
     }

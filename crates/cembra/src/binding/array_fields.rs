@@ -14,7 +14,7 @@ const fn array_type(scalar: Scalar) -> QType {
     QType::Array(ArrayKind::Dense, scalar)
 }
 
-/// Implements the input traits for types whose values are arrays.
+/// Implements the input traits for Rust types that are arrays in a model, such as slices and vectors of scalars.
 macro_rules! array_input {
     ($($ty:ty: $scalar:expr, $shape:expr, |$field:ident| $array:expr;)*) => { $(
         impl<S> Sealed<S> for $ty {}
@@ -37,7 +37,7 @@ fn list<L: Items<Item: InputValue>>() -> InputShape {
     InputShape::List(InputList::of::<L>(|| InputField::of::<L::Item>("", 0)))
 }
 
-/// Implements the output traits for types whose values are arrays. `Sealed` must be implemented elsewhere.
+/// Implements the output traits for Rust types that are arrays in a model, such as vectors of scalars. `Sealed` must be implemented elsewhere.
 macro_rules! array_output {
     ($(Vec<$item:ty>: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
         impl OutputValue for Vec<$item> {

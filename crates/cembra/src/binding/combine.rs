@@ -1,4 +1,4 @@
-//! Loaders and listeners that are made from other ones: pointers to them, restrictions to some names, and chains.
+//! Loaders and listeners that are made from other loaders and listeners: pointers to them, restrictions to some names, and sequences.
 
 use crate::Error;
 use crate::binding::listener::{Listener, Setter};
@@ -8,7 +8,7 @@ use cembra_value::{Code, Diagnostic};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Implements a loader or listener trait for pointers to one: owned, shared or borrowed.
+/// Implements a loader or listener trait for pointers to a loader or listener: owned, shared or borrowed.
 macro_rules! through {
     ($trait:ident, $known:ty, $qtype:ty, $bound:ident: $($pointer:ty),*) => { $(
         impl<S, T: $trait<S> + ?Sized> $trait<S> for $pointer {
@@ -31,7 +31,7 @@ macro_rules! through {
 through!(Loader, Option<&QType>, Option<QType>, Accessor: &T, Box<T>, Arc<T>);
 through!(Listener, &QType, QType, Setter: &T, Box<T>, Arc<T>);
 
-/// A loader or listener that wraps another one and hides some of its names.
+/// A loader or listener that wraps another loader or listener and hides some of its names.
 ///
 /// ```
 /// use cembra::{Fields, Filtered, Loader};
@@ -141,7 +141,7 @@ impl<T: ?Sized> std::fmt::Debug for Chain<T> {
 }
 
 impl<'l> Chain<dyn Loader<()> + 'l> {
-    /// Returns a chain of the loaders `parts`.
+    /// Returns a chain of the loaders `parts`: one loader that asks them in order.
     ///
     /// # Errors
     /// If two of them list the same name.
@@ -152,7 +152,7 @@ impl<'l> Chain<dyn Loader<()> + 'l> {
 }
 
 impl<'l> Chain<dyn Listener<()> + 'l> {
-    /// Returns a chain of the listeners `parts`.
+    /// Returns a chain of the listeners `parts`: one listener that asks them in order.
     ///
     /// # Errors
     /// If two of them list the same name.

@@ -22,7 +22,7 @@ mod sealed {
     note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration` and `String`"
 )]
 pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
-    /// The type of a value while it is converted: `&str` for a text, `Self` for other types.
+    /// The type in which a value is passed while it is converted: `&str` for a text, `Self` for other types.
     type View<'a>: InputValue + Copy;
 
     /// Returns the value as its [`View`](Self::View).
@@ -34,7 +34,7 @@ pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
     /// Reads the value in a slot.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the text must live for `'a`.
+    /// FRAME-SLOT (`docs/safety.md`): `frame` must have a value of this type at `offset`. STRING-VIEW: the text must live for `'a`.
     unsafe fn read_view<'a>(frame: FramePtr, offset: u32) -> Self::View<'a>;
 
     /// Returns the value of `scalar` as a view; `None` if `scalar` is of another type.
@@ -135,8 +135,8 @@ impl ModelScalar for String {
     label = "not a type of fields",
     note = "write `#[derive(cembra::FieldType)]` before an enum or a struct of one field, and `#[derive(cembra::Input)]` or `#[derive(cembra::Output)]` before a struct of several"
 )]
-/// A user-defined type that struct fields may have. Derive it for a struct of one field of a model's type, or for an enum without fields. Then the
-/// type, `Option` of it, and [`Optional`](crate::Optional) of it if it is `Copy`, can be inputs and outputs.
+/// A user-defined type that struct fields may have. Derive it for a struct of one field of a model's type, or for an enum without fields. Then inputs
+/// and outputs can have this type and `Option` of it. If the type is `Copy`, they can also have [`Optional`](crate::Optional) of it.
 ///
 /// ```
 /// use cembra::{Model, Options};

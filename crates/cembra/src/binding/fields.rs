@@ -8,7 +8,7 @@ use cembra_runtime::{FramePtr, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value, guarded_values};
 use std::marker::PhantomData;
 
-/// Prevents other crates from implementing the traits of field types, because unsafe code trusts what the implementations return.
+/// Prevents other crates from implementing the traits of field types, because unsafe code trusts the results of their methods.
 pub(crate) mod sealed {
     pub trait Sealed<S> {}
 }
@@ -37,7 +37,8 @@ pub trait InputValue: Sealed<InputField> {
     /// Writes the value to a slot, for types that are not read in place. Types that are not stored in frames write nothing.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the memory that the value borrows or owns outlives the call.
+    /// FRAME-SLOT (`docs/safety.md`): `frame` must have a slot of this type at `offset`. STRING-VIEW: the memory that the value borrows or owns must
+    /// outlive the call.
     unsafe fn write(&self, _frame: FramePtr, _offset: u32) {}
 
     /// Returns this field's value as a [`Value`], for models with arrays, whose inputs are not stored in a frame.
@@ -79,7 +80,7 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     /// `None` for types that are not stored in frames.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`, written by a call; STRING-VIEW: its texts must still be alive.
+    /// FRAME-SLOT (`docs/safety.md`): a call must have written a value of this type at `offset`. STRING-VIEW: its texts must still be alive.
     unsafe fn read(_frame: FramePtr, _offset: u32) -> Option<Self> {
         None
     }
@@ -88,7 +89,7 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     /// not a valid value of this type.
     ///
     /// # Safety
-    /// FRAME-SLOT and STRING-VIEW, as for [`Self::read`].
+    /// FRAME-SLOT and STRING-VIEW (`docs/safety.md`): the slot must be as [`Self::read`] requires.
     unsafe fn read_into(&mut self, frame: FramePtr, offset: u32) -> bool {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         match unsafe { Self::read(frame, offset) } {
@@ -120,7 +121,7 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         false
     }
 
-    /// Returns true if `of_value` would return a value.
+    /// Returns true if [`of_value`](Self::of_value) would convert `value` to this type, that is, if the type can hold it.
     #[must_use]
     fn fits(value: &Value) -> bool {
         Self::of_value(value).is_some()
@@ -133,7 +134,7 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
     }
 }
 
-/// A field of an input struct, as an entry of the struct's field table.
+/// A field of an input struct, as an entry of the struct's field table: its name, its type, its offset, and the functions that read it.
 #[derive(Clone, Debug)]
 pub struct InputField {
     pub(crate) name: &'static str,
@@ -151,7 +152,7 @@ pub struct InputField {
     /// FIELD-TABLE: a pointer to the first of `count` fields of this type. FRAME-SLOT: room for `count` values; STRING-VIEW as for
     /// [`InputValue::write`].
     pub(crate) write_all: unsafe fn(*const u8, usize, usize, *mut u8),
-    /// The name of a Rust type that no input can have; `None` for other fields. Such a field is not read.
+    /// The name of the field's Rust type, if no input can have that type; else `None`. A field with such a type is not read.
     other: Option<&'static str>,
     /// The function that writes the field's value to a slot.
     ///
@@ -250,7 +251,7 @@ impl InputField {
             .into())
     }
 
-    /// Returns the error for a list that is `None`: this field, or a list inside of it.
+    /// Returns the error for a list in an `Option` that is `None`. The list is this field, or inside of it.
     #[cold]
     pub(crate) fn not_given(&self) -> Error {
         let missing = if self.qtype.as_tuple().is_some() { "a list in it" } else { "it" };
@@ -283,7 +284,7 @@ impl InputField {
 pub struct FieldProbe<T>(PhantomData<fn() -> T>);
 
 impl<T: InputValue> FieldProbe<T> {
-    /// Returns the field table's entry for a field whose type an input can have.
+    /// Returns the field table's entry for a field whose type can be the type of an input.
     #[must_use]
     pub fn input_field(name: &'static str, offset: usize) -> InputField {
         InputField::of::<T>(name, offset)
@@ -296,7 +297,7 @@ impl<T> std::fmt::Debug for FieldProbe<T> {
     }
 }
 
-/// Provides the field table's entry for a field whose type no input can have; see [`FieldProbe`].
+/// Provides the field table's entry for a field whose type cannot be the type of an input; see [`FieldProbe`].
 pub trait OtherField {
     /// Returns an entry of the field table that gives an error if a model has an input of this name.
     #[must_use]
@@ -316,7 +317,7 @@ pub(crate) struct Strided<P> {
     pub(crate) apart: usize,
 }
 
-/// A field of an output struct, as an entry of the struct's field table.
+/// A field of an output struct, as an entry of the struct's field table: its name, its type, its offset, and the functions that write it.
 #[derive(Clone, Debug)]
 pub struct OutputField {
     pub(crate) name: &'static str,
@@ -338,7 +339,7 @@ pub struct OutputField {
     /// # Safety
     /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
     pub(crate) update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
-    /// Assigns a field from a slot, for types of which every slot holds a value.
+    /// Assigns a field from a slot, for field types that can hold every value of the slot.
     ///
     /// # Safety
     /// The same as for `update`.
@@ -349,7 +350,7 @@ pub struct OutputField {
     /// # Safety
     /// FIELD-TABLE: pointers to the fields, or to room for them; FRAME-SLOT and STRING-VIEW for the values, as for [`OutputValue::read`].
     pub(crate) read_all: unsafe fn(Strided<*mut u8>, Strided<*const u8>, usize, bool),
-    /// The function that returns true if the field can hold a value.
+    /// The function that returns true if the field can hold the given value.
     pub(crate) fits: fn(&Value) -> bool,
     /// The function that assigns a value to the field, which must be able to hold it. The last argument tells whether the field is uninitialised.
     ///
@@ -562,7 +563,7 @@ pub unsafe trait Output: Sized {
     /// Returns the struct's field table. A field without a name is the model's main output.
     fn fields() -> Vec<OutputField>;
 
-    /// Moves the struct out of the memory that a call wrote it to, field by field: see [`OutputValue::take`].
+    /// Moves the struct out of the memory to which a call wrote the struct, field by field: see [`OutputValue::take`].
     ///
     /// # Safety
     /// FIELD-TABLE: every field has its value, and none is used afterwards.
@@ -590,7 +591,7 @@ unsafe impl Output for () {
     }
 }
 
-/// Implements [`Output`] for a field type, as the main output alone.
+/// Implements [`Output`] for a field type, so that a single value of this type receives the main output.
 macro_rules! single {
     ($ty:ty $(, $T:ident: $($bound:tt)+)?) => {
         // SAFETY: FIELD-TABLE: the value itself, at 0.
@@ -611,7 +612,7 @@ macro_rules! single {
 
 pub(crate) use single;
 
-/// Implements the input traits for `Option` of a list. Models have no missing lists, so `None` is an error of the row.
+/// Implements the input traits for `Option` of a list. A list cannot be missing in a model, so a row in which it is `None` is an error.
 macro_rules! input_if_given {
     ([$($parameter:tt)*] $ty:ty) => {
         impl<$($parameter)*> Sealed<InputField> for Option<$ty> {}

@@ -1,4 +1,5 @@
-//! Listeners receive the outputs of a model by name, as loaders provide its inputs. Outputs that a listener does not know are not computed.
+//! Listeners receive the outputs of a model by name, just as loaders provide a model's inputs. Outputs that a listener does not know are not
+//! computed.
 
 use crate::names::ByName;
 use crate::{Error, ValueRef};
@@ -47,10 +48,10 @@ pub trait Listener<S> {
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<S>, Error>;
 }
 
-/// The function of a listener that passes the value of one output to a sink.
+/// A setter: the function of a listener that passes the value of one output to a sink.
 pub struct Setter<S>(pub(crate) Set<S>);
 
-/// A function that passes the value of one output to a sink.
+/// A function that passes the value of one output to a sink, or fails.
 pub(crate) type Set<S> = Arc<dyn Fn(&mut S, ValueRef<'_>) -> Result<(), Error> + Send + Sync>;
 
 impl<S> Setter<S> {
@@ -68,10 +69,10 @@ impl<S> std::fmt::Debug for Setter<S> {
 
 type SetterOf<S> = Box<dyn Fn(&str) -> Setter<S> + Send + Sync>;
 
-/// A listener to listed outputs, each with its own function. Optionally, one more function takes all other outputs, with their names.
+/// A listener with a function for each output that is listed. Optionally, one more function takes all other outputs, with their names.
 pub struct AccessorsListener<S> {
     listed: ByName<(Option<QType>, Set<S>)>,
-    /// Makes the setter of an output that is not listed; `None` if others are unknown.
+    /// Makes the setter for an output that is not listed; `None` if the listener does not know outputs that are not listed.
     others: Option<SetterOf<S>>,
 }
 

@@ -1,5 +1,5 @@
-//! Connects Rust structs that have lists with a plan for short lists: tells the plan the addresses of a list's elements, and copies its outputs to
-//! fields. Elements that have the layout of frames are read in place. Other elements are converted into columns that the executor owns.
+//! Connects Rust structs that have lists with a plan for short lists: passes the addresses of each list's elements to the plan, and copies the plan's
+//! outputs to fields. Elements that have the layout of frames are read in place. Other elements are converted into columns that the executor owns.
 
 use crate::Error;
 use crate::binding::WholeInput;
@@ -16,27 +16,27 @@ use std::sync::Arc;
 
 /// The copies that a plan for short lists needs: from the fields of a row to its memory, and from there to output fields.
 pub(crate) struct ListTransfers {
-    /// The inputs outside of lists, which are written to slots.
+    /// The inputs of the model that are not in lists, which are written to slots of the frame.
     loads: Box<[FieldLoad]>,
-    /// The lists, in the plan's order.
+    /// The lists of the row, in the plan's order.
     lists: Box<[RowList]>,
     room: LoopRoom,
-    /// The dictionaries: the slot of each, its offset in the row, and its lookup function.
+    /// The dictionaries of the row: the slot of each, its offset in the row, and its lookup function.
     maps: Box<[(u32, usize, FindKey)]>,
-    /// The output fields that may reject a value.
+    /// The output fields that may reject a value, for example because they cannot be missing.
     checked: Box<[MovedField]>,
-    /// The output fields outside of lists that take any value of their slot.
+    /// The output fields that are not lists and that can hold every value of their slot.
     outputs: Box<[PlainField]>,
     written: Box<[WrittenList]>,
 }
 
-/// A lookup function such as `InputMap::find`.
+/// A function that looks up a key in a dictionary field, such as `InputMap::find`.
 ///
 /// # Safety
-/// FIELD-TABLE and COLUMN, as for `InputMap::find`.
+/// FIELD-TABLE and COLUMN (`docs/safety.md`): the arguments must be as `InputMap::find` requires.
 type FindKey = unsafe fn(*const (), FramePtr, FramePtr) -> Lookup;
 
-/// A list of a row.
+/// A list in a row: the field that has it, and the plan's columns for its items.
 struct RowList {
     offset: usize,
     list: InputList,
@@ -46,19 +46,19 @@ struct RowList {
     columns: Vec<RowColumn>,
 }
 
-/// A column of the plan, and the source of its elements.
+/// A column of the plan, and the source in the row of the column's elements.
 struct RowColumn {
     /// The index of the plan's column.
     column: usize,
-    /// The slots for the column's base address and stride; `None` for each that the plan does not use.
+    /// The slot for the column's base address; `None` if the plan does not use it. The slot for the stride is separate.
     base: Option<u32>,
     stride: Option<u32>,
-    /// The bytes per element in a column that the executor owns.
+    /// The number of bytes per element, for a column that the executor owns.
     size: usize,
     from: ColumnSource,
 }
 
-/// The source of a column's elements.
+/// The source of the elements of a plan's column: a field of a list's items, or the plan itself.
 enum ColumnSource {
     /// The plan reads the field at `offset` of the items in place, because it has the layout of a slot. The items are `apart` bytes from one to the
     /// next.
@@ -72,7 +72,7 @@ enum ColumnSource {
     Written,
 }
 
-/// A field of the output that is a list.
+/// A field of the output struct that is a list, and the plan's columns for its items.
 struct WrittenList {
     offset: usize,
     list: OutputList,
@@ -296,7 +296,7 @@ impl RowColumn {
     }
 }
 
-/// The lists and columns that are bound so far.
+/// The lists and columns of the plan that are bound to fields so far.
 struct Bound<'p> {
     plan: &'p LoopPlan,
     lists: Vec<RowList>,

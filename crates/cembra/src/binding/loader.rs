@@ -96,7 +96,7 @@ unsafe impl<R> Input for LoaderRow<R> {
     }
 }
 
-/// The function of a loader that reads one input from a row, when an evaluation needs the value.
+/// The accessor of an input: the function of a loader that reads the input from a row, when an evaluation needs the value.
 pub struct Accessor<R>(pub(crate) Access<R>);
 
 /// A function that reads one input from a row.
@@ -189,7 +189,7 @@ impl<T: Input> Loader<T> for Fields<T> {
     }
 }
 
-/// A loader of listed inputs, each with its own function. Optionally, one more function reads all other inputs.
+/// A loader with a function for each input that is listed. Optionally, one more function reads all other inputs.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Model, Options, QType};
@@ -211,9 +211,9 @@ pub struct AccessorsLoader<R> {
 
 type AccessorOf<R> = Box<dyn Fn(&str) -> Accessor<R> + Send + Sync>;
 
-/// The inputs that are not listed.
+/// The function that reads all inputs that are not listed, and their type.
 struct Others<R> {
-    /// The type of these inputs; `None` if the model or the options declare it.
+    /// The type of the inputs that are not listed; `None` if the model or the options declare their types.
     qtype: Option<QType>,
     accessor: AccessorOf<R>,
 }
@@ -238,14 +238,15 @@ impl<R> AccessorsLoader<R> {
         self
     }
 
-    /// Makes the loader read all inputs that are not listed with `read`, which gets the name. The types are those that the model or the options
-    /// declare.
+    /// Makes the loader call `read` for all inputs that are not listed. `read` is given the row and the input's name. The types of these inputs are
+    /// those that the model or the options declare.
     #[must_use]
     pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self {
         self.with_others(None, read)
     }
 
-    /// Makes the loader read all inputs that are not listed with `read`, which gets the name. Each of them has the type `qtype`.
+    /// Makes the loader call `read` for all inputs that are not listed. `read` is given the row and the input's name. Each of these inputs has the
+    /// type `qtype`.
     ///
     /// ```
     /// use cembra::{AccessorsLoader, Model, Options, QType, Scalar};

@@ -1,5 +1,5 @@
-//! Matches fields of Rust structs with the types of a model. Fields are matched by name, also those of structs in an `Option` or a list. Fields
-//! that the model's type does not have are ignored, so one struct serves many models.
+//! Matches fields of Rust structs with the types of a model by name, including fields of structs in an `Option` or a list. Fields that the model's
+//! type does not have are ignored, so one struct serves many models.
 
 use crate::binding::fields::{ANY_TENSOR, InputField};
 use crate::binding::shapes::{InputList, InputShape, OptionalStruct};
@@ -15,7 +15,7 @@ pub(crate) struct MatchedField {
     pub(crate) parts: MatchedParts,
 }
 
-/// The structure of a field that is matched with a model's type.
+/// The structure of a field that is matched with a model's type: a single value, a struct, or a list.
 #[derive(Debug)]
 pub(crate) enum MatchedParts {
     /// The field is read as a whole.
@@ -28,15 +28,15 @@ pub(crate) enum MatchedParts {
     List(InputList, Box<MatchedField>),
 }
 
-/// The reason why a field does not match the model's type.
+/// The reason why a field does not match the model's type: the path to the mismatch, and both types.
 struct Misfit {
     /// The names of the fields that lead to the mismatch, the innermost first.
     path: Vec<String>,
-    /// The type that the model has there.
+    /// The type that the model has at the mismatch.
     qtype: QType,
-    /// The type of the field; `None` if there is no such field.
+    /// The type of the Rust field at the mismatch; `None` if the struct lacks the field.
     found: Option<QType>,
-    /// The names of all fields of the Rust struct that lacks the field; otherwise empty.
+    /// If the Rust struct lacks the field: the names of all fields of that struct. Otherwise empty.
     names: Vec<&'static str>,
 }
 
@@ -230,7 +230,7 @@ impl Misfit {
     }
 }
 
-/// The slot in a frame for a struct that may be missing.
+/// The slot in a frame for a struct that may be missing: its offset, and its content for a missing struct.
 #[derive(Debug)]
 pub(crate) struct OptionalSlot {
     slot: u32,
@@ -274,14 +274,14 @@ impl OptionalSlot {
 pub(crate) enum FieldLoad {
     /// Copies `size` bytes, because the value has the same layout in frames.
     InPlace { offset: usize, slot: u32, size: u32 },
-    /// Converts the value with the function `write`.
+    /// Converts the value with the field's function `write`.
     Value {
         offset: usize,
         slot: u32,
         /// The function [`InputField::write`] of the field, which converts its value.
         ///
         /// # Safety
-        /// FIELD-TABLE and FRAME-SLOT, as for [`InputField::write`].
+        /// FIELD-TABLE and FRAME-SLOT (`docs/safety.md`): the arguments must be as [`InputField::write`] requires.
         write: unsafe fn(*const u8, FramePtr, u32),
     },
     /// Copies a struct in an `Option`, field by field.
@@ -295,7 +295,7 @@ pub(crate) struct OptionalLoad {
     /// The function [`OptionalStruct::get`] of the struct.
     ///
     /// # Safety
-    /// FIELD-TABLE, as for [`OptionalStruct::get`].
+    /// FIELD-TABLE (`docs/safety.md`): the argument must be as [`OptionalStruct::get`] requires.
     get: unsafe fn(*const u8) -> *const u8,
     /// The copies of the struct's fields, done if the struct is present.
     present: Box<[FieldLoad]>,

@@ -39,14 +39,14 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A loader whose type of rows is erased. If an executor contained that type, it would have to be dropped before the rows that it read.
+/// A loader whose type of rows is erased. If an executor contained the row type, the executor would have to be dropped before the rows that it read.
 pub(crate) trait Source {
     fn knows(&self, name: &str) -> bool;
     /// Returns the type of the input `name`; `None` if the loader does not determine it. It is an error if nothing can determine it.
     fn qtype(&self, name: &str, declared: Option<&QType>) -> Result<Option<QType>, Error>;
     fn names(&self) -> Vec<String>;
     fn bind(&self, name: &str, qtype: &QType) -> Result<InputSource, Error>;
-    /// Returns true if the loader may read some inputs on demand, when an evaluation needs them.
+    /// Returns true if the loader may read some inputs on demand, when an evaluation first needs them.
     fn is_asked(&self) -> bool {
         false
     }
@@ -56,7 +56,7 @@ pub(crate) trait Source {
     }
 }
 
-/// The first panic of a loader or listener in a method that cannot return an error.
+/// The first panic of a loader or listener, in a method that cannot return an error, such as `knows`.
 struct Failed(RefCell<Option<Error>>);
 
 impl Failed {
@@ -76,7 +76,7 @@ impl Failed {
     }
 }
 
-/// A listener that records the first panic in a method that cannot return an error.
+/// A listener, wrapped so that its first panic in a method that cannot return an error is recorded.
 struct Heard<'l, S> {
     listener: &'l dyn Listener<S>,
     failed: Failed,
@@ -212,7 +212,7 @@ impl<R> Source for Loaded<'_, R> {
     }
 }
 
-/// An input that an accessor reads. The value is written to a slot of the frame, or to the memory of inputs that are read on demand.
+/// A step that reads one input with its accessor. The value is written to a slot of the frame, or to the memory of inputs that are read on demand.
 pub(crate) struct Load {
     read: Box<dyn ReadRow>,
     pub(crate) name: Arc<str>,
@@ -224,7 +224,7 @@ impl Load {
     /// Reads the input's value from a row. A panic of the accessor becomes an error.
     ///
     /// # Safety
-    /// FIELD-TABLE, as for [`ReadRow::read`].
+    /// FIELD-TABLE (`docs/safety.md`): `row` must be as [`ReadRow::read`] requires.
     #[inline]
     pub(crate) unsafe fn read<'r>(&self, row: *const u8) -> Result<ValueRef<'r>, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
@@ -238,7 +238,8 @@ impl Load {
     /// If the accessor fails, or its value does not fit the input's type.
     ///
     /// # Safety
-    /// FIELD-TABLE, as for [`ReadRow::read`]; FRAME-SLOT for the slot. STRING-VIEW: `kept` is emptied only when nothing reads the slot again.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must be as [`ReadRow::read`] requires. FRAME-SLOT: `frame` must have the input's slot. STRING-VIEW:
+    /// `kept` must not be emptied before the slot is read for the last time.
     #[inline(always)]
     pub(crate) unsafe fn write(
         &self,
@@ -297,7 +298,7 @@ impl<S> ListenerOutput<S> {
     }
 }
 
-/// The inputs and outputs that are copied through the frame, because machine code cannot access them in a struct, or there is no struct for them.
+/// The inputs and outputs that are copied through the frame: those that machine code cannot access in a struct, or for which there is no struct.
 pub(crate) struct Transfers<S> {
     /// The inputs that are fields of the row.
     pub(crate) fields: Box<[FieldLoad]>,
@@ -305,8 +306,8 @@ pub(crate) struct Transfers<S> {
     pub(crate) reads: Box<[Load]>,
     /// The inputs that accessors read when an evaluation needs them; `None` if there are none.
     pub(crate) on_demand: Option<Box<OnDemandInputs>>,
-    /// The output fields that may reject a value, or that have a default for a missing one. For a model with arrays, these are all output fields, in
-    /// the order of the outputs.
+    /// The output fields that may reject a value, or that have a default for a missing value. For a model with arrays, these are all output fields,
+    /// in the order of the outputs.
     pub(crate) checked: Box<[MovedField]>,
     /// The output fields that are copied from slots and accept every value.
     pub(crate) outputs: Box<[PlainField]>,
@@ -318,10 +319,10 @@ pub(crate) struct Transfers<S> {
     pub(crate) arrays: Option<Box<[WholeInput]>>,
     /// For a model with arrays, the transfers of its plan for short lists; `None` if the plan cannot read these rows or write these outputs.
     pub(crate) lists: Option<Box<ListTransfers>>,
-    /// True if a struct in the row has fields that the model does not read, or another order of fields than the model, so that many rows cannot be
-    /// read as columns.
+    /// True if a struct in the row has fields that the model does not read, or has its fields in another order than the model. Then many rows cannot
+    /// be read as columns.
     pub(crate) has_others: bool,
-    /// True if user code converts some fields.
+    /// True if user code, which may panic, converts some fields.
     pub(crate) may_panic: bool,
 }
 
@@ -329,7 +330,7 @@ pub(crate) struct Transfers<S> {
 pub(crate) enum WholeInput {
     /// The input is a field of the row.
     Field(MatchedField),
-    /// An accessor reads the input. The second value replaces a missing value: the empty list or dictionary, if that is the input's default.
+    /// An accessor reads the input. The second field replaces a missing value: the empty list or dictionary, if it is the input's default.
     Read(Load, Option<Value>),
 }
 
@@ -360,7 +361,7 @@ impl<S> Transfers<S> {
         self.memory_bytes() == 0 && self.arrays.is_none()
     }
 
-    /// Returns true if accessors read some inputs.
+    /// Returns true if some inputs are read by accessors, not from fields.
     pub(crate) fn has_reads(&self) -> bool {
         !self.reads.is_empty() || self.on_demand.is_some()
     }
@@ -692,16 +693,16 @@ fn declared_output(name: &str, found: &QType, wanted: &QType) -> String {
     }
 }
 
-/// The places of a plan's inputs, and the transfers for the inputs that go through the frame.
+/// The locations of a plan's inputs, in structs or in the frame, and the transfers for the inputs that are copied to the frame.
 #[derive(Default)]
 struct BoundInputs {
     places: Vec<ValueLocation>,
     fields: Vec<FieldLoad>,
     reads: Vec<Load>,
     on_demand: Option<OnDemandInputs>,
-    /// See [`Transfers::has_others`].
+    /// True if a struct has fields that the model does not read, or in another order: see [`Transfers::has_others`].
     has_others: bool,
-    /// True if converting these fields calls user code: see [`Transfers::may_panic`].
+    /// True if converting the fields calls user code, which may panic: see [`Transfers::may_panic`].
     may_panic: bool,
 }
 

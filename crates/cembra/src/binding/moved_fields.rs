@@ -14,12 +14,12 @@ pub(crate) struct PlainField {
     /// The function [`OutputField::read`]. It succeeds for every slot.
     ///
     /// # Safety
-    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as for [`OutputField::read`].
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW (`docs/safety.md`): the arguments must be as [`OutputField::read`] requires.
     read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
     /// The function [`OutputField::update`]. It succeeds for every slot.
     ///
     /// # Safety
-    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW, as for [`OutputField::update`].
+    /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW (`docs/safety.md`): the arguments must be as [`OutputField::update`] requires.
     update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
 }
 
@@ -45,7 +45,7 @@ impl PlainField {
     }
 }
 
-/// An output field that may reject a value, or that has a default for a missing one.
+/// An output field that may reject a value, or that has a default for a missing value.
 pub(crate) struct MovedField {
     pub(crate) field: OutputField,
     slot: u32,

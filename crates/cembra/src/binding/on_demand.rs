@@ -10,12 +10,12 @@ use cembra_value::{Budget, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The inputs of a model that is compiled for a loader. They are bound to the loader before the nodes of the graph are assigned to branches and
-/// loops.
+/// The inputs of a model that is compiled for a loader, and the source of each input. They are bound to the loader before the nodes of the graph are
+/// assigned to branches and loops.
 pub(crate) struct LoaderInputs {
     /// The name and type of each input, in the program's order.
     pub(crate) inputs: Vec<(Arc<str>, QType)>,
-    /// The source of each input, by the index of its leaf, until the input has a place.
+    /// The source of each input, by the index of the input's leaf. An input is removed once its location is decided.
     sources: BTreeMap<u32, InputSource>,
     asked: Option<AskedInputs>,
 }
@@ -92,19 +92,19 @@ impl LoaderInputs {
 
 /// The inputs that a model requests during an evaluation, each at most once.
 pub(crate) struct OnDemandInputs {
-    /// The inputs. The slot of each is its offset in the memory of values.
+    /// The inputs that are read on demand. The slot of each is its offset in the memory of values.
     inputs: Box<[Load]>,
-    /// The place of each value, by the number that the plan requests it with.
+    /// The location of each value in the memory of values, by the number with which the plan requests it.
     values: Box<[Option<ValuePlace>]>,
-    /// Struct values that every evaluation needs, copied to the frame before the call.
+    /// The struct values that every evaluation needs. They are copied to the frame before the call.
     needed: Box<[FrameValue]>,
     /// The slot for the address of the view that the plan requests values from; `None` if every evaluation needs all values.
     view: Option<u32>,
-    /// The total bytes of all values.
+    /// The total size of all values in bytes.
     size: u32,
 }
 
-/// A value that a plan can request.
+/// The location of a value that a plan can request.
 #[derive(Clone, Copy)]
 struct ValuePlace {
     /// The index of the input that the value belongs to.
@@ -113,7 +113,7 @@ struct ValuePlace {
     offset: u32,
 }
 
-/// A value that goes to a slot of the frame before the plan is called.
+/// A value that is copied to a slot of the frame before the plan is called.
 struct FrameValue {
     number: u32,
     slot: u32,
@@ -123,7 +123,7 @@ struct FrameValue {
 /// The memory for the values of inputs that were requested on demand. It is reused by the next evaluation.
 pub(crate) struct LoadedValues {
     values: Vec<u64>,
-    /// For each input, the number of the run that last read it.
+    /// For each input, the number of the evaluation that last read it.
     read_in: Vec<u64>,
     run: u64,
 }
@@ -134,7 +134,7 @@ impl LoadedValues {
     }
 }
 
-/// The state of an evaluation that reads inputs on demand.
+/// The state of an evaluation that reads inputs on demand: the row, the inputs, and the memory for their values.
 struct InputReader<'e> {
     of: &'e OnDemandInputs,
     row: *const u8,

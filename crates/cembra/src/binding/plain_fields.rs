@@ -152,7 +152,7 @@ impl InputValue for Mask {
 
 single!(Mask);
 
-/// A field for a value of type `unit?` in models: true if a condition holds, that is, the value is present.
+/// A field for a value of type `unit?` in models, such as a condition: true if the value is present.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mask(pub bool);

@@ -1,5 +1,5 @@
-//! Shapes of field types: structs, lists of structs, dictionaries. With the shape of a type, an executor matches fields with the model by name, and
-//! finds the addresses of the parts that the model reads. Derives and field types provide the shapes; this module reads no values.
+//! Shapes of field types: structs, lists of structs, dictionaries. With the shape (structure) of a type, an executor matches fields with the model by
+//! name, and finds the addresses of the parts that the model reads. Derives and field types provide the shapes; this module reads no values.
 
 use crate::Output;
 use crate::derived::{InputField, OutputField};
@@ -7,7 +7,7 @@ use cembra_engine::Lookup;
 use cembra_runtime::FramePtr;
 use std::mem::MaybeUninit;
 
-/// The structure of an input field's type.
+/// The structure of an input field's type: a single value, a struct, a list or a dictionary.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum InputShape {
     /// The type is a single value, which is written as a whole.
@@ -74,7 +74,7 @@ pub struct InputList {
     pub(crate) item: fn() -> InputField,
 }
 
-/// Lists whose items are contiguous in memory.
+/// A list type whose items are contiguous in memory, such as `Vec` and slices.
 pub(crate) trait Items {
     type Item;
     fn items(&self) -> &[Self::Item];

@@ -19,8 +19,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
     label = "not a type of fields",
     note = "write `#[derive(cembra::Input)]` before `{Self}` if it is a struct that a model reads, `#[derive(cembra::Output)]` if a model writes it, and `#[derive(cembra::FieldType)]` before an enum or a struct of one field"
 )]
-/// A type that may be the field of a struct, alone, in an `Option`, or in a list: a struct with a derive, or a [`FieldType`](trait@crate::FieldType).
-/// `S` is the entry of the field table: [`InputField`] for input structs, [`OutputField`] for output structs. Only the derives implement this trait.
+/// A type that a struct's field may have, alone, in an `Option`, or as the item of a list: a struct with a derive, or a
+/// [`FieldType`](trait@crate::FieldType). `S` is the entry of the field table: [`InputField`] for input structs, [`OutputField`] for output structs.
+/// Only the derives implement this trait.
 ///
 /// # Safety
 /// FIELD-TABLE: the methods must write and read values of the type that `part_type` returns.
@@ -56,7 +57,8 @@ pub unsafe trait Part<S>: Sized {
     /// Writes the value of an input to a slot.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: the memory that the value borrows or owns outlives the call.
+    /// FRAME-SLOT (`docs/safety.md`): `frame` must have a slot of this type at `offset`. STRING-VIEW: the memory that the value borrows or owns must
+    /// outlive the call.
     unsafe fn write_part(&self, _frame: FramePtr, _offset: u32) {}
 
     /// Returns an input's value as a [`Value`], without a frame.
@@ -72,7 +74,7 @@ pub unsafe trait Part<S>: Sized {
     /// Reads the value of an output from a slot; `None` if the bits in the slot are not a valid value of this type.
     ///
     /// # Safety
-    /// FRAME-SLOT for this type at `offset`; STRING-VIEW: its texts are still alive.
+    /// FRAME-SLOT (`docs/safety.md`): `frame` must have a value of this type at `offset`. STRING-VIEW: its texts must still be alive.
     unsafe fn read_part(frame: FramePtr, offset: u32) -> Option<Self> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller.
         Self::of_part(&unsafe { Value::read_from(&Self::part_type(), frame, offset) })
@@ -460,7 +462,7 @@ fn elements(element: &QType, value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Implements [`InputValue`] for list types, whose elements are converted one by one.
+/// Implements [`InputValue`] for list types, such as `Vec`, whose elements are converted one by one.
 macro_rules! list_input {
     ($([$($parameter:tt)*] $ty:ty: $element:expr, $shape:expr, |$one:ident| $value:expr, |$other:ident, $list:ident| $push:expr;)*) => { $(
         impl<$($parameter)*> InputValue for $ty {
@@ -495,7 +497,7 @@ fn list_shape<L: Items<Item = T>, T: Part<InputField>>() -> InputShape {
     InputShape::List(InputList::of::<L>(|| InputField::of::<T>("", 0)))
 }
 
-/// Implements [`OutputValue`] for list types.
+/// Implements [`OutputValue`] for list types, such as `Vec`, whose elements are converted one by one.
 macro_rules! list_output {
     ($([$($parameter:tt)*] $ty:ty: $element:expr, $written:expr, |$one:ident| $value:expr;)*) => { $(
         impl<$($parameter)*> OutputValue for $ty {
@@ -580,7 +582,7 @@ fn scalar_of<T: ModelScalar>() -> Scalar {
     }
 }
 
-/// Implements [`InputValue`] for map types.
+/// Implements [`InputValue`] for map types, which are dictionaries in a model.
 macro_rules! map_input {
     ($([$($parameter:tt)*] [$($name:ident),*] $ty:ty, $value:ty, |$map:ident| $entries:expr, $find:ident;)*) => { $(
         impl<$($parameter)*, Side> Sealed<Side> for $ty {}

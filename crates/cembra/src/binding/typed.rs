@@ -52,28 +52,28 @@ pub struct ModelExecutor<I, O, S = ()> {
     executor: Executor,
     frame: Frame,
     context: Context,
-    /// The transfers through the frame; `None` if all fields are in place.
+    /// The transfers that copy fields through the frame; `None` if machine code accesses all fields in place.
     moves: Option<Arc<Transfers<S>>>,
     /// Owned values from loaders for the current call; the frame holds views of them.
     kept: Vec<ValueRef<'static>>,
-    /// The memory for values read on demand; `None` before the first.
+    /// The memory for values of inputs that are read on demand; `None` before the first such evaluation.
     asked: Option<Box<LoadedValues>>,
-    /// The memory that runs of a model with arrays reuse.
+    /// The memory that evaluations of a model with arrays reuse.
     memory: WholeMemory,
-    /// The memory of the plan for short lists, in a model with arrays.
+    /// The memory of the plan for short lists; `None` if the model has no such plan.
     lists: Option<Box<LoopMemory>>,
-    /// The outputs for the listener, in a model with arrays.
+    /// The values of outputs for the listener, in a model with arrays.
     heard: Vec<Value>,
-    /// The fields for runs on many rows; `None` before the first such run.
+    /// The fields that evaluations of many rows use; `None` before the first such evaluation.
     fields: Option<Arc<RowFields>>,
     types: PhantomData<fn(&I) -> O>,
 }
 
-/// The field tables for runs on many rows.
+/// The field tables of the input and output structs, for evaluations of many rows.
 struct RowFields {
     inputs: Vec<InputField>,
     outputs: Vec<OutputField>,
-    /// True if each input and output of the model is a field that can be a column of the rows.
+    /// True if every input and output of the model is a field that can be read or written as a column of the rows.
     are_columns: bool,
 }
 
@@ -254,7 +254,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     }
 }
 
-/// An executor without its time limit, during a run on many rows. Dropping this restores the limit, even after a panic.
+/// A run of an executor on many rows, during which the executor has no time limit. Dropping this restores the limit, even after a panic.
 struct Timed<'e, I, O, S> {
     executor: &'e mut ModelExecutor<I, O, S>,
     limit: Option<TimeLimit>,

@@ -43,28 +43,28 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct JsonColumns {
     inputs: Vec<Input>,
-    /// The position of each input in `inputs`.
+    /// The position of each input in the list `inputs`, by the input's name.
     places: HashMap<Arc<str>, usize>,
-    /// The input of the first key in the last row, as a guess for the next row.
+    /// The position of the input that the first key of the last row named, as a guess for the next row.
     first: usize,
     rows: usize,
-    /// True if no row can be read in one pass: two inputs have one name, or an input is a dictionary whose keys are not texts.
+    /// True if no row can be read in one pass, because two inputs have the same name or an input is a dictionary whose keys are not texts.
     is_seldom: bool,
     /// True if [`try_push`](JsonColumns::try_push) rejects rows with a key that is not an input.
     is_closed: bool,
-    /// The memory for a row that is read value by value.
+    /// The memory for a row that is read value by value, because one pass could not read it.
     row: JsonRow,
-    /// Counts the bytes of a row before it is read.
+    /// Counts the bytes that a row needs before the row is read.
     size: RowSize,
-    /// An upper bound of the bytes of all rows.
+    /// An upper bound of the bytes that all rows need so far.
     counted: u64,
-    /// The number of rows that `counted` covers.
+    /// The number of rows whose bytes are included in `counted`.
     counted_rows: usize,
-    /// The counted bytes of the row that `fits` last checked.
+    /// The bytes that the row needs that `fits` checked last.
     next: u64,
-    /// The bytes of the inputs that are stored as values.
+    /// The bytes of all inputs that are stored as lists of values.
     values_bytes: u64,
-    /// The most bytes that all rows may have together.
+    /// The most bytes that all rows may need together.
     most: u64,
 }
 
@@ -72,7 +72,7 @@ pub struct JsonColumns {
 struct Input {
     name: Arc<str>,
     qtype: QType,
-    /// The empty list, if that is the default of the input; else `None`.
+    /// The empty list, if it is the default of the input; else `None`.
     empty: Option<Value>,
     kept: JsonColumnData,
     /// True if [`try_push`](JsonColumns::try_push) rejects rows in which conversion to `qtype` would lose a part of the value.
@@ -85,7 +85,7 @@ struct Input {
     rows: usize,
 }
 
-/// The values of an input, in the form that the batch takes.
+/// The values of an input for all rows, in a form that a batch takes.
 #[derive(Debug)]
 enum JsonColumnData {
     Column(ValueColumn),
@@ -380,13 +380,13 @@ impl JsonColumns {
     }
 }
 
-/// An array that is part of a column. In lists it holds the elements.
+/// An array that is part of a column. For a column of lists, it has the elements of all lists.
 struct Leaf<'a> {
     array: &'a Array,
     lists: Option<Lists<'a>>,
 }
 
-/// The edges of the lists of all rows, and an array that tells which rows have a list.
+/// The lists of one column: the boundaries between the lists of adjacent rows, and an array that tells which rows have a list.
 type Lists<'a> = (&'a [i64], &'a Array);
 
 /// Appends the arrays of a column, or of the elements of lists, in the order of [`InputColumn::structs`].
@@ -409,11 +409,11 @@ struct Row<'c, 't> {
     inputs: &'c mut [Input],
     places: &'c HashMap<Arc<str>, usize>,
     first: &'c mut usize,
-    /// The number of rows before this one.
+    /// The number of complete rows before the row that is being read.
     rows: usize,
     text: Text<'t>,
     is_closed: bool,
-    /// The bytes of the inputs that are stored as values.
+    /// The bytes of the inputs that are stored as lists of values.
     values_bytes: &'c mut u64,
 }
 

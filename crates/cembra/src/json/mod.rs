@@ -1,4 +1,5 @@
-//! JSON objects as rows and as sinks of outputs. Rows are objects of `serde_json`, or texts. The command `cembra` also reads JSON with this module.
+//! JSON objects as rows of inputs, and as sinks (receivers) of outputs. Rows are objects of `serde_json`, or texts. The command `cembra` also reads
+//! JSON with this module.
 //!
 //! A missing value is `null` or an absent key. Floats may also be the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. An integer is digits without
 //! fraction or exponent. Bytes are a base64 string. A mask is `true` or missing, and is read as [`mask_holds`] reads it. A tuple is an array, a named
@@ -32,8 +33,8 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// A loader of rows that are JSON objects, and a listener that writes outputs into one. As a loader it knows every name, with the type that the model
-/// declares or `Options::input_type` sets. Other keys are ignored.
+/// A loader of rows that are JSON objects, and a listener that writes outputs into a JSON object. As a loader it knows every name, with the type that
+/// the model declares or `Options::input_type` sets. Keys of a row that are not inputs are ignored.
 ///
 /// A row is an object of `serde_json`. Its 64-bit integers are exact. A number with a fraction is a 64-bit float there, which may be wrong in the
 /// last place; it is read as the shortest digits of that float. With [`JsonRows`], numbers keep all their digits.
@@ -135,7 +136,7 @@ impl Json {
     }
 }
 
-/// A JSON value in one of two forms: a value of `serde_json`, or a text.
+/// A JSON value in one of two representations: a value of `serde_json`, or a text.
 pub(crate) trait JsonValue<'j>: Copy + fmt::Display {
     fn is_null(self) -> bool;
 
@@ -224,8 +225,8 @@ impl<'j> JsonValue<'j> for JsonText<'j> {
 /// A mismatch between a JSON value and the expected type, with its position in the value.
 #[derive(Clone, Debug)]
 pub struct JsonMisfit<T> {
-    /// The path from the whole value to the mismatch: `.x` for a field of a named tuple, `.0` for one of another tuple or an element of an array;
-    /// empty for the value itself.
+    /// The path from the whole value to the mismatch: `.x` for a field of a named tuple, `.0` for a field of a tuple without names or for an element
+    /// of an array; empty for the value itself.
     pub path: String,
     /// The type that is expected at the mismatch.
     pub expected: QType,

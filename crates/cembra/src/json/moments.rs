@@ -7,7 +7,7 @@ use cembra_value::{ScalarValue, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A custom spelling of dates, timestamps and durations in JSON, for [`JsonText::value_spelled`].
+/// A custom spelling of dates, timestamps and durations in JSON, which the caller implements for [`JsonText::value_spelled`].
 pub trait JsonMoments {
     /// Reads a value of the type `scalar` from a string, the digits of a number, or a dictionary key. `None` if `text` is not such a value. For the
     /// type text, `text` is always digits, so that an implementation may accept numbers as texts.
@@ -18,7 +18,7 @@ pub trait JsonMoments {
 #[derive(Clone, Copy)]
 struct Spelled<'j, 'm> {
     text: JsonText<'j>,
-    /// The spelling; `None` in the null that stands for an absent field.
+    /// The spelling of dates, timestamps and durations; `None` for the null that stands for an absent field.
     moments: Option<&'m dyn JsonMoments>,
 }
 

@@ -83,7 +83,7 @@ impl<'t> Text<'t> {
         Some(self.text.len() - skip_space(rest.strip_prefix(',').unwrap_or(rest)).len())
     }
 
-    /// Returns the digits of the number at `place`; empty if there is no number.
+    /// Returns the digits of the number that begins at `place`; empty if there is no number.
     pub(super) fn digits(self, place: ValueStart) -> &'t str {
         let rest = self.start(place).and_then(|at| self.text.get(at..)).unwrap_or_default();
         let is_digit = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E');

@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Reads a JSON value of the type `of` into a column.
+/// Reads a JSON value of the type `of` and appends it to a column.
 pub(super) struct ValueInto<'c, 't> {
     pub(super) of: &'c QType,
     pub(super) column: &'c mut ValueColumn,
@@ -227,7 +227,7 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for FloatInto<S> {
     }
 }
 
-/// Appends a scalar to an array.
+/// Receives a scalar and appends it to an array, as an element.
 struct ElementSink<'c> {
     scalar: Scalar,
     is_optional: bool,
@@ -267,7 +267,7 @@ impl<'t> ScalarSink<'t> for ElementSink<'_> {
     }
 }
 
-/// Reads an optional struct.
+/// Reads an optional struct from JSON, and appends it to a column.
 struct Optional<'c, 't> {
     there: &'c mut ArrayBuilder,
     inner: ValueInto<'c, 't>,
@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for Optional<'_, 'de> {
     }
 }
 
-/// Reads a list of a row.
+/// Reads the list of one row from JSON, and appends its elements to a column.
 struct List<'c, 't> {
     points: &'c mut Vec<i64>,
     there: &'c mut ArrayBuilder,
@@ -325,7 +325,7 @@ impl<'de> Visitor<'de> for List<'_, 'de> {
     }
 }
 
-/// Reads a dictionary of a row, with texts as keys.
+/// Reads the dictionary of one row from JSON, whose keys are texts, and appends it to a column.
 struct Dictionary<'c, 't> {
     points: &'c mut Vec<i64>,
     there: &'c mut ArrayBuilder,
@@ -358,7 +358,7 @@ impl<'de> Visitor<'de> for Dictionary<'_, 'de> {
     }
 }
 
-/// Reads a struct of a row, or of an element of a list.
+/// Reads a struct from JSON, of a row or of an element of a list, and appends it to a column.
 struct Struct<'c, 't> {
     fields: &'c Fields<QType>,
     columns: &'c mut [ValueColumn],

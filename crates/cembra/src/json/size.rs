@@ -6,7 +6,7 @@ use cembra_value::ValueColumn;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Counts the bytes that the inputs of a row need.
+/// Counts the bytes that the inputs of a JSON row need in columns.
 #[derive(Debug, Default)]
 pub(super) struct RowSize {
     /// The bytes of a row without the elements of its lists.
@@ -51,7 +51,7 @@ fn largest_element(of: &QType) -> u64 {
     }
 }
 
-/// A part of a row whose lists are counted.
+/// A part of a JSON row whose lists are counted: the whole row, or one value.
 enum What<'w, 'q> {
     /// The part is the whole row. The function returns the type of the input with a given key.
     Row(&'w dyn Fn(&str) -> Option<&'q QType>),

@@ -34,11 +34,11 @@ fn lists(extents: &[usize], elements: &mut dyn Iterator<Item = Option<ScalarValu
     }
 }
 
-/// The state while lists are read.
+/// The state while nested JSON lists are read as a tensor: the elements and the extents so far.
 struct Reading {
     scalar: Scalar,
     rank: usize,
-    /// The extents of the axes that a list was read for.
+    /// The extents of the axes that are known, because a list was read for each of them.
     extents: Extents,
     elements: Data,
 }

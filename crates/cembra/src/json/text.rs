@@ -31,15 +31,15 @@ pub struct JsonRow {
     /// The characters of all keys, concatenated.
     keys: String,
     fields: Vec<Field>,
-    /// The indices of the fields, sorted by key.
+    /// The indices of the object's fields, sorted by key.
     sorted: Vec<usize>,
 }
 
 #[derive(Clone)]
 struct Field {
-    /// The range in `JsonRow::keys`.
+    /// The range of the field's key in `JsonRow::keys`.
     key: Range<usize>,
-    /// The range in `JsonRow::text`.
+    /// The range of the field's value in `JsonRow::text`.
     value: Range<usize>,
 }
 
@@ -225,7 +225,7 @@ impl fmt::Debug for JsonRow {
     }
 }
 
-/// The kind of a JSON value.
+/// The kind of a JSON value, such as a number, a string or an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JsonKind {
     /// The value is `null`.

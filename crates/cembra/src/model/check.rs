@@ -1,4 +1,4 @@
-//! The checks behind `cembra check` and editors: all errors and warnings of a model at once, and the types of its expressions.
+//! Checks a model for `cembra check` and for editors: finds all errors and warnings of the model at once, and the types of its expressions.
 
 use crate::model::constant::strong;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};

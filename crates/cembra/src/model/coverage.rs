@@ -23,7 +23,7 @@ pub struct Branch {
     pub untaken: &'static str,
 }
 
-/// An operator whose first operand decides which of its operands are used.
+/// The kind of an operator whose first operand decides which other operands are used: a conditional, `??`, `and` or `or`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Choice {
     Where,
@@ -145,9 +145,9 @@ type Conditional = (Span, Choice);
 /// The branches of a program, and which of them were taken so far.
 struct Branches<'p> {
     graph: &'p Graph,
-    /// For each node that chooses between operands, the kind of choice and the operands.
+    /// For each node that chooses between operands: the kind of choice, and the two operands.
     choices: Vec<Option<(Choice, [NodeId; 2])>>,
-    /// The two branches of each conditional; `None` if they cannot be evaluated.
+    /// The two branches of each conditional in the text; `None` if its branches cannot be evaluated.
     places: BTreeMap<Conditional, Option<[Branch; 2]>>,
 }
 
@@ -265,7 +265,7 @@ const MOST_TIMES: usize = 64;
 /// The nodes added to a model's size before [`MOST_TIMES`] multiplies it, so that the limit does not affect small models.
 const FEW_NODES: usize = 4_096;
 
-/// The value of a condition in the current case.
+/// The value of a condition in the current test case.
 #[derive(Clone)]
 enum ConditionValue {
     /// The condition has no value yet, because it was not evaluated.
@@ -273,7 +273,7 @@ enum ConditionValue {
     Value(Value),
     /// The condition has no value, because the evaluation failed or the test case does not fit the model.
     Failed,
-    /// The condition has no value of its own, because it depends on a function's parameter.
+    /// The condition has no single value, because it depends on a function's parameter.
     Never,
 }
 
@@ -282,19 +282,19 @@ struct Conditions<'m> {
     model: &'m Model,
     options: &'m Options,
     program: &'m Program,
-    /// The program's inputs by name.
+    /// The inputs of the program, by name.
     inputs: HashMap<&'m str, &'m Input>,
-    /// The conditions, in the order of the graph.
+    /// The nodes of the conditions, in the order of the graph.
     nodes: Vec<NodeId>,
-    /// The executors for ranges of the conditions; `None` for a range that does not compile.
+    /// The executors for ranges of the condition list; `None` for a range that does not compile.
     executors: HashMap<Range<usize>, Option<(Executor, Session)>>,
-    /// The values in the current case, one per condition.
+    /// The values of all conditions in the current test case.
     known: Vec<ConditionValue>,
-    /// The ranges that fail in the current case.
+    /// The ranges of the condition list that fail in the current test case.
     failed: HashSet<Range<usize>>,
     /// The number of nodes that were compiled, over all ranges.
     compiled_nodes: usize,
-    /// The token that ends evaluations.
+    /// The token that ends evaluations of conditions; `None` if there is none.
     token: Option<&'m Cancellation>,
 }
 

@@ -383,12 +383,12 @@ impl Model {
         }
     }
 
-    /// Returns the model's program with its exports added to the outputs.
+    /// Returns the model's program with its exports (values inside of expressions that have a name) added to the outputs.
     pub(crate) fn whole(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
         with_exports(&self.program, options.budget().limits().problems)
     }
 
-    /// Returns the model's program with only those outputs and exports that the options select.
+    /// Returns the model's program with only those outputs and exports (named values inside of expressions) that the options select.
     pub(crate) fn selected(&self, options: &StartedOptions) -> Result<Arc<Program>, Error> {
         let whole = self.whole(options)?;
         let Some(names) = &options.binding.outputs else { return Ok(whole) };

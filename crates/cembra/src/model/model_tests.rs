@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// The result of running a model's tests.
+/// The result of running a model's tests: the number of cases, and the cases that failed.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TestReport {
@@ -53,7 +53,7 @@ impl TestReport {
     }
 }
 
-/// A failed case of a test.
+/// A failed case of a test: the test's name, the case's place in the text, and the reasons.
 #[derive(Clone, Debug)]
 pub struct TestFailure {
     /// The name of the test that the failed case belongs to.
@@ -64,7 +64,7 @@ pub struct TestFailure {
     pub mismatches: Vec<Mismatch>,
 }
 
-/// A reason why a case of a test failed.
+/// A reason why a case of a test failed: a wrong output, a wrong error, or a test that does not fit the model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Mismatch {

@@ -67,7 +67,7 @@ pub struct ModelSet<T = Model> {
 
 type Models<T> = BTreeMap<String, Entry<T>>;
 
-/// A model of the set.
+/// A model of the set: its texts, and the value that it was converted to.
 struct Entry<T> {
     sources: Arc<Sources>,
     made: Arc<T>,
@@ -334,7 +334,7 @@ struct SharedFiles<'b> {
     /// The texts of the current set. An unchanged file shares the text that is already in memory.
     before: BTreeMap<&'b str, &'b Arc<str>>,
     read: RefCell<BTreeMap<String, Arc<str>>>,
-    /// The total bytes of all texts that were read.
+    /// The total bytes of all texts that this load or reload has read.
     bytes: Cell<usize>,
 }
 

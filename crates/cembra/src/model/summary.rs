@@ -10,7 +10,7 @@ use cembra_engine::{ArrayModel, plan, refusal, tier_name};
 use cembra_native::Tier;
 use cembra_value::Diagnostic;
 
-/// A summary of a compiled model in numbers.
+/// A summary of a compiled model in numbers, such as its backend and its number of steps.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
@@ -32,7 +32,7 @@ pub struct Summary {
     pub work: WorkSummary,
 }
 
-/// The number of steps, and the sizes, of a model's plan, by the kind of model.
+/// The size of a model's plan: its number of steps, and further numbers that depend on the kind of model.
 #[derive(Clone, Debug)]
 pub enum WorkSummary {
     /// The model has only scalars, so it has a plan for one row.

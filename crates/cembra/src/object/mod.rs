@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use structs::Interface;
 
-/// A model compiled ahead of time.
+/// A model compiled ahead of time: the object file, and the declarations of the model for C and Rust programs.
 #[derive(Clone)]
 pub struct Object {
     bytes: Vec<u8>,

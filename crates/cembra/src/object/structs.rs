@@ -68,7 +68,7 @@ impl Interface {
     }
 }
 
-/// The structs of the tuple types found so far.
+/// The structs for the tuple types that were found so far.
 #[derive(Default)]
 struct Tuples {
     made: Vec<Struct>,
@@ -140,7 +140,7 @@ pub(crate) fn is_identifier(name: &str) -> bool {
     plain && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !RESERVED.contains(&name)
 }
 
-/// The names of a struct's fields so far. Each has the number to try next for another field of that name.
+/// The names that a struct's fields have so far. Each has the number to append next if another field has the same name.
 #[derive(Default)]
 struct Taken(HashMap<String, u64>);
 

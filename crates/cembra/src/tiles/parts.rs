@@ -86,14 +86,14 @@ pub(super) fn of_number(number: &ScalarValue) -> Result<Tiled, Error> {
     Tiled::from_tensor(&cembra_tensor::Tensor::of_value(number)?, &tiling, &Screening::threshold(0.0))
 }
 
-/// A compiled model, or a part of a model, that is evaluated in tiles.
+/// A compiled model, or a part of a model (a group of its values), that is evaluated in tiles.
 #[derive(Debug)]
 pub(super) struct TiledModel {
     pub(super) executor: Executor,
     kind: Kind,
 }
 
-/// The way to evaluate a model or a part.
+/// The way to evaluate a model or a part of it: on tiles, as values, or part by part.
 #[derive(Debug)]
 enum Kind {
     /// The part has only tensors and is evaluated on tiles. The graph for the last inputs is cached. Inputs with the same extents reuse the graph if
@@ -105,7 +105,7 @@ enum Kind {
     Parts(Box<TiledParts>),
 }
 
-/// The parts of a model.
+/// The parts of a model (groups of its values), in the order of their evaluation.
 #[derive(Debug)]
 struct TiledParts {
     before: Option<TiledPart>,
@@ -113,7 +113,7 @@ struct TiledParts {
     after: Option<TiledPart>,
 }
 
-/// A part of a model, and the source of each of its inputs.
+/// A part of a model (a group of its values), and the source of each of its inputs.
 #[derive(Debug)]
 struct TiledPart {
     model: TiledModel,
@@ -131,7 +131,7 @@ struct TiledGraph {
     outputs: Vec<TensorNodeId>,
 }
 
-/// A tensor graph, and the tensors for its leaves.
+/// A tensor graph that is bound to inputs, and the tensors for its leaves.
 type Bound = (Arc<TiledGraph>, Vec<Tiled>);
 
 impl TiledModel {
@@ -154,7 +154,7 @@ impl TiledModel {
     }
 }
 
-/// The value of an input of a part. `span` is its place in the text if an earlier part computed it.
+/// The value of an input of a part of a model. `span` is the value's place in the text if an earlier part computed it.
 #[derive(Clone, Copy)]
 struct InputValue<'v> {
     value: &'v TiledValue,
@@ -182,13 +182,13 @@ impl TiledPart {
 /// A callback that gets the outputs computed so far, after each new one.
 type After<'e> = dyn FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error> + 'e;
 
-/// A run of a model in tiles.
+/// A run of a model in tiles: the evaluator, and the outputs so far.
 pub(super) struct Evaluation<'e> {
     evaluator: &'e Evaluator,
     elements: &'e cembra_engine::Evaluator,
-    /// The run options for values that are not tensors.
+    /// The run options for evaluating values that are not tensors.
     beside: RunOptions,
-    /// The output tensors that are known so far.
+    /// The output tensors that are known or computed so far, by name.
     made: BTreeMap<String, Tiled>,
     after: Option<&'e mut After<'e>>,
 }
@@ -296,7 +296,7 @@ impl<'e> Evaluation<'e> {
         Ok(made.into_iter().map(TiledValue::Tiled).collect())
     }
 
-    /// Returns the steps that the tensors of a model would take.
+    /// Returns the steps that evaluating the tensors of the model `model` would take.
     pub(super) fn plan(&self, model: &TiledModel, inputs: &[TiledValue]) -> Result<Vec<Step>, Error> {
         let given: Vec<InputValue<'_>> = inputs.iter().map(|value| InputValue { value, span: None }).collect();
         let before;

@@ -43,7 +43,7 @@ impl<'o> From<&'o Tensor> for Operand<'o> {
 /// The information on an input tensor from which an evaluation in tiles is planned.
 #[derive(Clone, Copy, Debug)]
 pub enum Known<'k> {
-    /// The tensor itself is known.
+    /// The tensor itself is known, as a tensor in tiles, a dense tensor or a value.
     Operand(Operand<'k>),
     /// The tensor's shape is known: the tiles that are present, and their norms.
     Shape(&'k Shape),
@@ -169,9 +169,9 @@ pub struct TiledSession {
     pub(super) model: Arc<TiledModel>,
 }
 
-/// The cuts of the axes with labels.
+/// The cuts of the axes with labels: those that the model's `tile` lines set, and those that were derived from data.
 struct Labels<'l> {
-    /// The cuts that the model sets, by label.
+    /// The cuts that the model's `tile` lines set, by label.
     cuts: BTreeMap<&'l str, &'l AxisCut>,
     /// The tilings that were derived from data so far, by label.
     known: BTreeMap<&'l str, Tiling1>,
@@ -331,7 +331,7 @@ impl TiledSession {
     ///
     /// # Errors
     /// The errors of [`evaluate`](TiledSession::evaluate), except those of computing tiles. Also if a fraction is not from 0 to 1, or a tensor has
-    /// too many tiles; if tensors depend on other values that depend on an unknown value or on tensors.
+    /// too many tiles. Also if a tensor depends on a value of another type that itself depends on an unknown value or on a tensor.
     pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
         let inputs = self.inputs(inputs.into_iter().collect(), true)?;
         let begun = self.evaluator.begin();

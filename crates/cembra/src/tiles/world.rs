@@ -43,7 +43,7 @@ pub struct World {
 #[derive(Debug)]
 struct Joined {
     ranks: Arc<Ranks>,
-    /// True if the ranks are threads of one process. Then each thread sees that another ended, and has its own error.
+    /// True if the ranks are threads of one process. Then each thread notices that another has ended, and returns an error of its own.
     are_threads: bool,
 }
 
@@ -114,14 +114,14 @@ impl World {
         World { ranks: Some(Arc::new(Joined { ranks: Arc::new(ranks), are_threads })), any_processor: false }
     }
 
-    /// Calls `run` on `ranks` ranks, each a thread of this process, and returns the results by rank. This is for tests and teaching only: the threads
-    /// of one rank are faster, because they share memory. If one rank panics, all ranks get an error.
+    /// Calls `run` on `ranks` ranks, each a thread of this process, and returns the results by rank. This is for tests and teaching only: one rank
+    /// with several threads is faster, because its threads share memory. If one rank panics, all ranks get an error.
     pub fn on_threads<R: Send>(ranks: usize, run: impl Fn(World) -> Result<R, Error> + Sync) -> Vec<Result<R, Error>> {
         run_ranks(ranks, |link| run(World::of_ranks(Ranks::new(link)?, true)))
     }
 
-    /// Sets the time that a rank waits for others without progress: 300 seconds by default. After that time, the state of the other ranks is unknown,
-    /// and the run ends. Call this method before the world is cloned or evaluates.
+    /// Sets the time that a rank waits for other ranks without progress: 300 seconds by default. After that time, the state of the other ranks is
+    /// unknown, and the run ends. Call this method before the world is cloned or evaluates.
     #[must_use]
     pub fn stall(self, stall: Duration) -> World {
         let again = |known: &Arc<Joined>| match Ranks::new(known.ranks.link().clone()) {
@@ -159,7 +159,7 @@ impl World {
         self.ranks.as_ref().map(|joined| &joined.ranks)
     }
 
-    /// Returns the number of tiles that this rank sent to others, and their bytes.
+    /// Returns the number of tiles that this rank has sent to other ranks, and their bytes.
     #[must_use]
     pub fn sent(&self) -> Sent {
         self.ranks().map(|ranks| ranks.sent()).unwrap_or_default()

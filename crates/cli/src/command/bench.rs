@@ -1,7 +1,7 @@
 //! `cembra bench`: measures how long a model takes to prepare, to compile and to evaluate a row, in both backends.
 //!
-//! In each round all measurements run one after the other, so that a slow phase of the machine affects both backends alike. The median of
-//! the rounds is reported. Rows are loaded into frames before the clock starts. Models with arrays are evaluated by sessions instead, from
+//! In each round all measurements run one after the other, so that a slow phase of the machine affects both backends alike. The median of the
+//! rounds is reported. Rows are loaded into frames before the clock starts. Models with arrays do not use frames: sessions evaluate them from
 //! values.
 
 use super::random_rows::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};

@@ -240,8 +240,8 @@ impl Args {
         NameList::joined(&self.only)
     }
 
-    /// Returns true if fields of CSV data are copied to the results as they are written. This needs results in a `format` that can hold
-    /// them, and the same decimal character in both.
+    /// Returns true if fields of CSV data are copied to the results as they are written. For this, `format`, the format of the results, must be
+    /// CSV, TSV or a table, and data and results must have the same decimal character.
     pub(super) fn is_verbatim(&self, format: Format) -> bool {
         let is_same = |decimal| decimal == self.data_options.decimal.unwrap_or(Decimal::Point);
         matches!(format, Format::Csv | Format::Tsv | Format::Table) && self.output_decimal.is_none_or(is_same)

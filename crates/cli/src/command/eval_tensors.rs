@@ -1,5 +1,5 @@
-//! `cembra eval` of a model with tensors: its inputs are arrays of NumPy's files, its outputs are text, JSON or such files. There are no
-//! rows: the model is evaluated once, on whole tensors.
+//! `cembra eval` of a model with tensors: its inputs are arrays in NumPy's files, and its outputs are written as text, as JSON or to NumPy's files.
+//! There are no rows: the model is evaluated once.
 
 use super::eval_arguments::{Args, ArrayFile, NAME, OutputFormat};
 use super::eval_tiles::{self, Stored, Task};

@@ -1,5 +1,5 @@
-//! `cembra eval` of a model whose text cuts tensors into tiles: input arrays are cut into tiles, small tiles are left out, and the tiles of
-//! outputs are assembled. Arrays are read, and results are written, as for all models with tensors.
+//! `cembra eval` of a model whose text cuts tensors into tiles: input arrays are cut into tiles, small tiles are left out, and the tiles of outputs
+//! are assembled. Arrays are read, and results are written, as in `eval_tensors`.
 
 use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 impl TileArgs {
-    /// The name of the first option about tiles that is given; `None` if none is.
+    /// The name of the first option about tiles that is given; `None` if no such option is given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [("--threshold", self.threshold.is_some()), ("--most-bytes", self.most_bytes.is_some())];
         given.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
@@ -86,8 +86,8 @@ pub(super) struct Task {
     pub(super) values: Vec<Value>,
     pub(super) stored: Stored,
     pub(super) journal: Journal,
-    /// The directory of the checkpoint that the outputs are written to; `None` if they are returned instead. `only` has the names of the
-    /// requested outputs; empty for all.
+    /// The directory of the checkpoint (tensors stored tile by tile) that the outputs are written to; `None` if the outputs are returned instead.
+    /// The next field, `only`, has the names of the requested outputs; empty for all.
     pub(super) directory: Option<PathBuf>,
     pub(super) only: Vec<String>,
 }
@@ -96,7 +96,7 @@ pub(super) struct Task {
 pub(super) type Outputs = Vec<(Arc<str>, TiledValue)>;
 
 impl Task {
-    /// Evaluates the model on all ranks. An error that all ranks have is returned on rank 0 only; on the others the error is `None`.
+    /// Evaluates the model on all ranks. An error that occurs on all ranks is returned on rank 0 only; on any other rank the error is `None`.
     pub(super) fn run(&self) -> Result<Outputs, Option<Error>> {
         let Some(ranks) = self.ranks.ranks else {
             let world = ranks::join()?;
@@ -228,10 +228,10 @@ impl Task {
     }
 }
 
-/// The tensors in checkpoints, each under the name of the input that it is for.
+/// The input tensors that are read from checkpoints, by the name of the input.
 pub(super) type Stored = BTreeMap<String, Tiled>;
 
-/// Opens those tensors among the input `files` that are in checkpoints. Their tiles are read only when they are needed.
+/// Opens the tensors of those `files` that are checkpoints (directories of tiles). Tiles are read only when they are needed.
 pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Error> {
     let files = files.iter().filter(|_| model.is_tiled()).filter_map(|file| Some((file, file.in_checkpoint()?)));
     let stored = |(file, (directory, tensor)): (&ArrayFile, (&Path, &str))| {
@@ -286,8 +286,9 @@ pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Fai
     }
 }
 
-/// Formats the steps of an evaluation or a plan as a table, one step per line: its text, its tiles among all possible tiles, its products
-/// among all possible products, its operations, its bytes, the bytes held by other steps meanwhile, and its tasks.
+/// Formats the steps of an evaluation or a plan as a table, one step per line: the step's text, its tiles and the most that are possible, its
+/// products of tiles and the most that are possible, its operations, its bytes, the bytes of other results that are in memory during the step, and
+/// its tasks.
 pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -1,5 +1,5 @@
-//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the tiles and products of each. The steps
-//! are planned from the files, the extents and the number of tiles of the inputs. No tile is computed.
+//! `cembra explain` of a model that cuts tensors into tiles: the steps of its evaluation, with the number of tiles and tile products of each step.
+//! The steps are planned from the input files, or from the extents and the number of tiles of each input. No tile is computed.
 
 use super::eval_arguments::{ArrayFile, TileArgs};
 use super::explain_tensors::{InputExtents, check_rank, given, header};
@@ -73,7 +73,7 @@ enum Input<'i> {
     Tensor(Tensor),
     /// The input has this value, which is not a tensor.
     Other(cembra::Value),
-    /// The input is this tensor of a checkpoint.
+    /// The input is this tensor, whose tiles are stored in a checkpoint (a directory of tiles).
     Stored(&'i Tiled),
     Extents(Vec<usize>),
 }

@@ -1,5 +1,5 @@
-//! The state of an interactive session: definitions, values of inputs, and the evaluation of a line. The session does not know where lines
-//! come from and where answers go.
+//! The state of an interactive session: definitions, values of inputs, and the evaluation of a line. Reading lines and printing answers is the task
+//! of `repl`.
 //!
 //! A session is the growing text of a model: every expression is evaluated as the end of that text, so it has the same meaning and the same
 //! errors as in a file.
@@ -40,7 +40,7 @@ pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
 /// The words that begin a definition, which stays part of the session.
 const DEFINING: [&str; 4] = ["let", "fn", "input", "extern"];
 
-/// The answer of an interactive session to an input.
+/// The answer of an interactive session to a line of the user: text to print, or the end of the session.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// The session answers this text, which ends with a line end; it is empty if there is nothing to print.
@@ -49,7 +49,7 @@ pub(crate) enum Answer {
     Quit,
 }
 
-/// The state of an interactive session.
+/// The state of an interactive session: the text of its definitions, and the values that inputs were given.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     /// Names with the statements that define them, in the order they were given.
@@ -64,7 +64,7 @@ impl Session {
     /// Handles one input of the user: a command, a definition, or an expression.
     ///
     /// # Errors
-    /// The problems of the input; the session is unchanged then.
+    /// If the input has a problem. The session is then unchanged.
     pub(crate) fn take(&mut self, input: &str) -> Result<Answer, Failure> {
         let input = input.trim();
         if let Some(command) = input.strip_prefix(':') {

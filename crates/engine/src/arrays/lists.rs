@@ -1,7 +1,7 @@
 //! Models that contain arrays, evaluated over many rows, where each row has arrays of its own. Several rows are evaluated together: one array program
-//! runs over the elements of all of them, with one group per row, on so few rows at a time that intermediate values stay in the caches. If that
-//! fails, or if lists of a row that must have equal sizes do not, these rows are evaluated one by one, and that result counts. If the model has no
-//! such array program, all rows are evaluated one by one.
+//! runs over the elements of all of them, with one group per row, on so few rows at a time that intermediate values stay in the caches. If the array
+//! program fails, or if two lists of a row must have equal lengths and do not, these rows are evaluated one by one instead. If no such array program
+//! can be made from the model, all rows are evaluated one by one.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
@@ -42,7 +42,8 @@ const MOST_TOGETHER: usize = 1 << 20;
 /// such rows.
 const PIECE_SHARE: u64 = 16;
 
-/// A model that contains arrays, compiled to be evaluated over many rows.
+/// A model that contains arrays, compiled to be evaluated over many rows: an array program for many rows at once, if there is one, and the model for
+/// one row.
 #[derive(Debug)]
 pub struct ListRows {
     by_row: ArrayModel,
@@ -82,8 +83,7 @@ enum Source {
     Ends(usize),
 }
 
-/// The form of an output's column: one value for all rows, one element per row, or lists as long as those of an input's
-/// column.
+/// The contents of an output's column: one value for all rows, one element per row, or lists with the lengths of the lists in an input's column.
 #[derive(Clone, Copy, Debug)]
 enum OutputForm {
     Shared,
@@ -177,7 +177,7 @@ impl ListRows {
         self.together.as_ref().err()
     }
 
-    /// The text of the array program that evaluates many rows together, or the reason why there is none.
+    /// The text of the array program that evaluates many rows together, or the reason why there is no such program.
     pub fn listing(&self) -> String {
         match &self.together {
             Ok(together) => together.listing(self),

@@ -21,8 +21,8 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// The storage of a run's elements. It decides up to how many elements a plan with loops is used; longer lists are evaluated by vectorised loops over
-/// arrays.
+/// The storage of the elements of a run's lists: in arrays, or in structs and texts. The storage decides up to how many elements a plan with loops is
+/// used; longer lists are evaluated by vectorised loops over arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoopRoom {
     /// The elements are in arrays, or become arrays by a copy. Vectorised loops over arrays can begin at once, and are faster from about 64 elements
@@ -50,7 +50,7 @@ pub struct LoopPlan {
     /// The inputs of the plan: slot, type and meaning of each.
     leaves: Box<[(u32, QType, LoopLeaf)]>,
     lists: Box<[LoopList]>,
-    /// For each list, the first list that must have as many elements.
+    /// For each list, the index of the first list that must have the same length.
     spaces: Box<[usize]>,
     columns: Box<[Column]>,
     /// For each column: its list, the bytes of an element, and whether it takes memory even if all inputs are arrays.
@@ -63,7 +63,7 @@ pub struct LoopPlan {
     outputs: Box<[(QType, LoopOutput)]>,
 }
 
-/// The memory that all runs of a [`LoopPlan`] use.
+/// The memory that all runs of a [`LoopPlan`] use: a frame, the columns, and the lengths of the lists.
 #[derive(Debug)]
 pub struct LoopMemory {
     frame: Frame,
@@ -231,9 +231,9 @@ impl LoopPlan {
         }
     }
 
-    /// Returns true if the plan can be used for lists of the lengths `counts`: lists that must have equal lengths do, the elements are not too many
-    /// for `room`, and the columns take at most `array_bytes`. For `LoopRoom::Items` all columns count, else only those that take memory of their
-    /// own.
+    /// Returns true if the plan can be used for lists of the lengths `counts`: if lists that must have equal lengths have them, if there are not too
+    /// many elements for `room`, and if the columns take at most `array_bytes` bytes. For `LoopRoom::Items` all columns count, else only columns that
+    /// take memory of their own.
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
@@ -404,7 +404,7 @@ impl LoopPlan {
         }
     }
 
-    /// Reads an output of the program; `None` if it does not have its type.
+    /// Reads an output of the program; `None` if the value read does not have the output's type.
     fn output(&self, qtype: &QType, output: &LoopOutput, values: &[Value], memory: &mut LoopMemory) -> Option<Value> {
         // Types nest only as deep as the text that spelled them.
         match (output, qtype) {
@@ -460,7 +460,7 @@ fn plan_of(model: TypedModel, program: &Program, options: &Started) -> Result<Pl
     plan(&prepare_part(model, program, &options.prepare)?, program, options)
 }
 
-/// The text of the plan with loops that evaluates a program on short lists, or the reason why there is none.
+/// The text of the plan with loops that evaluates a program on short lists, or the reason why there is no such plan.
 pub(crate) fn listing(
     program: &Program,
     arrays: &ArrayProgram,
@@ -490,7 +490,7 @@ fn leaves_of(plan: &Plan, leaves: &[LoopLeaf]) -> Box<[(u32, QType, LoopLeaf)]> 
     inputs.collect()
 }
 
-/// The value at a path; `None` if there is none.
+/// The value at a path; `None` if the path leads to no value.
 fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
     let mut value = values.get(path.input)?;
     for field in &path.fields {

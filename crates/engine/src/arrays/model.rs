@@ -25,7 +25,7 @@ use rustc_hash::FxHashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A compiled model that contains arrays.
+/// A compiled model that contains arrays: its array program and, once it is needed, a plan with loops for short lists.
 #[derive(Debug)]
 pub struct ArrayModel {
     compiled: Compiled,
@@ -41,7 +41,7 @@ pub struct ArrayModel {
     reference: OnceLock<Compiled>,
 }
 
-/// The memory of a model with arrays that the runs of one session share.
+/// The memory that the runs of one session share, for a model with arrays.
 #[derive(Debug, Default)]
 pub(crate) struct ArrayMemory {
     run: RunMemory,
@@ -211,8 +211,8 @@ impl ArrayModel {
         made.as_deref()
     }
 
-    /// The plan for short lists for a run on `inputs`; `None` if there is none, or before it is compiled, which happens
-    /// once runs on short lists are frequent.
+    /// The plan for short lists for a run on `inputs`; `None` if the model has no such plan, or if the plan is not compiled yet. It is compiled once
+    /// runs on short lists are frequent.
     fn loops_for(&self, inputs: &[Value]) -> Option<&LoopPlan> {
         if let Some(made) = self.loops.get() {
             return made.as_deref();

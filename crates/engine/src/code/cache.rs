@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A value that was just made for the cache.
+/// A value that was just made for the cache, and whether the cache may keep it.
 pub struct NewValue<T> {
     /// The value that was made.
     pub value: T,
@@ -132,8 +132,8 @@ impl<K, T: Clone> Cache<K, T> {
         result
     }
 
-    /// Drops the least recently used values until the others together hold at most `most` bytes, as counted by `held`. The most recently used value
-    /// always stays.
+    /// Drops the least recently used values until the remaining values together hold at most `most` bytes, as counted by `held`. The most recently
+    /// used value always stays.
     pub(crate) fn shrink(&self, most: u64, held: impl Fn(&T) -> u64) {
         let bytes = |entry: &Entry<K, T>| entry.made.get().map_or(0, |made| held(&made.value));
         if self.sum(&held) <= most {

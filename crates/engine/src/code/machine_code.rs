@@ -1,5 +1,5 @@
-//! The only file in which the engine compiles plans to machine code, for one row or for many. It opens the tracing span, measures the time, writes
-//! the profiles and reports the event. Other modules choose which code generator compiles many rows.
+//! The only file in which the engine compiles plans to machine code, for one row or for many. Its functions also open the tracing span, measure the
+//! time, write the profiles and report the event. Other modules choose which code generator compiles many rows.
 
 use crate::code::profiling;
 use crate::code::spans::StageSpan;
@@ -44,7 +44,8 @@ pub(crate) fn compile(
     Ok(compiled)
 }
 
-/// Compiles a plan for many rows with `make`, and reports the event to the metrics. `list` passes on the memory pages of the machine code.
+/// Compiles a plan for many rows with `make`, and reports the event to the metrics. `list` must call the given function with the memory pages of the
+/// machine code.
 pub(crate) fn compile_rows<F>(
     plan: &Plan,
     player: RowPlayer,

@@ -1,5 +1,5 @@
-//! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`. Each has the model's name, the size of its input
-//! (`nodes` or `steps`) and the size of its result. Without the feature `tracing` the spans do nothing.
+//! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`. Each span has the model's name, the size of the
+//! stage's input (`nodes` or `steps`), and the size of the stage's result. Without the feature `tracing` the spans do nothing.
 
 /// The `tracing` span of a compilation stage. The span ends when this is dropped.
 #[must_use]

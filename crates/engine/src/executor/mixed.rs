@@ -15,21 +15,21 @@ use cembra_value::{Array, Error, Span, Value, with_data};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A part of a mixed model: its executable, and the source of each of its inputs.
+/// A part of a mixed model (a model with tensors and other values): the part's executable, and the source of each of its inputs.
 #[derive(Debug)]
 pub struct ModelPart {
     executable: Arc<Executable>,
     inputs: Vec<PartInput>,
 }
 
-/// The source from which a part of a mixed model reads one of its inputs.
+/// The source of one input of a mixed model's part: an input of the whole model, or an output of the preceding part.
 #[derive(Clone, Copy, Debug)]
 pub enum PartInput {
-    /// The input with this index of the whole model.
+    /// The part's input is the input of the whole model with this index.
     OfModel(usize),
-    /// An output of the part that runs before this one.
+    /// The part's input is an output of the part that runs before it.
     OfPart {
-        /// The index of the preceding part's output.
+        /// The index of the output among the preceding part's outputs.
         at: usize,
         /// The span of the value in the text of the model; empty if there is no text.
         span: Span,
@@ -42,12 +42,12 @@ pub struct MixedModel {
     /// The inputs of all parts, in the order of the program.
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
-    /// The part that computes values without tensors; `None` if there are none.
+    /// The part that computes the values that do not depend on tensors; `None` if there are no such values.
     pub before: Option<ModelPart>,
-    /// The part that computes tensors, from inputs of the model and outputs of `before`; `None` if there are none.
+    /// The part that computes tensors, from inputs of the model and outputs of `before`; `None` if the model computes no tensors.
     pub tensors: Option<ModelPart>,
-    /// The part that computes the remaining values, from inputs of the model and outputs of `tensors`; `None` if there are none. It may contain
-    /// tensors again.
+    /// The part that computes the remaining values, from inputs of the model and outputs of `tensors`; `None` if no values remain. This part may
+    /// contain tensors again.
     pub after: Option<ModelPart>,
     origins: Box<[Origin]>,
 }

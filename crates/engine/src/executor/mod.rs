@@ -32,7 +32,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use whole::WholeModel;
 
-/// A compiled model, shared by executors and sessions. It does not keep the plan, which is several times as large as the data that calls and errors
+/// A compiled model, shared by executors and sessions. The plan is not kept, because it is several times as large as the data that calls and errors
 /// need.
 pub struct Executable {
     pub(crate) form: ExecutableForm,
@@ -58,7 +58,7 @@ pub(crate) enum ExecutableForm {
     Whole(WholeModel),
 }
 
-/// A plan that is mostly run on many rows. Its code for one row is compiled when it is first needed.
+/// A plan that is mostly run on many rows. The plan's code for one row is compiled only when it is first needed.
 #[derive(Debug)]
 pub(crate) struct OnDemandModel {
     /// The plan, which the model for many rows shares.
@@ -167,8 +167,8 @@ impl Executable {
         })
     }
 
-    /// Compiles the code for one row that the first session needs, if it is not compiled yet. Keeps nothing of a compilation that
-    /// [`compile_until`](cembra_value::compile_until) ended.
+    /// Compiles the code for one row that the first session needs, if it is not compiled yet. If [`compile_until`](cembra_value::compile_until) ends
+    /// the compilation early, nothing of it is kept.
     pub(crate) fn compile_session(&self) {
         if let ExecutableForm::OnDemand(model) = &self.form
             && model.compiled.get().is_none()
@@ -359,7 +359,7 @@ impl Executable {
         }
     }
 
-    /// Makes a context for runs, with the limits that the model was compiled with. It counts evaluations if the metrics ask for that.
+    /// Makes a context for runs, with the limits that the model was compiled with. The context counts evaluations if the metrics ask for that.
     #[must_use]
     pub fn context(&self) -> Context {
         let mut context = self.limits.context();
@@ -486,7 +486,7 @@ impl Executable {
     /// If the evaluation fails.
     ///
     /// # Safety
-    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
+    /// CALL: the requirements of `cembra_plan::Function::call` must hold for this plan and binding.
     #[inline(always)]
     pub unsafe fn run(
         self: &Arc<Self>,
@@ -517,7 +517,7 @@ impl Executable {
     /// Errors of `run`.
     ///
     /// # Safety
-    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
+    /// CALL: the requirements of `cembra_plan::Function::call` must hold for this plan and binding.
     #[inline(never)]
     unsafe fn run_limited(
         self: &Arc<Self>,
@@ -537,7 +537,7 @@ impl Executable {
     /// Calls the function that runs the model, and returns its status.
     ///
     /// # Safety
-    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
+    /// CALL: the requirements of `cembra_plan::Function::call` must hold for this plan and binding.
     #[inline(always)]
     unsafe fn call(
         self: &Arc<Self>,
@@ -559,7 +559,7 @@ impl Executable {
     /// Runs the current tier of a model, and returns its status. It is a function of its own so that other calls stay short.
     ///
     /// # Safety
-    /// CALL: as `cembra_plan::Function::call` requires it, for this plan and binding.
+    /// CALL: the requirements of `cembra_plan::Function::call` must hold for this plan and binding.
     #[inline(never)]
     unsafe fn run_tier(
         self: &Arc<Self>,
@@ -641,7 +641,7 @@ impl fmt::Debug for Executor {
 }
 
 impl Executable {
-    /// Shares the executable. If its backend is `Tiered` and the model is to be compiled before the first call, this requests the compilation.
+    /// Shares the executable. If the backend is `Tiered` and the model must be compiled before its first call, requests the compilation.
     pub(crate) fn started(self) -> Arc<Executable> {
         let shared = Arc::new(self);
         if let Some(tiered) = shared.tiered() {

@@ -200,8 +200,8 @@ impl Executor {
         self.inner().tensors()?.reader(output, inputs)
     }
 
-    /// Computes the outputs of a model with tensors node by node, as the text states it. It is slow, and serves as the reference that results of
-    /// plans are compared with.
+    /// Computes the outputs of a model with tensors node by node, as the text states it. This is slow. Tests compare the results of plans with these
+    /// results.
     ///
     /// # Errors
     /// If inputs do not fit, an index is outside of its axis, an element fails, or the model also has values that are not tensors.
@@ -210,7 +210,7 @@ impl Executor {
     }
 
     /// The counts of the cache of tensor plans, which has one plan per list of input extents: how many plans were found in it, and how many were
-    /// made. A session that runs on inputs like those of its previous run does not look for a plan.
+    /// made. A session does not look for a plan if its inputs have the extents and strides of its previous run's inputs.
     #[must_use]
     pub fn plan_counters(&self) -> CacheCounters {
         self.inner().tensors().map_or_else(|_| CacheCounters::default(), TensorModel::plan_counters)

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// An event that concerns one model, or a folder of models.
+/// An event that concerns one model or a folder of models, such as a compilation, a fallback or a fault.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
@@ -54,7 +54,7 @@ pub enum Event<'e> {
     },
     /// The machine code of a model was not in its code cache, or could not be taken from there, so it was compiled.
     CacheMiss,
-    /// A model has no machine code, or none of a higher tier. It runs without that code.
+    /// A model has no machine code, or none of a higher tier. The model runs without that code.
     Fallback {
         /// The reason why the model has no machine code, or none of a higher tier.
         reason: &'e Diagnostic,
@@ -82,7 +82,8 @@ pub enum Event<'e> {
         /// The number of files in the folder that are not valid models.
         failed: usize,
     },
-    /// Too many models wait to be compiled in the background, so this model was not queued. It stays interpreted for now and asks again later.
+    /// Too many models wait to be compiled in the background, so this model was not queued. The model stays interpreted for now, and asks again
+    /// later.
     QueueFull,
     /// A profile of machine code (a file for `perf`) could not be written and was closed.
     ProfileFailed {
@@ -209,7 +210,7 @@ pub struct Counters {
     profiles_failed: AtomicU64,
 }
 
-/// The numbers of events that [`Counters`] have counted.
+/// The numbers of events that [`Counters`] have counted, such as compilations, cache hits and faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counts {
@@ -277,7 +278,7 @@ impl Counters {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the numbers counted so far. They are read one after the other, while other threads may go on counting.
+    /// Returns the numbers counted so far. The numbers are read one after the other, while other threads may go on counting.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Checks that input values keep the promises that the model declares for them. They are checked before anything runs, so that backends need not
+//! Checks that input values keep the promises that the model declares for them. Promises are checked before anything runs, so that backends need not
 //! check them.
 
 use crate::options::signature::Field;

@@ -40,10 +40,10 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// The default for the most row errors that a batch keeps.
+    /// The maximum number of row errors that a batch keeps by default.
     pub const KEPT_FAILURES: usize = 100;
 
-    /// Makes the default options: runs on one thread, which nothing ends early.
+    /// Makes the default options: a run has one thread, and nothing ends it early.
     #[must_use]
     pub fn new() -> Self {
         RunOptions::default()
@@ -86,9 +86,9 @@ impl RunOptions {
         RunOptions { time_limit: Some(limit), ..self }
     }
 
-    /// Lets a run use up to `threads` threads if it is long enough. They belong to rayon's pool for the process, or to the pool in which the caller
-    /// runs (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the fork
-    /// has no threads, so the run would wait for ever.
+    /// Lets a run use up to `threads` threads if it is long enough. The threads belong to rayon's pool for the process, or to the pool in which the
+    /// caller runs (`pool.install(..)`). Results do not depend on the number of threads. In a forked process, a pool that the caller made before the
+    /// fork has no threads, so the run would wait for ever.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         RunOptions { threads: Some(threads), ..self }
@@ -101,14 +101,14 @@ impl RunOptions {
         RunOptions { limits: Some(limits), ..self }
     }
 
-    /// Sets the number of rows of a batch. It is needed if no column tells it: if all inputs are shared values, or there are no inputs.
+    /// Sets the number of rows of a batch. The number must be set if no column has it: if all inputs are shared values, or there are no inputs.
     #[must_use]
     pub fn rows(self, rows: usize) -> Self {
         RunOptions { rows: Some(rows), ..self }
     }
 
     /// Sets the maximum number of rows that a batch evaluates between two checks for cancellation, for models that take long per row. A thread is
-    /// then given fewer rows at a time. The number is rounded down to a multiple of 64, and is at least 64. Results do not depend on it.
+    /// then given fewer rows at a time. The number is rounded down to a multiple of 64, and is at least 64. Results do not depend on this number.
     #[must_use]
     pub fn strip_rows(self, rows: usize) -> Self {
         RunOptions { strip_rows: Some(rows), ..self }
@@ -196,7 +196,7 @@ impl RunOptions {
         }
     }
 
-    /// Returns true if these options set several threads or limits for a run of tensors. Options that only runs on rows have do not count.
+    /// Returns true if these options set several threads or limits for a run of tensors. Options that concern only runs on rows do not count.
     pub(crate) fn have_terms(&self) -> bool {
         let RunOptions {
             threads,

@@ -1,4 +1,4 @@
-//! The names and types of a model's inputs and outputs: of each one, and of all together.
+//! The names and types of a model's inputs and outputs: a `Field` describes one input or output, and a `Signature` all of them.
 
 use cembra_array::fullness;
 use cembra_expr::{NodeId, Program, print_input_type, spelled_default};
@@ -11,34 +11,34 @@ use cembra_value::{Promise, ScalarValue, Value};
 use std::cell::LazyCell;
 use std::sync::Arc;
 
-/// Returns the name of a value that one part of a mixed model passes to the next part. It begins with a percent sign, which no input of a text has in
-/// its name.
+/// Returns the name of a value that one part of a mixed model passes to the next part. The name begins with a percent sign, which the name of an
+/// input in a text cannot contain.
 pub(crate) fn crossing_name(node: NodeId) -> Arc<str> {
     format!("%{}", node.index()).into()
 }
 
-/// Returns the node whose value has the name `name` where one part of a mixed model passes it to the next; `None` for the name of an input or output
-/// of the model.
+/// Returns the node that computes a value which one part of a mixed model passes to the next, given the value's name `name`. `None` if `name` is the
+/// name of an input or output of the model.
 pub(crate) fn crossing_node(name: &str) -> Option<NodeId> {
     name.strip_prefix('%')?.parse().ok().map(NodeId::from_index)
 }
 
-/// A named input or output of a model.
+/// An input or output of a model: its name, its type, what is promised about its values, and its default.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
     /// The name of the input or output.
     pub name: Arc<str>,
     /// The type of the input's or output's values.
     pub qtype: QType,
-    /// The input's promise about its values in addition to their type: what the model declares. For an output, the promise that its values are known
-    /// to keep, which is never about the form of an edge.
+    /// The promise about the values in addition to their type, such as that no element is missing. An input's promise is declared in the model. An
+    /// output's promise is known from the computation, and is not about edges (groupings of elements).
     pub promise: Promise,
     /// The value that is used where the input is missing; data may then leave the input out. `None` for outputs, and for inputs without a default.
     pub default: Option<ScalarValue>,
     /// True if the input's default is `[]` or `{}`. The input is then a list or a dictionary, and data may leave it out or have `null` in its place.
     pub is_empty_by_default: bool,
-    /// The labels of a tensor's axes with commas between them, if the text uses them to say how the input is cut into tiles. `None` for other inputs,
-    /// and for outputs.
+    /// The labels of a tensor's axes with commas between them, if the text uses them to say how the input is cut into tiles. `None` for any other
+    /// input, and for outputs.
     pub labels: Option<Arc<str>>,
 }
 

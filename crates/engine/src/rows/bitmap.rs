@@ -103,7 +103,7 @@ impl<'a> BitmapMut<'a> {
         Bitmap { bytes: self.bytes, offset: self.offset, rows: self.rows }
     }
 
-    /// Overwrites all bits of the bitmap with those of `words`, lowest bit first. Other bits in the same bytes stay.
+    /// Overwrites all bits of the bitmap with the bits of `words`, lowest bit first. Other bits in the same bytes stay.
     pub(in crate::rows) fn set(&mut self, words: &[u64]) {
         if self.offset.is_multiple_of(8) {
             let whole = &mut self.bytes[self.offset / 8..][..self.rows.div_ceil(8)];

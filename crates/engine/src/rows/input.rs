@@ -1,5 +1,5 @@
-//! Input columns: the caller's values for many rows, in the caller's memory layout. They are borrowed, compared with the model's types once, and read
-//! in place.
+//! Input columns: the caller's values for many rows, in the caller's memory layout. Columns are borrowed, compared with the model's types once, and
+//! read in place.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,8 +11,8 @@ use cembra_value::{Array, ArrayData, Value};
 use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 
-/// A Rust type whose slices can be input and output columns. It has the size of a value of the scalar type `SCALAR`, and any bits of it may be read
-/// as such a value.
+/// A Rust type whose slices can be input and output columns. The Rust type has the size of the scalar type `SCALAR`, and any bits of the Rust type
+/// may be read as a value of that scalar type.
 ///
 /// # Safety
 /// COLUMNS: a value of the type has the memory layout of a value of the scalar type.
@@ -41,13 +41,14 @@ pub(in crate::rows) enum PresenceIn<'a> {
     Bytes(*const u8, isize),
 }
 
-/// A function that copies a field of a Rust struct to a cell of a frame: from the first address, to the frame at the byte offset.
+/// A function that copies a field of a Rust struct to a cell of a frame. The arguments are the address of the field, the frame, and the byte offset
+/// of the cell in the frame.
 ///
 /// # Safety
 /// FIELD-TABLE: the first argument is a field of the type that the function was made for, and the frame has room for a cell at the offset.
 pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
 
-/// The storage of a column's values.
+/// The storage of an input column's values, such as contiguous values, bits, strings, or one value for all rows.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum DataIn<'a> {
     /// The column has units, which have no data.
@@ -56,7 +57,7 @@ pub(in crate::rows) enum DataIn<'a> {
     Values(Scalar, *const u8, isize),
     /// The column has truth values, one bit per row.
     Bits(Bitmap<'a>),
-    /// The column has texts or byte strings, as the scalar type says.
+    /// The column has strings: texts or byte strings, according to the scalar type.
     Strings(Scalar, Strings<'a>),
     /// The column has dictionary keys, which are indices of values in another column.
     Dictionary(Keys<'a>, &'a InputColumn<'a>),
@@ -68,10 +69,10 @@ pub(in crate::rows) enum DataIn<'a> {
     Lists(ListOffsets<'a>, &'a InputColumn<'a>),
     /// The column has structs, whose members are in other columns.
     Structs(&'a [InputColumn<'a>]),
-    /// The column has fields of Rust structs, which the function copies to cells one by one: the field's type, the address of the first field, and
-    /// the stride in bytes.
+    /// The column has fields of Rust structs: the field's type, the address of the first field, the stride in bytes, and the function that copies one
+    /// field to a cell of a frame.
     Fields(&'a QType, *const u8, isize, WriteField),
-    /// The column has the contents of an output's memory before the run, by the output's index.
+    /// The column has the values that are in the memory of the output with this index before the run.
     Output(usize),
 }
 
@@ -185,7 +186,7 @@ impl<'a> InputColumn<'a> {
     /// byte strings.
     ///
     /// # Safety
-    /// STRING-VIEW, as for [`offsets_32`](InputColumn::offsets_32).
+    /// STRING-VIEW: offsets do not decrease, the last is within the bytes, and the bytes of each text are UTF-8.
     #[must_use]
     pub unsafe fn offsets_64(scalar: Scalar, offsets: &'a [i64], bytes: &'a [u8]) -> Self {
         InputColumn::strings(scalar, Strings::Offsets64(offsets, bytes))
@@ -256,9 +257,9 @@ impl<'a> InputColumn<'a> {
         InputColumn::new(offsets.rows(), DataIn::Lists(offsets, elements))
     }
 
-    /// Makes a column of structs, or of lists of structs, for models with arrays, from one column per scalar of the type, in the type's order. An
-    /// optional struct also has a mask before its columns, which says where the struct is present. A list of structs has one column of lists per
-    /// scalar. Where a struct is missing, its columns may have any values or none.
+    /// Makes a column of structs, or of lists of structs, for models with arrays. `columns` has one column per scalar of the type, in the type's
+    /// order. An optional struct also has a mask before its columns, which says where the struct is present. A list of structs has one column of
+    /// lists per scalar. Where a struct is missing, its columns may have any values or none.
     ///
     /// ```
     /// use cembra_engine::rows::{Bitmap, InputColumn};
@@ -288,8 +289,9 @@ impl<'a> InputColumn<'a> {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Shared(value)) }
     }
 
-    /// Makes a column of the values that the memory of the output with index `output` has before the run: the same memory in and out. Each row is
-    /// read before it is overwritten, also if a row fails. Only runs in which the caller gives that output memory take this column.
+    /// Makes a column of the values that are in the memory of the output with index `output` before the run, so that input and output share memory.
+    /// Each row is read before the output overwrites it, also if a row fails. The column is accepted only in a run for which the caller provides that
+    /// output's memory.
     #[must_use]
     pub fn of_output(output: usize) -> Self {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }
@@ -305,7 +307,7 @@ impl<'a> InputColumn<'a> {
         if let DataIn::Output(output) = self.data { Some(output) } else { None }
     }
 
-    /// Sets the presence bits of the column to those of `other`, if `other` has bits.
+    /// If `other` has presence bits, this column takes them as its own presence bits.
     pub(in crate::rows) fn present_as(self, other: &InputColumn<'a>) -> Self {
         if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
     }
@@ -443,7 +445,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// Checks that the column has the type `qtype` of an input and `rows` rows, and that no row is missing if the type is not optional.
+    /// Checks that the column fits an input of the type `qtype` in a run over `rows` rows: its type, its number of rows and, unless the type is
+    /// optional, that no row is missing.
     ///
     /// # Errors
     /// The first reason found why the column does not fit.
@@ -533,8 +536,8 @@ impl<'a, T: ColumnValue> From<&'a [Optional<T>]> for InputColumn<'a> {
 }
 
 impl<'a> InputColumn<'a> {
-    /// Makes a column of lists. The column `elements` has the elements of all lists, and `offsets` says which of them each row has. An element of a
-    /// list is missing if it is missing in `elements`. A missing row is refused, because an array cannot be missing.
+    /// Makes a column of lists. The column `elements` has the elements of all lists, and `offsets` has the range of these elements for each row. An
+    /// element of a list is missing if it is missing in `elements`. A missing row is refused, because an array cannot be missing.
     ///
     /// ```
     /// use cembra_engine::rows::InputColumn;

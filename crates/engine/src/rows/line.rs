@@ -1,5 +1,5 @@
-//! Calls a compiled function on one line of numbers per input: numbers in memory at equal distances. This is the shortest way from numbers to machine
-//! code; it works if the function needs nothing but columns. [`Strips`](crate::rows::Strips) runs several lines, runs other functions too, and
+//! Calls a compiled function on one line of numbers per input: numbers in memory at equal distances. Such a call has the least overhead, but is
+//! possible only if the function needs nothing but columns. [`Strips`](crate::rows::Strips) runs several lines, runs other functions too, and
 //! prefetches.
 
 use crate::rows::ColumnValue;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The layout of the numbers in a line: their type, and the distance from one number to the next.
+/// The layout of a line (numbers in memory at equal distances): the type of the numbers, and the distance from one to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pace {
     /// The type of the numbers in the line.
@@ -29,19 +29,19 @@ pub(in crate::rows) fn size(scalar: Scalar) -> isize {
     QType::Scalar(scalar).layout().size.cast_signed() as isize
 }
 
-/// The destination of the results that a function computes for a line.
+/// The destination of the results for a line (numbers in memory at equal distances): memory, or partial sums.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Sink {
     /// The results are written to contiguous memory.
     Values,
-    /// The results are added to the sums of a [`Chains`].
+    /// The results are added to the partial sums of a [`Chains`] (accumulator).
     Chains,
 }
 
 /// The most columns of a function that is called on one line, including its output.
 const MOST: usize = 8;
 
-/// The number in memory with which a line begins.
+/// The start of a line (numbers in memory at equal distances): a slice, and the index of the line's first number in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The start of the memory; `len` is the count of numbers in it.
@@ -71,7 +71,7 @@ impl<'a> Start<'a> {
     }
 }
 
-/// The memory that the results of a line are written to.
+/// The memory that the results for a line (numbers in memory at equal distances) are written to.
 #[derive(Debug)]
 pub struct LineMut<'a> {
     pub(in crate::rows) scalar: Scalar,
@@ -90,7 +90,7 @@ impl<'a> LineMut<'a> {
     }
 }
 
-/// An input of the function, with the reach of its lines.
+/// An input of the function, with the range of elements that its lines (numbers in memory at equal distances) cover.
 #[derive(Clone, Copy, Debug)]
 struct LineInput {
     /// The index of the input.
@@ -104,7 +104,7 @@ struct LineInput {
 }
 
 impl LineInput {
-    /// `None` if `rows` is 0, or no memory has as many rows.
+    /// `None` if `rows` is 0, or is more than any memory has room for.
     fn of(input: u32, pace: Pace, rows: usize) -> Option<LineInput> {
         let far = pace.step.checked_mul(isize::try_from(rows.checked_sub(1)?).ok()?)?;
         let back = 0_isize.saturating_sub(far).max(0).unsigned_abs();
@@ -122,7 +122,7 @@ impl LineInput {
     }
 }
 
-/// A compiled function that is called on one line of `rows` numbers per input.
+/// A compiled function that is called on one line per input: `rows` numbers in memory at equal distances.
 #[derive(Debug)]
 pub struct LineCall {
     /// The function's code, if it needs nothing else. A call then reads none of the objects around it.
@@ -136,8 +136,7 @@ pub struct LineCall {
 }
 
 impl LineCall {
-    /// Binds a function to lines of `rows` numbers. `None` if the function takes other columns than those of the inputs and one output, or if `rows`
-    /// is 0.
+    /// Binds a function to lines of `rows` numbers. `None` if the function takes other columns than one per input and one output, or if `rows` is 0.
     pub(in crate::rows) fn of(
         function: Arc<dyn BareFunction>,
         paces: &[Pace],
@@ -161,8 +160,8 @@ impl LineCall {
     }
 
     /// Evaluates the function on the lines that begin at `starts`, one per input, and overwrites `output`. Returns false if there are too few starts,
-    /// a line has another type or is not within its memory, the thread's floating-point mode is not the default, or a row fails or may fail. The
-    /// output's memory is unspecified then.
+    /// a line has another type or is not within its memory, the thread's floating-point mode is not the default, or a row fails or may fail. Then the
+    /// contents of `output` are unspecified.
     #[must_use]
     #[inline]
     pub fn run<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, output: LineMut<'_>) -> bool {
@@ -172,8 +171,8 @@ impl LineCall {
             && unsafe { self.play(starts, output.first) }
     }
 
-    /// Evaluates the function on the lines that begin at `starts`, one per input, and adds the results to `sums`, none of which may be -0. Returns
-    /// false for the same reasons as [`run`](LineCall::run); the sums are unspecified then.
+    /// Evaluates the function on the lines that begin at `starts`, one per input, and adds the results to `sums`. Before the call, no sum may be -0.
+    /// Returns false for the same reasons as [`run`](LineCall::run); then the contents of `sums` are unspecified.
     #[must_use]
     #[inline]
     pub fn sum<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, sums: &mut Chains) -> bool {

@@ -106,7 +106,7 @@ impl ListOffsets<'_> {
     /// Checks that the offsets ascend, and that the lists stay within `elements` elements.
     ///
     /// # Errors
-    /// If an offset is less than the one before or beyond the elements; the error has the first row of which that is true.
+    /// If an offset is less than the offset before it, or is greater than `elements`. The error has the first such row.
     pub(in crate::rows) fn check(&self, elements: usize) -> Result<(), Misfit> {
         fn first_fault<T: Copy + TryInto<usize>>(points: &[T], elements: usize) -> Option<usize> {
             let mut last = 0;

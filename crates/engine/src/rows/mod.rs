@@ -42,7 +42,7 @@ pub use strips::{Ahead, Lines, Strips, line_forms};
 
 use cembra_runtime::QType;
 
-/// The reason why a column does not fit an input or output.
+/// The reason why a column does not fit an input or output, such as another type or another number of rows.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misfit {
@@ -77,7 +77,7 @@ pub enum Misfit {
     /// A key of the dictionary column is not the index of a value.
     #[error("has no value of the dictionary in row {row}")]
     Key {
-        /// The index of the first row with such a key.
+        /// The index of the first row whose key is not the index of a value.
         row: usize,
     },
     /// The values of a dictionary are not a column of numbers or strings: they are a dictionary, one shared value, or values of any type.
@@ -86,13 +86,13 @@ pub enum Misfit {
     /// A row of a column of lists refers to elements that the column of elements does not have.
     #[error("has elements in row {row} that are not there")]
     Elements {
-        /// The index of the first row with such elements.
+        /// The index of the first row that refers to elements that do not exist.
         row: usize,
     },
     /// The elements of a column of lists are not a column of scalars: they are lists, one shared value, or values of any type.
     #[error("has lists whose elements are no column of scalars")]
     Lists,
-    /// The columns of a struct are not those of the input's type.
+    /// The columns of a struct are not the columns that the input's type has.
     #[error(
         "has not the columns of its type: one for each scalar and each field of a list, and a mask before those of an optional struct"
     )]
@@ -100,13 +100,13 @@ pub enum Misfit {
     /// The fields of a list of structs are lists with different numbers of elements.
     #[error("has a list in row {row} whose fields are lists of unlike sizes")]
     Sizes {
-        /// The index of the first row with such lists.
+        /// The index of the first row whose lists have different numbers of elements.
         row: usize,
     },
     /// The column reads the memory of an output, but the caller gave that output no memory, or memory that cannot be read.
     #[error("is what is in the memory of output {at}, which has none that can be read")]
     Output {
-        /// The index of that output.
+        /// The index of the output whose memory the column reads.
         at: usize,
     },
     /// The caller gave memory for an output of a model with arrays. Such outputs are always new columns.

@@ -9,7 +9,7 @@ use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
 
 impl OutputRoom {
-    /// Returns the memory that strings may still take, once the strings of `columns` are counted.
+    /// Returns the bytes that strings may still take if the strings of `columns` are counted, too.
     #[must_use]
     pub fn beside(self, columns: &[OutputColumn]) -> Self {
         let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);
@@ -17,7 +17,7 @@ impl OutputRoom {
     }
 }
 
-/// A new column that a batch has made for one output.
+/// A new column that a batch has made for one output: its type, its values, and its presence bits.
 #[derive(Clone, Debug)]
 pub struct OutputColumn {
     pub(in crate::rows) qtype: QType,
@@ -27,7 +27,7 @@ pub struct OutputColumn {
     pub(in crate::rows) presence: Option<Vec<u64>>,
 }
 
-/// The data of an output column, in its memory layout.
+/// The data of an output column, in one of several memory layouts: numbers in words, bits, strings, lists and others.
 #[derive(Clone, Debug)]
 pub(in crate::rows) enum DataOut {
     /// The column has units, which have no data.
@@ -136,7 +136,8 @@ impl OutputColumn {
         if let DataOut::Structs(columns) = &self.data { Some(columns) } else { None }
     }
 
-    /// The value of row `row`; `None` after the last row. A failed row of a list, struct or other type that is not a scalar is `Value::Nothing`.
+    /// The value of row `row`; `None` after the last row. If the row failed and the column's type is not a scalar (a list, a struct), the value is
+    /// `Value::Nothing`.
     #[must_use]
     pub fn value(&self, row: usize) -> Option<Value> {
         if row >= self.rows {
@@ -232,7 +233,7 @@ impl OutputColumn {
     }
 }
 
-/// The data of a column that a batch has made, in its memory layout.
+/// The data of a column that a batch has made, in one of several memory layouts: numbers in words, bits, strings, lists and others.
 #[derive(Debug)]
 pub enum OutputParts {
     /// The column has units, which have no data.
@@ -243,7 +244,8 @@ pub enum OutputParts {
     Bits(Words),
     /// The column has strings: one view per row, and the buffers that the views refer to.
     Strings(Vec<u128>, Vec<Vec<u8>>),
-    /// The column has dictionary keys of strings, because its strings depend on one dictionary input alone. The keys are those of that input's rows.
+    /// The column has dictionary keys of strings, because its strings depend on one dictionary input alone. Each row has the key that the input has
+    /// in that row.
     Dictionary {
         /// The integer type of the dictionary keys.
         key_type: KeyType,
@@ -269,7 +271,8 @@ pub(in crate::rows) fn bit(words: &[u64], row: usize) -> bool {
     words[row / 64] >> (row % 64) & 1 != 0
 }
 
-/// A function that moves a value from a cell of a frame, at the byte offset, to a field of a Rust struct.
+/// A function that moves a value from a cell of a frame to a field of a Rust struct. The arguments are the address of the field, the frame, and the
+/// byte offset of the cell in the frame.
 ///
 /// # Safety
 /// FIELD-TABLE: the first argument is a field of the type that the function was made for, and the cell at the offset has a value.

@@ -20,11 +20,11 @@ use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic, Limits, RunTerms};
 use std::sync::Arc;
 
-/// The most combinations of column forms whose players are cached. The caller chooses a form for each column: values, optionals, one value for all
-/// rows.
+/// The most combinations of column layouts whose backends are cached. The caller chooses a layout for each column: values, optionals, one value for
+/// all rows.
 const MOST_PLAYERS: usize = 16;
 
-/// The player for columns of some forms, or the reason for a slower one in `because`.
+/// The backend for columns with given layouts. If it is not the best backend, `because` has the reason.
 #[derive(Debug)]
 struct Played {
     player: Player,
@@ -32,7 +32,7 @@ struct Played {
     because: Option<Diagnostic>,
 }
 
-/// A plan, compiled to be evaluated on many rows.
+/// A plan, compiled to be evaluated on many rows, with a cache of machine code for the layouts of columns that have occurred.
 #[derive(Debug)]
 pub(crate) struct PlanRows {
     plan: Arc<Plan>,
@@ -44,7 +44,7 @@ pub(crate) struct PlanRows {
     player: RowPlayer,
     tier: Tier,
     watch: Watch,
-    /// The players by the forms of columns.
+    /// The backends by the layouts of columns.
     players: Cache<Forms, Result<Arc<Played>, Error>>,
 }
 
@@ -104,7 +104,7 @@ impl PlanRows {
         &self.outputs
     }
 
-    /// The leaves of the planned model that the plan's inputs are: one index for each input.
+    /// For each input of the plan, the index of its leaf in the model that was planned.
     pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
         self.plan.inputs().iter().map(|input| input.leaf as usize)
     }
@@ -114,8 +114,8 @@ impl PlanRows {
         &self.limits
     }
 
-    /// Returns the backend that evaluates `rows` rows of columns with such layouts, and the reason if it is not the best one. Compiles its code if it
-    /// is not cached.
+    /// Returns the backend that evaluates `rows` rows of columns with the layouts of `inputs`, and the reason if it is not the best backend. Compiles
+    /// its code if it is not cached.
     pub(crate) fn player(
         &self,
         inputs: &[InputColumn<'_>],
@@ -137,7 +137,8 @@ impl PlanRows {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
-    /// Returns a function for lines of numbers with the types and distances `paces`; `None` if the interpreter evaluates their rows one by one.
+    /// Returns a function for lines (numbers in memory at equal distances) with the types and distances `paces`; `None` if the interpreter evaluates
+    /// their rows one by one.
     pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;
@@ -159,12 +160,12 @@ impl PlanRows {
         size_of::<PlanRows>() + self.plan.memory_bytes() + self.row_plan.memory_bytes() + code
     }
 
-    /// Returns the player for the columns of a job.
+    /// Returns the backend for the columns of a job.
     fn played_for(&self, job: &Job<'_>) -> Result<Arc<Played>, Error> {
         self.played(|known| job.has_forms(known), || job.forms())
     }
 
-    /// Returns the player for columns of some forms. `are_these` is true for these forms among the cached ones.
+    /// Returns the backend for columns with given layouts. `are_these` returns true for the same layouts in the cache.
     fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
         let make = || {
             let budget = Budget::start(self.limits);

@@ -1,5 +1,5 @@
-//! The choice of the backend that evaluates a model on many rows. Only this file knows all of these backends; it chooses one and says why it is not a
-//! faster one.
+//! The choice of the backend that evaluates a model on many rows. Only this file knows all of these backends; it chooses a backend, and gives the
+//! reason if a faster backend cannot be used.
 
 use crate::code::machine_code::{compile_rows, refusal};
 use crate::options::choice::RowPlayer;
@@ -82,7 +82,7 @@ pub(crate) fn choose(
     Ok(interpreter(because))
 }
 
-/// The players to try, the best first.
+/// The backends to try, the best first.
 fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
     match wanted {
         RowPlayer::Best => {
@@ -96,7 +96,7 @@ fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
     }
 }
 
-/// True if this machine has the player's instructions.
+/// True if this machine has the backend's instructions.
 fn is_there(player: RowPlayer) -> bool {
     match player {
         RowPlayer::Avx512 => Isa::Avx512.is_supported(),
@@ -105,13 +105,13 @@ fn is_there(player: RowPlayer) -> bool {
     }
 }
 
-/// A player with vectors: the instructions that it can run, and the function that compiles a tape.
+/// A backend with vector instructions: the tape instructions that it supports, and the function that compiles a tape.
 struct Lanes {
     can_play: CanPlay,
     compile: fn(&Tape, [&[Port]; 2], &Budget) -> Loop,
 }
 
-/// A compiled tape, or the reason why there is none.
+/// A compiled tape, or the reason why the tape could not be compiled.
 type Loop = Result<Box<dyn TapeLoop>, Diagnostic>;
 
 fn lanes(player: RowPlayer) -> Option<Lanes> {
@@ -144,7 +144,8 @@ fn lanes(player: RowPlayer) -> Option<Lanes> {
     })
 }
 
-/// Returns the text of the vectorised program of a plan, for the widest vectors that this machine has, or the reason why there is none.
+/// Returns the text of the vectorised program of a plan, for the widest vectors that this machine has, or the reason why the plan has no such
+/// program.
 pub fn listing(plan: &Plan) -> String {
     let fact =
         |input: &Input| InputFact { all_present: !plan.value(input.value).qtype.is_optional(), ..InputFact::default() };

@@ -1,17 +1,18 @@
 //! The interpreter on rows, which is the reference for all other backends. A row's inputs are copied to slots of a frame, the plan is interpreted,
-//! and the outputs are copied from their slots. This finds which row fails, where and why, and it runs models that no other backend can run.
+//! and the outputs are copied from their slots. So the interpreter finds which row fails, where and why. It also runs models that no other backend
+//! can run.
 
 use cembra_interp::Interpreted;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{Column, ColumnForm, Context, Frame, FramePtr, QType, STATUS_OK, Scratch, Transfer};
 
-/// A plan that the interpreter evaluates row by row.
+/// A plan that the interpreter evaluates row by row, with the slots of its inputs and outputs.
 #[derive(Debug)]
 pub(in crate::rows) struct Reference {
     function: Interpreted,
     template: Template,
     has_strings: bool,
-    /// The type and the slot of each input; `outputs` has those of each output.
+    /// The type and the slot of each input; `outputs` has the type and the slot of each output.
     inputs: Vec<(QType, u32)>,
     outputs: Vec<(QType, u32)>,
 }
@@ -65,7 +66,7 @@ impl Reference {
     /// Evaluates row `row`. If the row fails, nothing was written, and the context has the error.
     ///
     /// # Safety
-    /// COLUMNS: the columns have the forms of the transfers and have the row; the frame is one of this reference's.
+    /// COLUMNS: the columns have the layouts that `transfers` was made for, and have the row; the frame was made for this plan.
     pub(in crate::rows) unsafe fn row(
         &self,
         transfers: &Transfers,
@@ -105,7 +106,7 @@ impl Reference {
     /// Sets all outputs of row `row` to missing.
     ///
     /// # Safety
-    /// COLUMNS, as for `row`.
+    /// COLUMNS: the columns have the layouts that `transfers` was made for, and have the row.
     pub(in crate::rows) unsafe fn missing(&self, transfers: &Transfers, columns: &[Column], row: usize) {
         let outputs = &columns[transfers.inputs.len()..];
         for (transfer, column) in transfers.outputs.iter().zip(outputs) {

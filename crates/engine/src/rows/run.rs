@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The fewest strips per thread, for strips of `STRIP_ROWS` rows or of the run's `strip_rows`, if that is less.
 const RANGE_STRIPS: usize = 8;
 
-/// The reason why a run is refused before anything is evaluated.
+/// The reason why a run is refused before anything is evaluated: the number of columns, or a column that does not fit.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
@@ -60,7 +60,7 @@ pub enum Refused {
     },
 }
 
-/// The reason why a run ended before its last row.
+/// The reason why a run on many rows ended early, such as a failed row or a cancellation.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stop<E> {
     /// The row with this index failed with this error, and the options say that a failed row stops the run.
@@ -75,7 +75,7 @@ pub enum Stop<E> {
     Foreign,
 }
 
-/// The number of a batch, by which its jobs and players are recognised. It is unique in the process.
+/// The number of a batch, unique in the process. Jobs and players (backends) store the number of their batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct BatchId(u64);
 
@@ -90,7 +90,7 @@ impl BatchId {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
 
-/// A plan to be evaluated on many rows, by any backend.
+/// A plan to be evaluated on many rows by any backend: by a compiled function, or by the interpreter.
 #[derive(Debug)]
 pub struct RowPlan {
     id: BatchId,
@@ -124,7 +124,7 @@ pub struct Player {
     forms: Forms,
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
-    /// Workspaces for later runs; at most as many as threads have run at the same time.
+    /// Workspaces for later runs; at most one for each thread that has run at the same time.
     #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
     pool: Mutex<Vec<Box<Workspace>>>,
 }
@@ -153,7 +153,7 @@ struct Workspace {
     columns: Vec<Column>,
 }
 
-/// The result of a run on many rows.
+/// The result of a run on many rows: the new columns, and the rows that failed.
 #[derive(Debug)]
 pub struct Finished<E> {
     /// The new columns, in the order of the outputs; `None` for outputs in memory of the caller.
@@ -164,7 +164,7 @@ pub struct Finished<E> {
     pub failures: Vec<(usize, E)>,
 }
 
-/// The result of one range of rows, which one thread has evaluated.
+/// The result of one range of rows, which one thread has evaluated: outputs that are not written in place, and failed rows.
 pub(in crate::rows) struct Range<E> {
     pub(in crate::rows) made: Vec<RangeOutputs>,
     failed: Vec<usize>,
@@ -635,8 +635,8 @@ impl Job<'_> {
     }
 }
 
-/// Divides the rows into ranges of whole strips, for as many threads as they are worth. A shorter `strip_rows` means that each row costs more, so
-/// fewer rows are worth a thread.
+/// Divides the rows into ranges of whole strips (blocks of rows), one range per thread; few rows get few threads. A shorter `strip_rows` means that
+/// each row costs more, so fewer rows are worth a thread.
 fn ranges(job: &Job<'_>, player: &Player) -> SmallVec<[(usize, usize); 1]> {
     let worth = RANGE_STRIPS * STRIP_ROWS.min(job.terms.strip_rows.max(64));
     let threads = if player.function.is_some() { job.terms.threads.min(job.rows / worth).max(1) } else { 1 };

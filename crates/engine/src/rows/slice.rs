@@ -53,7 +53,7 @@ impl<'a> InputColumn<'a> {
         if self.is_all_present() { None } else { (0..rows).find(is_missing) }
     }
 
-    /// The value that all rows of the column share; `None` if each row has its own.
+    /// The value that all rows of the column share; `None` if each row has its own value.
     #[must_use]
     pub const fn as_shared(&self) -> Option<&'a Value> {
         if let DataIn::Shared(value) = self.data { Some(value) } else { None }

@@ -8,7 +8,7 @@ use crate::rows::numbering::Numbering;
 use cembra_runtime::{Column, ColumnForm, DataForm, Dictionary, Frame, FramePtr, Numbers, PresenceForm, QType};
 use std::mem::MaybeUninit;
 
-/// The way in which code gets an input's data.
+/// The way in which code gets the data of an input column: in place, or from copies.
 #[derive(Debug)]
 enum Data {
     /// The values are read in place: the address of the first value, and the stride in bytes.
@@ -19,7 +19,7 @@ enum Data {
     Staged,
 }
 
-/// The way in which code gets an input's presence.
+/// The way in which code gets the presence of an input column: in place, or from copies.
 #[derive(Debug)]
 enum Presence {
     All,
@@ -86,7 +86,7 @@ fn bit_bytes(rows: usize) -> usize {
 }
 
 /// Returns the strides of data and presence that code must read from a column with the layout `form`; `None` where the layout determines the stride,
-/// or there is none.
+/// or where nothing is read.
 pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 2]) -> [Option<isize>; 2] {
     let reads_data = form.data == DataForm::Values && !form.is_dense && !form.is_shared;
     let reads_presence = form.presence == PresenceForm::Bytes && !form.is_shared;
@@ -210,7 +210,7 @@ impl<'a> Source<'a> {
         [data, presence]
     }
 
-    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or there is none.
+    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or where nothing is read.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
@@ -247,7 +247,7 @@ impl<'a> Source<'a> {
     /// the end of the memory for copies, `words`. `None` for other columns.
     ///
     /// # Safety
-    /// COLUMNS, as for `column`.
+    /// COLUMNS: the requirements of `column` must hold.
     pub(in crate::rows) unsafe fn numbers(&self, start: usize, rows: usize, words: *mut u64) -> Option<Numbers<'_>> {
         let DataIn::Dictionary(keys, values) = self.column.data else { return None };
         let in_place = match (keys, self.column.presence) {
@@ -337,7 +337,7 @@ impl<'a> Source<'a> {
     /// Copies the data of some rows to staging memory.
     ///
     /// # Safety
-    /// COLUMNS, as for `column`.
+    /// COLUMNS: the requirements of `column` must hold.
     unsafe fn write_data(&self, start: usize, rows: usize, words: *mut u64) {
         match self.column.data {
             DataIn::Bits(bits) => {

@@ -1,5 +1,5 @@
-//! Strings of many rows, in the memory layouts of callers. Compiled code takes an address and a length for each string. These are written for one
-//! block of rows at a time; the bytes of the strings are not copied.
+//! Strings of many rows, in the memory layouts of callers. Compiled code takes an address and a length for each string. Addresses and lengths are
+//! written for one block of rows at a time; the bytes of the strings are not copied.
 
 use crate::rows::{Bitmap, KeyType};
 use crate::stages::faults;
@@ -122,8 +122,8 @@ fn words(view: u128) -> [u32; 4] {
     [0, 32, 64, 96].map(|shift| (view >> shift) as u32)
 }
 
-/// The memory, in bytes, that the strings, lists and tuples of a run's new columns may still take, for all threads together. It is reserved before
-/// anything is copied. Strings that a string view contains itself are not counted.
+/// The memory, in bytes, that the strings, lists and tuples of a run's new columns may still take, for all threads together. Memory is reserved
+/// before anything is copied. Strings that a string view contains itself are not counted.
 #[derive(Debug)]
 pub struct OutputRoom(AtomicU64);
 
@@ -315,7 +315,8 @@ pub(in crate::rows) struct NumberedStrings {
 }
 
 impl NumberedStrings {
-    /// Makes an empty table for `values` keys, and for one more that stands for missing rows. Its memory is touched only where strings are added.
+    /// Makes an empty table for `values` keys, and for one more that stands for missing rows. The table's memory is touched only where strings are
+    /// added.
     pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> NumberedStrings {
         let strings = StringsMade { views: vec![0; values + 1], buffers: Vec::new() };
         NumberedStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }

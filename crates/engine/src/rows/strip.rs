@@ -1,5 +1,5 @@
-//! The end of a strip, which is a block of rows: after its evaluation, its outputs are moved to their columns, all rows at once or some rows before
-//! others.
+//! The last stage of a strip (a block of rows): after the evaluation, the strip's outputs are moved to their columns, for all rows at once, or for
+//! some rows earlier than for the rest.
 
 use crate::rows::strings::{OutputRoom, Unkept};
 use crate::rows::target::{RangeOutputs, Target};

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Lines of numbers in memory. The distance between the numbers of a line is constant, and so is the distance between the first numbers of
-/// consecutive lines. Both are checked against the memory when the lines are run.
+/// consecutive lines. When the lines are run, both distances are checked against the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     start: Start<'a>,
@@ -47,8 +47,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A hint to prefetch memory: an address for the first line, and the distance from it to the address for each next line. The memory is not read
-/// through this.
+/// A hint to prefetch memory: an address for the first line, and the distance from it to the address for each next line. The hint gives no access to
+/// the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead {
     address: usize,
@@ -95,7 +95,8 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
     Forms(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
-/// A compiled function with one output, bound to the types and distances of its input lines, with the memory that it needs.
+/// A compiled function with one output, bound to the types and distances of its input lines (numbers in memory at equal distances), with the memory
+/// that it needs.
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
@@ -105,7 +106,7 @@ pub struct Strips {
     output: (Scalar, Sink),
     scratch: Scratch,
     context: Context,
-    /// The columns of the inputs, then of the output, with their strides. Their addresses are those of the current line.
+    /// The columns of the inputs, then of the output, with their strides. Each column begins at the current line's first number.
     columns: Box<[Column]>,
     /// The bytes from one line to the next, for each input.
     shifts: Box<[isize]>,
@@ -138,7 +139,7 @@ impl RowPlan {
 impl Strips {
     /// Evaluates the function on `rows` numbers of each of `count` lines, and writes the results of the lines one after the other. Returns false if
     /// lines do not have the types and distances that it is bound to, the thread's floating-point mode is not the default, or a row fails or may
-    /// fail. The output memory is unspecified then.
+    /// fail. Then the contents of the output memory are unspecified.
     #[must_use]
     #[inline]
     pub fn run<'a>(
@@ -155,8 +156,9 @@ impl Strips {
         self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[]) }
     }
 
-    /// Evaluates the function on `rows` numbers of each of `count` lines, and adds the results to `sums`, one for each line, none of which may be -0.
-    /// Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. The sums are unspecified then.
+    /// Evaluates the function on `rows` numbers of each of `count` lines, and adds the results of each line to the next of `sums`. Before the call,
+    /// no sum may be -0. Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. Then the contents of
+    /// `sums` are unspecified.
     #[must_use]
     #[inline]
     pub fn sum_each<'a>(
@@ -173,8 +175,8 @@ impl Strips {
             && unsafe { self.lines([rows, count], ahead) }
     }
 
-    /// Binds the function to a single line of `rows` numbers per input, with a context that has the model's limits. `None` if the function needs more
-    /// than columns.
+    /// Binds the function to a single line of `rows` numbers per input, with a context that has the model's limits. `None` unless the function is a
+    /// single loop that reads and writes columns in place.
     #[must_use]
     pub fn one_line(&self, rows: usize, context: Context) -> Option<LineCall> {
         LineCall::of(self.bare.clone()?, &self.inputs, self.output.0, self.output.1, rows, context)

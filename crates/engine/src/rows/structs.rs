@@ -4,8 +4,8 @@
 use cembra_runtime::{Form, QType};
 use cembra_value::{ScalarValue, Value};
 
-/// Builds the struct of one row from its columns. `next` returns the row's value in the next column, which has the given type; its argument
-/// `is_there` is false inside a missing struct.
+/// Builds the struct of one row from its columns. `next` returns the row's value in the next column, which has the type that `next` is given. The
+/// argument `is_there` of `next` is false inside a missing struct.
 pub(crate) fn struct_value(
     qtype: &QType,
     is_there: bool,

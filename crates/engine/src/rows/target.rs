@@ -32,7 +32,7 @@ impl<L: DerefMut<Target = [u64]>> SharedWords<L> {
     }
 }
 
-/// The way in which an output's data gets to its column.
+/// The way in which the data of an output gets to its column: written in place, or moved after each strip (block of rows).
 #[derive(Debug)]
 enum Data<'a> {
     Nothing,
@@ -51,7 +51,7 @@ enum Data<'a> {
     Fields(*mut u8, isize, ReadField),
 }
 
-/// The way in which an output's presence gets to its column.
+/// The way in which the presence of an output gets to its column: written in place, or moved after each strip (block of rows).
 #[derive(Debug)]
 enum Presence<'a> {
     All,
@@ -187,7 +187,7 @@ impl<'a> Target<'a> {
         [data, presence]
     }
 
-    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or there is none.
+    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or where nothing is written.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
@@ -262,7 +262,8 @@ impl<'a> Target<'a> {
     /// Moves the values that code has written for some rows of a strip (block of rows) to their column. The strip begins with row `start` of the run.
     ///
     /// # Safety
-    /// COLUMNS, as for `column`; the rows were written. STRING-VIEW: the strings that the values view are alive.
+    /// COLUMNS: the requirements of `column` must hold, and the rows were written. STRING-VIEW: the strings that the values view
+    /// are alive.
     pub(in crate::rows) unsafe fn finish_strip(
         &self,
         column: &Column,

@@ -66,7 +66,7 @@ impl ValueSlots {
     /// Reads the outputs from their slots, and appends their values to `results`.
     ///
     /// # Safety
-    /// FRAME-SLOT: a call has written the outputs to the frame. STRING-VIEW: what texts view is still alive.
+    /// FRAME-SLOT: a call has written the outputs to the frame. STRING-VIEW: the bytes to which texts point are still alive.
     #[inline]
     pub(crate) unsafe fn read(&self, frame: FramePtr, results: &mut Vec<Value>) {
         for run in &self.outputs {

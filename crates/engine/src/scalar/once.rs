@@ -1,5 +1,5 @@
-//! Plans of scalars that run once during the run of another model, within that run's limits. They compute the scalars between the arrays of a model,
-//! and single elements of tensor expressions.
+//! Plans of scalars that run once during the run of another model, within that run's limits. Such plans compute the scalars between the arrays of a
+//! model, and single elements of tensor expressions.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -16,7 +16,7 @@ use cembra_value::Limits;
 use cembra_value::{ScalarValue, Value};
 use std::sync::Arc;
 
-/// A plan of scalars whose callers pass one value per input, with the limits of each run.
+/// A plan of scalars that runs once during the run of another model. Callers pass one value per input, and the limits of the run.
 #[derive(Debug)]
 pub(crate) struct OncePlan {
     model: FrameModel,
@@ -107,7 +107,7 @@ pub(crate) struct ElementPlan {
     inputs: Box<[(usize, Scalar)]>,
 }
 
-/// The evaluation state of an [`ElementPlan`]. A clone has memory of its own.
+/// The state for evaluating an [`ElementPlan`] (a compiled element expression) on one element at a time. A clone has memory of its own.
 #[derive(Debug)]
 pub(crate) struct SingleElement {
     plan: Arc<ElementPlan>,

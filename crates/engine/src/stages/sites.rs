@@ -10,7 +10,7 @@ use cembra_value::Error;
 use cembra_value::{ScalarValue, Span, Value};
 use std::sync::Arc;
 
-/// A step of a plan that can fail, with the facts that its errors name.
+/// A step of a plan that can fail, with the facts that its errors name: operator, span in the text, and types.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// The step, by its index in the plan.
@@ -26,7 +26,7 @@ pub struct Site {
     pub result: QType,
 }
 
-/// The steps of a plan that can fail, in the order of the plan.
+/// The steps of a plan that can fail, in the order of the plan, each with its operator, span and types.
 #[derive(Clone, Debug)]
 pub struct Sites {
     sites: Box<[Site]>,

@@ -94,7 +94,7 @@ impl Evaluator {
         Evaluator { threads: threads.max(1), ..self }
     }
 
-    /// Evaluates the nodes `outputs` of a graph, node by node, on tensors for its leaves. Plans are tested against this.
+    /// Evaluates the nodes `outputs` of a graph, node by node, on tensors for its leaves. Tests compare the results of plans with these results.
     ///
     /// # Errors
     /// If the graph has another registry, inputs do not fit, an index is outside of its axis, or an element fails.
@@ -117,8 +117,8 @@ impl Evaluator {
         Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 
-    /// Computes the product of two tensors by labels; the result has the extents `extents`. Also returns counts of the work. This is faster than a
-    /// product in an evaluated graph, and adds sums of floats in another order than [`Evaluator::evaluate`].
+    /// Computes the product of two tensors by labels (as in einsum); the result has the extents `extents`. Also returns counts of the work. This
+    /// function is faster than [`Evaluator::evaluate`] on a graph with the product, and adds the terms of float sums in another order.
     ///
     /// # Errors
     /// If the tensors or the extents do not fit the labels, if the elements have two types or are not numbers, or if the
@@ -184,7 +184,7 @@ impl Evaluator {
         (self.options.backend != Backend::Interpreter).then_some(self.options.tier)
     }
 
-    /// The numbers of hits and misses in the cache of compiled element expressions. Its keys do not contain extents.
+    /// The numbers of hits and misses in the cache of compiled element expressions. One compiled expression serves all extents.
     #[must_use]
     pub fn kernel_counters(&self) -> CacheCounters {
         self.kernels.counters()
@@ -295,12 +295,13 @@ impl<'e> TensorHost<'e> {
         useful_threads(self.terms.threads)
     }
 
-    /// The fewest elements that are worth a task on another thread.
+    /// The fewest elements of a tensor that are worth a task on another thread.
     pub(crate) fn share(&self) -> usize {
         self.evaluator.options.min_parallel_elements.unwrap_or(1 << 16).max(1)
     }
 
-    /// The cache of product plans, which computes the products of plans. If `None`, the reference computes products, bit for bit.
+    /// The cache of product plans, which computes the products of plans. `None` if the reference implementation must compute products, for equal
+    /// bits.
     pub(crate) const fn products(&self) -> Option<&'e Products> {
         self.evaluator.products()
     }

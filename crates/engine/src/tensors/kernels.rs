@@ -28,7 +28,7 @@ fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Si
     plan.strips(&paces, sink)
 }
 
-/// A compiled element expression that is evaluated on lines of elements, with memory of its own.
+/// A compiled element expression that is evaluated on lines (elements in memory at equal distances), with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodyLines {
     plan: Arc<PlanRows>,
@@ -69,8 +69,8 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl BodyLines {
-    /// Makes a kernel that evaluates one line of `length` elements per call, read from `lines` of tensors. `None` if the call needs more than these
-    /// lines, or if an input is not read.
+    /// Makes a kernel that evaluates one line of `length` elements per call. `lines` are the lines of tensors that the kernel reads. `None` if the
+    /// call needs more than these lines, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
@@ -104,7 +104,7 @@ impl BodyLines {
     }
 }
 
-/// A compiled element expression with a float result that is summed over lines of elements, with memory of its own.
+/// A compiled element expression with a float result, which is summed over lines (elements in memory at equal distances). It has memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodySums {
     plan: Arc<PlanRows>,
@@ -113,7 +113,8 @@ pub(crate) struct BodySums {
 }
 
 impl BodySums {
-    /// Makes the sums over lines of an element expression; `None` if no machine code sums several rows at a time.
+    /// Compiles the plan of an element expression to be summed over lines (elements in memory at equal distances); `None` if no machine code sums
+    /// several rows at a time.
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
@@ -122,16 +123,16 @@ impl BodySums {
 }
 
 impl BodySums {
-    /// Makes a kernel that sums one line of `length` elements per call, read from `lines` of tensors. `None` if the call needs more than these lines,
-    /// or if an input is not read.
+    /// Makes a kernel that sums one line of `length` elements per call. `lines` are the lines of tensors that the kernel reads. `None` if the call
+    /// needs more than these lines, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
     /// Adds the expression's first output to chains of partial sums, for `counts[0]` elements of each line: element `i` is added to chain `i` modulo
-    /// the number of chains. No chain may be -0 before. This is done `counts[1]` times, each time for lines that begin `shifts` elements further on,
-    /// and with the next of `sums`. Returns false if that cannot be done, because `sums` is too short or an element fails or may fail; then the
-    /// contents of `sums` are unspecified.
+    /// the number of chains. Before the call, no chain may be -0. The addition is repeated `counts[1]` times, each time for lines that begin `shifts`
+    /// elements further on, and with the next of `sums`. Returns false if the elements cannot be added in this way, because `sums` is too short or an
+    /// element fails or may fail; then the contents of `sums` are unspecified.
     pub(crate) fn sum_each(
         &mut self,
         lines: &[Line<'_>],
@@ -145,7 +146,8 @@ impl BodySums {
     }
 }
 
-/// A compiled element expression that is evaluated or summed on a single line of each tensor, with as little overhead as possible.
+/// A compiled element expression that is evaluated or summed on a single line (elements in memory at equal distances) of each tensor, with as little
+/// overhead as possible.
 #[derive(Debug)]
 pub(crate) struct BodyLine {
     call: LineCall,
@@ -170,8 +172,8 @@ impl BodyLine {
         all.then(|| Box::new(BodyLine { call, lines }))
     }
 
-    /// Evaluates the expression on `tensors`, of which there must be as many as it was made for. Returns false if that cannot be done, because a
-    /// tensor has other elements or strides, or an element fails or may fail; then the contents of `to` are unspecified.
+    /// Evaluates the expression on `tensors`, which must be as many as the expression was compiled for. Returns false if that cannot be done, because
+    /// a tensor has other elements or strides, or an element fails or may fail; then the contents of `to` are unspecified.
     #[inline]
     pub(crate) fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
         let BodyLine { call, lines } = self;

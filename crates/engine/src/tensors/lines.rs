@@ -1,11 +1,12 @@
-//! Lines of elements, that is, elements in memory at equal distances: where they are, which lines the inputs of an element expression are, and where
-//! the results of a line are written. The binding of a plan decides which lines there are; `kernels.rs` evaluates element expressions on them.
+//! Lines of elements; a line is a sequence of elements in memory at equal distances. The types here describe where a line is, which lines an element
+//! expression reads, and where the results for a line are written. The binding of a plan decides which lines are processed; `kernels.rs` evaluates
+//! element expressions on them.
 
 use cembra_runtime::Chains;
 use cembra_tensor::{Data, DataMut, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
-/// A line: elements in memory at equal distances.
+/// A line: elements in memory at equal distances, given by the memory, the first position and the distance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     /// The memory that contains the line's elements.
@@ -58,24 +59,25 @@ impl InputLine {
     }
 }
 
-/// The destination of the results that are computed for one line.
+/// The destination of the results for one line (elements in memory at equal distances): memory, or partial sums.
 #[derive(Debug)]
 pub(crate) enum OneTarget<'d> {
-    /// The results are written to memory, which has as many elements as the line.
+    /// The results are written to memory: one result for each element of the line.
     Elements(DataMut<'d>),
-    /// The results are added to chains of partial sums: element `i` to chain `i` modulo the number of chains. No chain may be -0 before.
+    /// The results are added to chains of partial sums: element `i` to chain `i` modulo the number of chains. Before the line is run, no chain may be
+    /// -0.
     Sums(&'d mut Chains),
 }
 
-/// A hint to prefetch memory that will be read soon, while a line is summed: as many elements as the line has, from a position on. The position may
-/// be outside of the memory.
+/// A hint to prefetch memory that will be read soon, while a line (elements in memory at equal distances) is summed. From a position on, one element
+/// is prefetched for each element of the line. The position may be outside of the memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Soon<'a> {
     /// The memory that contains the elements to prefetch.
     pub(crate) data: &'a Data,
     /// The position in that memory from which to prefetch while the first line is summed.
     pub(crate) first: usize,
-    /// The distance from one line's position to prefetch to that of the next line, in elements.
+    /// The distance, in elements, from the position to prefetch for one line to the position for the next line.
     pub(crate) shift: isize,
 }
 

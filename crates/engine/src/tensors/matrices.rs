@@ -1,5 +1,5 @@
-//! Matrix products by a library, for products of tensors by labels. No other file depends on that library. On x86-64 it is the kernels of faer,
-//! without the rest of faer, which takes ten times as long to build; on other processors it is `gemm`.
+//! Matrix products by a library, for products of tensors by labels (as in einsum). No other file depends on that library. On x86-64 it is the kernels
+//! of faer, without the rest of faer, which takes ten times as long to build; on other processors it is `gemm`.
 
 use crate::tensors::product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
@@ -19,8 +19,8 @@ impl MatrixProduct for LibraryProduct {
 }
 
 impl LibraryProduct {
-    /// The name of the instruction set that the library's kernels use on this processor. It decides how sums are rounded, so a processor with another
-    /// instruction set gives other bits.
+    /// The name of the instruction set that the library's kernels use on this processor. The instruction set decides how sums are rounded, so a
+    /// processor with another one gives other bits.
     #[must_use]
     pub fn instructions() -> &'static str {
         if library::is_there() { library::instructions() } else { "plain loops" }
@@ -159,15 +159,15 @@ mod library {
     /// Computes the product of f64 matrices that `call` describes, by the library.
     ///
     /// # Safety
-    /// MATRIX-WITHIN, as for `multiply_f32`.
+    /// MATRIX-WITHIN: the requirements of `multiply_f32` must hold.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
         // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F64, &1.0) };
     }
 
     /// # Safety
-    /// MATRIX-WITHIN, as for `multiply_f32`; `element` must name the type of the elements. FEATURE: `is_there` must have
-    /// been true.
+    /// MATRIX-WITHIN: the requirements of `multiply_f32` must hold; `element` must name the type of the elements. FEATURE: `is_there` must have been
+    /// true.
     unsafe fn multiply<T>(call: &Call<T>, element: DType, one: &T) {
         let instructions = if is_x86_feature_detected!("avx512f") { InstrSet::Avx512 } else { InstrSet::Avx256 };
         let Call { rows, columns, terms, to, adds, left, right } = call;
@@ -234,14 +234,14 @@ mod library {
     /// Computes the product of f64 matrices that `call` describes, by the library.
     ///
     /// # Safety
-    /// MATRIX-WITHIN, as for `multiply_f32`.
+    /// MATRIX-WITHIN: the requirements of `multiply_f32` must hold.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
         // SAFETY: MATRIX-WITHIN, promised by the caller.
         unsafe { multiply(call, 1.0) };
     }
 
     /// # Safety
-    /// MATRIX-WITHIN, as for `multiply_f32`.
+    /// MATRIX-WITHIN: the requirements of `multiply_f32` must hold.
     unsafe fn multiply<T: Copy + 'static>(call: &Call<T>, one: T) {
         let Call { rows, columns, terms, to, adds, left, right } = call;
         // SAFETY: MATRIX-WITHIN, promised by the caller. The result is read only where it is added to.

@@ -1,5 +1,5 @@
-//! A compiled model with tensors. It was compiled from a program, which is lowered to a graph of tensors, or from such a graph. A plan is made at the
-//! first run with tensors of given extents, and cached.
+//! A compiled model with tensors. The model was compiled from a graph of tensors, or from a program that is lowered to such a graph. A plan is made
+//! at the first run with tensors of given extents, and cached.
 
 use crate::code::cache::{Cache, hash_of};
 use crate::options::compile_options::Started;
@@ -36,7 +36,7 @@ pub(crate) struct TensorModel {
     plans: Cache<Vec<usize>, Result<Arc<TensorPlan>, Error>>,
 }
 
-/// The source of the graphs that are planned.
+/// The source of the graphs that are planned: a program that is lowered for given extents, or a graph.
 #[derive(Debug)]
 enum Origin {
     /// The model was compiled from a program, which is lowered for the extents of its inputs.
@@ -174,8 +174,8 @@ impl TensorModel {
         matches!(&self.origin, Origin::Program(program) if program.has_blocks())
     }
 
-    /// The numbers of hits and misses in the cache of plans. If a session's inputs have the same extents and strides as in its previous run, it does
-    /// not look for a plan.
+    /// The numbers of hits and misses in the cache of plans. If a session's inputs have the same extents and strides as in its previous run, the
+    /// session does not look for a plan.
     pub(crate) fn plan_counters(&self) -> CacheCounters {
         self.plans.counters()
     }

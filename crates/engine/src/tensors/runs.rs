@@ -9,7 +9,7 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use std::sync::Arc;
 
-/// The memory in which the output of a run is: new memory, that of an overwritten tensor, or that of an input.
+/// The memory that holds the output of a run: new memory, the memory of an overwritten tensor, or the memory of an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutputMemory {
     /// The output overwrote the memory of the tensor that it replaces.
@@ -20,7 +20,7 @@ pub enum OutputMemory {
     Shared,
 }
 
-/// The plans that are bound for the runs of one session.
+/// The plans that are bound to the inputs of one session's runs, with the outputs of the last run.
 #[derive(Debug, Default)]
 pub(crate) struct TensorRuns {
     bound: Option<KeptPlan>,
@@ -61,8 +61,8 @@ impl TensorRuns {
         over + self.bound.as_ref().map_or(0, KeptPlan::held_bytes)
     }
 
-    /// Runs the bound plan if it is a single map or sum over one line of each input. Returns false if it is not, if it is bound to other inputs, or
-    /// if it fails.
+    /// Runs the bound plan if it is a single map or sum over one line (elements in memory at equal distances) of each input. Returns false if the
+    /// plan is not of this kind, is bound to other inputs, or fails.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         self.bound.as_mut().is_some_and(|bound| bound.run_line(inputs))
@@ -84,7 +84,7 @@ impl TensorRuns {
         self.bound.insert(plan()?.bind(inputs, host)?).run(inputs, host).map(drop)
     }
 
-    /// Runs a plan with one output, which replaces one of the inputs, or the tensor after them.
+    /// Runs a plan with one output. The output replaces one of the inputs, or the tensor after the inputs.
     pub(crate) fn run_over(
         &mut self,
         inputs: &mut Vec<Tensor>,

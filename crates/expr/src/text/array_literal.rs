@@ -26,8 +26,8 @@ impl Cursor<'_> {
             && next_is(TokenKind::CloseSquare).zip(next_is(TokenKind::OpenCurly)).is_some_and(|(a, b)| a.end == b.start)
     }
 
-    /// Reads a literal, or literals in square brackets, whose type is determined elsewhere. Returns `None` if one is malformed, after recording the
-    /// problem.
+    /// Reads a literal, or literals in square brackets, whose type is not determined by the literal itself. Returns `None` if a literal is
+    /// malformed, after recording the problem.
     pub(super) fn read_literal(&mut self) -> Result<Option<Literal>, Stop> {
         if self.token.kind == TokenKind::OpenSquare && !self.at_array_literal() {
             return Ok(self.read_values()?.map(Literal::Elements));
@@ -42,7 +42,8 @@ impl Cursor<'_> {
         Ok(Some(if is_typed { Literal::Typed(value) } else { Literal::One(value) }))
     }
 
-    /// Reads the elements of an array, up to a token that cannot belong to them. Returns `None` if one is malformed, after recording the problem.
+    /// Reads the elements of an array, up to a token that cannot belong to them. Returns `None` if an element is malformed, after recording the
+    /// problem.
     pub(super) fn read_elements(&mut self, scalar: Scalar) -> Result<Option<Array>, Stop> {
         let mut made = Some(ArrayBuilder::new(scalar, 0));
         while self.token.kind != TokenKind::CloseCurly && self.token.kind != TokenKind::Colon {
@@ -63,7 +64,7 @@ impl Cursor<'_> {
         Ok(made.map(ArrayBuilder::finish))
     }
 
-    /// Reads the number of elements of an array. Returns `None` if it is malformed or negative, after recording the problem.
+    /// Reads the number of elements of an array. Returns `None` if the number is malformed or negative, after recording the problem.
     pub(super) fn read_size(&mut self) -> Result<Option<usize>, Stop> {
         let span = self.token.span;
         let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
@@ -74,8 +75,8 @@ impl Cursor<'_> {
         Ok(known)
     }
 
-    /// Reads the content of an edge: split points, or a mapping to groups, a colon and the number of groups. Returns `None` if it is malformed, after
-    /// recording the problem.
+    /// Reads the content of an edge (a grouping of elements) in braces: either split points, or a mapping to groups, a colon and the number of
+    /// groups. Returns `None` if the content is malformed, after recording the problem.
     pub(super) fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
         let span = self.token.span;
         let made = match edge {
@@ -108,7 +109,7 @@ fn is_beyond_long(text: &str) -> bool {
         && number::read(text, false, Some(Scalar::UInt64)).is_ok()
 }
 
-/// Writes an array, an array shape or an edge; nothing for other values.
+/// Writes `value` if it is an array, an array shape or an edge. For any other value, writes nothing.
 pub(super) fn write(out: &mut dyn Write, value: &Value, spelling: Spelling) -> fmt::Result {
     match value {
         Value::Array(kind, array) => {

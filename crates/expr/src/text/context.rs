@@ -1,14 +1,15 @@
-//! Determines from the tokens before a cursor what may be written there. Editors need it in the middle of a statement that cannot be parsed yet.
+//! Determines from the tokens before a cursor what may be written at the cursor. Editors need this in the middle of a statement that cannot be
+//! parsed yet.
 
 use super::lexer::{Lexer, continues_word};
 use super::parser::IN;
 use super::token::TokenKind;
 use cembra_value::Span;
 
-/// The kind of text that may be written at a cursor.
+/// The kind of text that may be written at a cursor: a statement, an operand, an operator or a type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExpectedAt {
-    /// Unknown: the cursor is in a new name, in a comment or in a string.
+    /// Nothing can be proposed: the cursor is in a new name, in a comment or in a string.
     Nothing,
     /// A statement may begin at the cursor; an expression may be one.
     Statement,
@@ -34,7 +35,7 @@ pub struct OpenCall {
 /// The syntactic context of a cursor in a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CursorContext {
-    /// The span of the name or path that ends at the cursor; empty if there is none.
+    /// The span of the name or path that ends at the cursor; empty if no name ends there.
     pub word: Span,
     /// The kind of text that `word` may be.
     pub expected: ExpectedAt,
@@ -49,8 +50,8 @@ struct Open {
     commas: usize,
 }
 
-/// Returns the context of byte `at` of a text. It looks at the text from byte `start` on, where a statement must begin. An index beyond the text or
-/// inside of a character is rounded down.
+/// Returns the context of a cursor at the byte `at` of `text`. Only the text from byte `start` on is read, so a statement must begin there. An
+/// index beyond the text or inside of a character is rounded down.
 ///
 /// ```
 /// use cembra_expr::{ExpectedAt, cursor_context};

@@ -1,5 +1,5 @@
-//! The cursor: the current token of a text, the problems found so far, and the nesting depth of brackets. All reading of types, values and
-//! expressions uses it.
+//! The cursor: the current token of a text, the problems found so far, and the nesting depth of brackets. The readers of types, values and
+//! expressions all use this cursor.
 
 use super::elsewhere::{BY_LABELS, COMMENT, ForeignUse, foreign_form};
 use super::lexer::{Lexer, PlacedText};
@@ -8,11 +8,11 @@ use super::token::{Token, TokenKind};
 use cembra_runtime::Excerpt;
 use cembra_value::{Budget, Code, Diagnostic, Limit, Limits, Span};
 
-/// Tells that the rest of a statement cannot be read. The problem is already recorded.
+/// The error that the rest of a statement cannot be read. The problem is already recorded in the cursor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stop;
 
-/// The position in one text, saved while another text of the model is read.
+/// The position of the cursor in one text, saved while another text of the model is read.
 pub(super) struct ReadingState<'s> {
     source: PlacedText<'s>,
     lexer: Lexer<'s>,
@@ -21,7 +21,7 @@ pub(super) struct ReadingState<'s> {
     previous: Span,
 }
 
-/// Reads the tokens of a text and records its problems.
+/// Reads the tokens of a text and records the text's problems.
 pub(super) struct Cursor<'s> {
     /// The text being read.
     source: PlacedText<'s>,
@@ -36,7 +36,7 @@ pub(super) struct Cursor<'s> {
     pub(super) previous: Span,
     /// The problems of the text, in the order of discovery.
     pub(super) problems: Vec<Diagnostic>,
-    /// True if only syntax problems are recorded. After a syntax problem a statement cannot be read further, or tokens may have been misread.
+    /// True if only syntax problems are recorded: problems after which a statement cannot be read further, or tokens may have been misread.
     pub(super) only_syntax: bool,
     /// True if reading must end: a limit is exceeded, or there are too many problems.
     pub(super) given_up: bool,
@@ -45,9 +45,9 @@ pub(super) struct Cursor<'s> {
     /// True once a tensor type was read.
     pub(super) has_tensors: bool,
     depth: usize,
-    /// The limits, and the start time of reading. The clock runs only for models, not for a single literal or type.
+    /// The limits, and the time at which reading started. The time limit applies only to models, not to a single literal or type.
     budget: Budget,
-    /// The number of tokens read and nodes made. The clock is checked only once in many of these.
+    /// The number of tokens read and nodes made. The time limit is checked only once for many tokens and nodes.
     visits: usize,
 }
 
@@ -56,12 +56,12 @@ pub(super) const OF_AXES: &str =
     "of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one";
 
 impl<'s> Cursor<'s> {
-    /// Returns a cursor at the first token of a text. A text longer than the limit is not read.
+    /// Returns a cursor at the first token of a text. A text that is longer than the limit is not read: an error is recorded instead.
     pub(super) fn new(source: &'s str, limits: &Limits) -> Self {
         Cursor::within(source.into(), source.len(), None, limits)
     }
 
-    /// Returns a cursor at the first token of one of a model's files. The limit applies to the bytes of all files.
+    /// Returns a cursor at the first token of one of a model's files. The limit on the length applies to the bytes of all files together.
     pub(super) fn of_file(sources: &'s Sources, file: usize, limits: &Limits) -> Self {
         Cursor::within(sources.placed(file), sources.end(), Some(sources), limits)
     }
@@ -93,7 +93,8 @@ impl<'s> Cursor<'s> {
         cursor
     }
 
-    /// Moves to the first token of another text of the model. Returns the state that [`come_back`](Self::come_back) needs to return here.
+    /// Moves to the first token of another text of the model. Returns the state that [`come_back`](Self::come_back) needs to continue in the
+    /// current text.
     pub(super) fn go_to(&mut self, source: PlacedText<'s>) -> ReadingState<'s> {
         let mut lexer = Lexer::of(source);
         let token = lexer.next();
@@ -151,7 +152,7 @@ impl<'s> Cursor<'s> {
         self.budget = Budget::start(*self.limits());
     }
 
-    /// Returns the limits.
+    /// Returns the limits for reading the text.
     pub(super) fn limits(&self) -> &Limits {
         self.budget.limits()
     }
@@ -180,7 +181,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Consumes the current token if it is of this kind. Returns whether it did.
+    /// Consumes the current token if it has the kind `kind`. Returns true if it did.
     pub(super) fn take(&mut self, kind: TokenKind) -> bool {
         let found = self.token.kind == kind;
         if found {
@@ -220,7 +221,7 @@ impl<'s> Cursor<'s> {
         if self.token.kind == kind { self.open() } else { Err(self.unexpected(expected)) }
     }
 
-    /// Consumes the bracket that closes the one at `open`, and decreases the nesting depth. Another token is an error.
+    /// Consumes the bracket that closes the bracket opened at `open`, and decreases the nesting depth. Another token is an error.
     pub(super) fn close(&mut self, kind: TokenKind, open: Span, expected: &str) -> Result<Span, Stop> {
         if self.token.kind != kind {
             return Err(self.unclosed(open, expected));
@@ -255,7 +256,7 @@ impl<'s> Cursor<'s> {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Resets the nesting of brackets to 0 at the begin of a statement.
+    /// Resets the nesting depth of brackets to 0 at the beginning of a statement.
     pub(super) fn surface(&mut self) {
         self.brackets = 0;
         self.depth = 0;
@@ -292,14 +293,14 @@ impl<'s> Cursor<'s> {
         self.give_up(problem)
     }
 
-    /// Records a problem that ends the text.
+    /// Records a problem after which nothing more of the text is read.
     fn give_up(&mut self, problem: Diagnostic) -> Stop {
         self.record(problem);
         self.given_up = true;
         Stop
     }
 
-    /// Records that `expected` stands for the tokens that could follow, but the current token is another. The rest of the statement is skipped.
+    /// Records the error that the current token is none of the tokens that the words `expected` describe. The rest of the statement is skipped.
     pub(super) fn unexpected(&mut self, expected: &str) -> Stop {
         let problem = self.describe_unexpected(expected);
         self.stop(problem)
@@ -378,8 +379,8 @@ impl<'s> Cursor<'s> {
         if self.is_behind_comment() { problem.hint(COMMENT) } else { problem }
     }
 
-    /// Returns the replacement for an operator sign of another language at this place. The sign may be the current token alone, or together with an
-    /// adjacent token.
+    /// Returns the hint for what to write in place of an operator sign of another language at the current token. The sign may be the current token
+    /// alone, or together with an adjacent token.
     fn form_of_sign(&self, expected: &str) -> Option<&'static str> {
         let Token { kind, span, .. } = self.token;
         let next = self.peek();
@@ -420,7 +421,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Returns the replacement for a keyword of another language: the current token, or the one before it.
+    /// Returns the hint for what to write in place of a keyword of another language, which is the current token or the token before it.
     fn form_of_word(&self) -> Option<&'static str> {
         let Token { kind, span, first_on_line } = self.token;
         let of = |at: Span| foreign_form(ForeignUse::Word, self.text(at));

@@ -5,8 +5,8 @@ use std::ops::Range;
 /// The possible delimiters, in order of preference.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Returns the delimiter of a CSV that begins with `start`: the one that occurs most often in the first line outside of quotes. Ties are decided in
-/// the order comma, semicolon, tab; `a;b,c;d` has the semicolon.
+/// Returns the delimiter of a CSV that begins with `start`: the one that occurs most often in the first line outside of quotes. If two occur
+/// equally often, the first of comma, semicolon and tab is returned. For `a;b,c;d` the delimiter is the semicolon.
 #[must_use]
 pub fn found_delimiter(start: &[u8]) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
@@ -67,7 +67,7 @@ pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// Returns the byte range of the first field with a quote fault, and the fault; `None` if there is none.
+/// Returns the byte range of the first field with a quote fault, and the fault; `None` if all quotes are valid.
 pub(crate) fn quote_fault(bytes: &[u8], delimiter: u8) -> Option<(Range<usize>, QuoteFault)> {
     let ends_field = |byte: u8| matches!(byte, b'\n' | b'\r') || byte == delimiter;
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Literals of dictionaries and their types: `dict{"CH": 1.08, "DE": missing}` with the common types of its keys and of its values, and `dict[text,
-//! f64]{"CH": 1.08, "DE": NA}` with explicit types.
+//! Literals of dictionaries and their types. In `dict{"CH": 1.08, "DE": missing}` the types are the common types of the keys and of the values; in
+//! `dict[text, f64]{"CH": 1.08, "DE": NA}` they are explicit.
 
 use super::cursor::{Cursor, Stop};
 use super::spelling::Spelling;
@@ -17,9 +17,9 @@ use std::fmt::{self, Write};
 struct Entries {
     keys: Vec<ScalarValue>,
     values: Vec<Option<ScalarValue>>,
-    /// The places of the keys.
+    /// The spans of the keys, for messages.
     spans: Vec<Span>,
-    /// True if an entry is malformed, which is recorded.
+    /// True if an entry is malformed. The problem is already recorded.
     is_malformed: bool,
 }
 
@@ -51,7 +51,8 @@ impl Cursor<'_> {
         bracket.kind == TokenKind::OpenCurly || bracket.kind == TokenKind::OpenSquare && is_type()
     }
 
-    /// Reads the dictionary or the dictionary type that begins here. Returns `None` if it is malformed, after recording the problem.
+    /// Reads the dictionary or the dictionary type that begins at the current token. Returns `None` if it is malformed, after recording the
+    /// problem.
     pub(super) fn read_dict(&mut self) -> Result<Option<Value>, Stop> {
         let word = self.token.span;
         if self.peek().kind == TokenKind::OpenCurly {
@@ -88,7 +89,7 @@ impl Cursor<'_> {
         Ok(scalar)
     }
 
-    /// Reads entries in braces without explicit types. Returns `None` if one is malformed, after recording the problem.
+    /// Reads entries in braces without explicit types. Returns `None` if an entry is malformed, after recording the problem.
     pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let entries = self.read_entries(|cursor, is_key| {
@@ -116,7 +117,8 @@ impl Cursor<'_> {
         Ok(entries.and_then(|entries| self.made_of(entries, braces)).map(Value::from))
     }
 
-    /// Reads entries of a dictionary with explicit types, up to the closing brace. Returns `None` if one is malformed, after recording the problem.
+    /// Reads entries of a dictionary with explicit types, up to the closing brace. Returns `None` if an entry is malformed, after recording the
+    /// problem.
     pub(super) fn read_typed_entries(&mut self, key: Scalar, value: Scalar) -> Result<Option<Dict>, Stop> {
         let start = self.token.span;
         let entries = self.read_entries(|cursor, is_key| {
@@ -145,7 +147,8 @@ impl Cursor<'_> {
         Ok(entries.and_then(|entries| self.dict_of(entries, key, value, span)))
     }
 
-    /// Reads keys, colons and values, up to a token that cannot belong to them. `None` if one is malformed, which is recorded.
+    /// Reads keys, colons and values, up to a token that cannot belong to them. Returns `None` if an entry is malformed, after recording the
+    /// problem.
     fn read_entries(
         &mut self,
         mut read: impl FnMut(&mut Self, bool) -> Result<Option<Option<ScalarValue>>, Stop>,
@@ -173,7 +176,8 @@ impl Cursor<'_> {
         Ok(())
     }
 
-    /// Returns the dictionary of entries with the common types of its keys and values. `None` if there are none, which is recorded.
+    /// Returns the dictionary of `entries`, with the common types of its keys and of its values. Returns `None` if there are no common types, after
+    /// recording the problem.
     fn made_of(&mut self, entries: Entries, braces: Span) -> Option<Dict> {
         let key = common(entries.keys.iter(), common_scalar);
         let value = common(entries.values.iter().flatten(), lossless_scalar);
@@ -199,7 +203,8 @@ impl Cursor<'_> {
         }
     }
 
-    /// Returns the dictionary of entries with these types. `None` if the entries are invalid, which is recorded.
+    /// Returns the dictionary of `entries`, with the types `key` and `value`. Returns `None` if the entries are invalid, after recording the
+    /// problem.
     fn dict_of(&mut self, entries: Entries, key: Scalar, value: Scalar, braces: Span) -> Option<Dict> {
         let Entries { keys, values, spans, .. } = entries;
         let keys = Array::from_scalars(key, keys.into_iter().map(|scalar| scalar.promoted(key)));
@@ -213,7 +218,7 @@ impl Cursor<'_> {
     }
 }
 
-/// Returns the common type of all values; `None` if there are no values. Fails with two types that have no common one.
+/// Returns the common type of all values; `None` if there are no values. If two types have no common type, fails with these two types.
 fn common<'v>(
     mut values: impl Iterator<Item = &'v ScalarValue>,
     of_two: fn(Scalar, Scalar) -> Option<Scalar>,

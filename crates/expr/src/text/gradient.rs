@@ -1,6 +1,7 @@
 //! Checks gradients with respect to expressions. `tensor.grad(y, x + 1)` finds the node `x + 1` in `y` by structural equality. If `y` does not
-//! contain it, the parser reports that, because the user meant a node of `y`. A gradient with respect to a name that `y` does not use is zero, so the
-//! printer gives names to the second operands of gradients. This file only checks gradients, and does not compute them.
+//! contain that node, the parser reports an error, because the user meant a node of `y`. A gradient with respect to a name that `y` does not use is
+//! zero, so the printer writes the second operand of every gradient as a name, which is always accepted. This file only checks gradients, and does
+//! not compute them.
 
 use super::lexer::is_word;
 use crate::infix::{AT_LABELS, MAKE_NAMED, MAKE_TUPLE};
@@ -11,7 +12,7 @@ use rustc_hash::FxHashSet;
 /// The most operands that are searched for all gradients of a text. Beyond that, an expression counts as used.
 const MOST_LOOKED_AT: usize = 1 << 22;
 
-/// The number of operands that were searched so far while the gradients of a text were checked.
+/// The work done so far to check the gradients of a text, as the number of operands that were searched.
 #[derive(Debug, Default)]
 pub(super) struct Gradients {
     looked_at: usize,

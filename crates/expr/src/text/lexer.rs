@@ -28,7 +28,8 @@ pub(crate) fn is_word(text: &str) -> bool {
     bytes.first().is_some_and(|b| begins_word(*b)) && bytes.iter().all(|b| continues_word(*b))
 }
 
-/// A text, and its offset among the texts of a model. Spans count from the begin of the first text.
+/// A text of a model, and the offset at which its spans begin. Spans count from the start of the model's first text, as if all texts were
+/// concatenated.
 #[derive(Clone, Copy)]
 pub(super) struct PlacedText<'s> {
     pub(super) text: &'s str,
@@ -36,7 +37,7 @@ pub(super) struct PlacedText<'s> {
 }
 
 impl<'s> PlacedText<'s> {
-    /// Returns the part of the text at `span`; `None` if the span is in another text.
+    /// Returns the bytes of this text at `span`; `None` if the span is in another text.
     pub(super) fn get(self, span: Span) -> Option<&'s str> {
         let place = |at: u32| (at as usize).checked_sub(self.start);
         self.text.get(place(span.start)?..place(span.end)?)
@@ -49,13 +50,13 @@ impl<'s> From<&'s str> for PlacedText<'s> {
     }
 }
 
-/// Reads a source text token by token; a cheap copy keeps a position in it.
+/// Reads a source text token by token. A copy of the lexer is cheap, and saves the position in the text.
 #[derive(Clone)]
 pub(super) struct Lexer<'s> {
     source: &'s str,
-    /// The offset of the text among the texts of a model.
+    /// The offset at which the spans of this text begin among the texts of a model.
     base: usize,
-    /// The position where reading began.
+    /// The byte index in the text where reading began.
     start: usize,
     position: usize,
     /// True after a dot. Then digits are an index: `x.0.1` is two fields, not a field 0.1.

@@ -1,4 +1,4 @@
-//! Literals: every value has a form that reads back as the very same value, bit for bit.
+//! Literals: for every value there is a literal that reads back as the same value, bit for bit.
 //!
 //! | value | form |
 //! |---|---|
@@ -32,7 +32,7 @@ use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 pub(super) const STRUCTS: &str = "STRUCTS";
 
 impl<'s> Cursor<'s> {
-    /// Returns true if a literal begins here. A minus sign does not count.
+    /// Returns true if a literal begins at the current token. A minus sign does not begin a literal.
     pub(super) fn at_literal(&self) -> bool {
         match self.token.kind {
             TokenKind::Number
@@ -73,8 +73,8 @@ impl<'s> Cursor<'s> {
         types::named(&word.to_ascii_uppercase())
     }
 
-    /// Reads a value: a literal with its sign, or a tuple of values, with or without names. Returns `None` if it is malformed, after recording the
-    /// problem.
+    /// Reads a value: a literal with its sign, or a tuple of values, with or without names. Returns `None` if the value is malformed, after
+    /// recording the problem.
     pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
         // Tuples wait here until their last field is read, so that a deeply nested value needs no stack.
         let mut open: Vec<Open<'s>> = Vec::new();
@@ -111,7 +111,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads values in square brackets. Returns `None` if one is malformed, after recording the problem.
+    /// Reads values in square brackets. Returns `None` if a value is malformed, after recording the problem.
     pub(super) fn read_values(&mut self) -> Result<Option<Vec<Value>>, Stop> {
         if self.token.kind != TokenKind::OpenSquare {
             return Err(self.unexpected("`[`"));
@@ -300,7 +300,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Reads `{v}` after the type `qtype`. Returns `None` if it is malformed, after recording the problem.
+    /// Reads `{v}` after the type `qtype`. Returns `None` if the value is malformed, after recording the problem.
     pub(super) fn read_braced(&mut self, qtype: &QType, of: Span) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let value = match qtype {
@@ -371,7 +371,7 @@ impl<'s> Cursor<'s> {
         Err(self.unexpected(&format!("a value of type {scalar}")))
     }
 
-    /// Reads the default of an input: a scalar literal, which may omit its type as inside of `TYPE{..}`.
+    /// Reads the default of an input, which has the type `scalar`: a literal, written with its type or, as inside of `TYPE{..}`, without.
     pub(super) fn read_default(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let start = self.token.span;
         if self.token.kind == TokenKind::Missing {
@@ -397,7 +397,7 @@ impl<'s> Cursor<'s> {
         })
     }
 
-    /// Returns the scalar that a text spells. `None` if it is not one of the type, which is recorded.
+    /// Returns the value of type `scalar` that `text` spells. Returns `None` if it spells no such value, after recording the problem.
     fn spelled(&mut self, scalar: Scalar, text: &str, span: Span) -> Option<ScalarValue> {
         let literal = || Duration::from_literal(text).ok().filter(|_| scalar == Scalar::Duration);
         let value = ScalarValue::spelled(scalar, text).or_else(|| literal().map(ScalarValue::from));
@@ -414,8 +414,8 @@ impl<'s> Cursor<'s> {
         value
     }
 
-    /// Reads a number. `minus` is the span of its minus sign, if it has one; `want` is its type, if that is known. Returns `None` if it is malformed,
-    /// after recording the problem.
+    /// Reads a number. `minus` is the span of its minus sign, if it has one; `want` is its type, if that is known. Returns `None` if the number is
+    /// malformed, after recording the problem.
     pub(super) fn read_number(&mut self, minus: Option<Span>, want: Option<Scalar>) -> Option<ScalarValue> {
         let Token { kind, span, .. } = self.advance();
         let whole = minus.unwrap_or(span).to(span);
@@ -540,11 +540,11 @@ struct Open<'s> {
     bracket: Span,
     /// The kind of the closing bracket.
     close: TokenKind,
-    /// The names so far; `None` if the fields have no names.
+    /// The field names read so far; `None` if the fields have no names.
     names: Option<FieldNames<'s>>,
-    /// The type written before the tuple, if it is an optional struct or a list of structs.
+    /// The type that is written before the tuple, if the tuple is the content of an optional struct or of a list of structs; else `None`.
     formed: Option<QType>,
-    /// The values so far; `None` if one is malformed.
+    /// The values read so far; `None` if a value is malformed.
     values: Option<Vec<Value>>,
     /// True if a comma follows the last value.
     comma: bool,

@@ -88,7 +88,7 @@ pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Resu
     Ok(parser::Parser::new(source, vocabulary, limits).run()?)
 }
 
-/// Parses a model whose inputs the caller declares. The text has no `input` lines for them, and spans count from its start.
+/// Parses a model whose inputs the caller declares. The text has no `input` lines for these inputs. Spans count from the start of the text.
 ///
 /// ```
 /// use cembra_expr::{Callable, Vocabulary, parse_for};
@@ -119,12 +119,12 @@ pub fn parse_for(
 /// Parses a model of several files.
 ///
 /// # Errors
-/// All problems of the texts that can be found at once, and the files that cannot be read.
+/// All problems of the texts that can be found at once, including files that cannot be read.
 pub fn parse_sources(sources: &Sources, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<Program, Error> {
     Ok(parser::Parser::of_sources(sources, vocabulary, limits).run()?)
 }
 
-/// Parses as much as possible of a model of several files. For editors, in which a text is often incomplete.
+/// Parses as much as possible of a model with several files, also if texts have errors. This is for editors, in which a text is often incomplete.
 ///
 /// ```
 /// use cembra_expr::{Callable, NameKind, Sources, Vocabulary, parse_partially};
@@ -187,18 +187,18 @@ pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Di
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type().map(Some))
 }
 
-/// Parses the type and promise of an input, as part of a larger file.
+/// Parses the type and promise of an input in a larger file, so the limit `source_bytes` does not apply to `text`.
 pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<InputType, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type_of_input().map(Some))
 }
 
-/// Parses a `tile` statement, as part of a larger file.
+/// Parses a `tile` statement in a larger file, so the limit `source_bytes` does not apply to `text`.
 pub(crate) fn parse_tile_rule_within(text: &str, limits: &Limits) -> Result<TileRule, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_tile_statement().map(Some))
 }
 
-/// Returns the default of an input as the text language writes it. This is the scalar `default`, or `[]` or `{}` if the default is the empty list or
-/// dictionary of the type `empty`. Returns `None` if there is no default.
+/// Returns the default of an input as the text language writes it. This is the scalar `default`, or `[]` or `{}` if the default is the empty list
+/// or dictionary of the type `empty`. Returns `None` if `default` and `empty` are `None`.
 #[must_use]
 pub fn spelled_default(default: Option<&ScalarValue>, empty: Option<&QType>) -> Option<String> {
     match default {

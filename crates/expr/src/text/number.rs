@@ -1,4 +1,4 @@
-//! Numbers: finds the end of a number in the text, and its value. The standard library parses the digits and rounds correctly. A number of a known
+//! Numbers: finds the end of a number in the text, and its value. The standard library parses the digits, and rounds correctly. A number of a known
 //! type is parsed as that type, so nothing is rounded twice.
 
 use super::lexer::continues_word;
@@ -15,7 +15,7 @@ pub(super) struct Scan {
     pub(super) end: usize,
     /// True if there is a fraction or an exponent.
     float: bool,
-    /// True if digits are missing after the dot.
+    /// True if no digits follow the dot.
     bare_dot: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn is_with_unit(text: &str) -> bool {
     Duration::is_unit(&text[scan.digits_end..])
 }
 
-/// The reason why the digits of a number are invalid.
+/// The reason why a number in the text is invalid: a misplaced `_`, a wrong suffix, or a value that its type cannot have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Misread {
     /// The number has a `_` that is not between two digits.
@@ -70,11 +70,11 @@ pub(super) enum Misread {
     Negative(Scalar),
     /// The number is `5.` without a fraction.
     BareDot,
-    /// The number has a radix prefix, such as `0x1F`.
+    /// The number begins with a prefix for its base, such as `0x`, which the language does not have.
     Radix,
     /// The number is followed by letters that are not a suffix.
     Suffix,
-    /// The number has a suffix that differs from this type, the type of `TYPE{..}`.
+    /// The number is inside of `TYPE{..}`, and has a suffix that differs from this type.
     OtherType(Scalar),
     /// The number has a fraction or exponent, but its type is this integer type.
     Fraction(Scalar),
@@ -133,8 +133,8 @@ fn behind_number(text: &str) -> String {
 
 /// Returns the value of a number token, negated if `negative`.
 ///
-/// `want` is the type of the number, which must be numeric. With `None`, the suffix or the form decides: an integer is `INT32`, or `INT64` if it does
-/// not fit, and any other number is a weak float.
+/// `want` is the type of the number, which must be numeric. If it is `None`, the number's suffix decides. A number without a suffix is an `INT32`
+/// if it is an integer, an `INT64` if an `INT32` cannot hold it, and a weak float if it has a fraction or an exponent.
 pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<ScalarValue, Misread> {
     let scan = scan(text.as_bytes(), 0, false);
     let (digits, suffix) = (&text[..scan.digits_end], &text[scan.digits_end..]);

@@ -1,9 +1,9 @@
-//! The number rule of a text without a `numbers` line: integers become f64 where they are divided and where they meet floats, and a fraction literal
-//! becomes f64 next to an optional float. Types are not known yet, so an operand that may be such an integer is marked with the operator `core._wide`
-//! or `core._beside`, which the registry removes. The marks depend only on an operator and its operands. So the parser adds them, and the printer
-//! omits those that reading would add again.
+//! The number rule of a text without a `numbers` line: integers become f64 where they are divided and where they meet floats, and a fraction
+//! literal (`1.5`) becomes f64 next to an optional float. Types are not known yet, so an operand that may be an integer to convert is marked with
+//! the operator `core._wide` or `core._beside`, which is removed when types are inferred. The marks depend only on an operator and its operands. So
+//! the parser adds them, and the printer omits the marks that the parser would add again.
 //!
-//! An operand is not marked if the operators below show that it is not an integer, or that neither an f32 nor a fraction literal is next to it. For
+//! An operand is not marked if the operators inside of it show that it is not an integer, or if no f32 and no fraction literal is next to it. For
 //! example, `x * 2` has no marks if the input `x` is declared as f64, because the two make an f64 anyway.
 
 use crate::infix::{
@@ -16,15 +16,16 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use std::ops::BitOr;
 
-/// The number rule that the first line of a file selects.
+/// The number rule that the first line of a file selects: to which float type integers and fraction literals are converted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Numbers {
-    /// A file without a `numbers` line: integers become f64, and fraction literals take the width of the other operand.
+    /// The file has no `numbers` line: integers become f64 where they are divided or meet floats, and a fraction literal takes the float type of
+    /// the other operand.
     #[default]
     Unsaid,
-    /// `numbers f64`: integers become f64, and fraction literals are f64.
+    /// The file begins with `numbers f64`: integers become f64 where they are divided or meet floats, and fraction literals are f64.
     Wide,
-    /// `numbers f32`: Arolla's rule, by which integers become f32 where they meet floats.
+    /// The file begins with `numbers f32`: by Arolla's rule, integers become f32 where they are divided or meet floats.
     Narrow,
 }
 
@@ -35,15 +36,15 @@ pub(super) struct Kinds(u8);
 impl Kinds {
     /// A `missing` without a type, which takes the kind of the other operand.
     const NONE: Kinds = Kinds(0);
-    /// Integers.
+    /// Integers of any type.
     const WHOLE: Kinds = Kinds(1 | Kinds::UNSIGNED.0);
     /// Integers that no operator casts implicitly: u64.
     const UNSIGNED: Kinds = Kinds(32);
     /// Fraction literals: weak floats.
     const WEAK: Kinds = Kinds(2);
-    /// Floats that convert an integer to f32.
+    /// Floats next to which an integer becomes f32.
     const NARROW: Kinds = Kinds(4 | Kinds::WEAK.0);
-    /// 64-bit floats, which convert an integer to f64.
+    /// 64-bit floats, next to which an integer becomes f64.
     const WIDE: Kinds = Kinds(8);
     const OTHER: Kinds = Kinds(16);
     const ANY: Kinds = Kinds(63);
@@ -63,7 +64,7 @@ impl Kinds {
         Kinds(self.0 & !kinds.0)
     }
 
-    /// Returns the set with `kind` in place of `others`.
+    /// Returns this set of kinds, with `kind` in place of the kinds in `others` if it has any of them.
     fn with(self, kind: Kinds, others: Kinds) -> Kinds {
         if self.may_be(others) { self.without(others) | kind } else { self }
     }
@@ -92,30 +93,30 @@ impl BitOr for Kinds {
     }
 }
 
-/// The rule that derives the kinds of an operator's result from its operands.
+/// The rule that derives the kinds (integer, float, other) of an operator's result from the kinds of its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ResultKinds {
     /// The result may be of any kind.
     Any,
     /// The result is not a number.
     Other,
-    /// The result is a float. It may be of any kind if an operand's kinds are unknown, except that an operator that makes floats of integers never
-    /// returns integers.
+    /// The result is a float if the kinds of all operands are known, else it may be of any kind. But an operator that makes floats of integers
+    /// never returns integers.
     Floats,
     /// The result has the kinds of the first operand.
     First,
     /// The result has the kinds of the first operand's elements.
     Element,
-    /// The result has the common kinds of the operands from this index on.
+    /// The result has the common kinds of the operator's operands, beginning with the operand at this index.
     All(usize),
-    /// The result has the common kinds of the operands from this index on, or is not a number.
+    /// The result has the common kinds of the operator's operands, beginning with the operand at this index; or it is not a number.
     Meeting(usize),
-    /// The result has the common kinds of all operands. In addition, the difference of dates is an integer. The result is a float only if an operand
-    /// is.
+    /// The result has the common kinds of all operands. In addition, the difference of dates is an integer. The result is a float only if an
+    /// operand is a float.
     Sum,
     /// The result has the kinds of all operands, with floats in place of integers. The quotient of durations is an f64.
     Quotient,
-    /// The result has the kind of the declared type, or of the type of a cast.
+    /// The result has the kind of the type that is declared for it, or that it is cast to.
     Typed,
     /// The result has the kinds of the first operand, after a declared type has converted it.
     Reached,
@@ -155,12 +156,13 @@ impl ResultKinds {
     }
 }
 
-/// The kinds of the values of a graph's nodes, computed on demand.
+/// The kinds (integer, float, other) that the values of a graph's nodes may have, computed on demand.
 #[derive(Debug, Default)]
 pub(super) struct NodeKinds {
-    /// The kinds of the first nodes, as far as they are known.
+    /// The kinds of the nodes up to the last one that was requested, by node index.
     kinds: Vec<Kinds>,
-    /// The rules of the operators, by name index; `None` if not looked up yet.
+    /// For each operator, by name index: which operands the number rule converts, and the kinds of its result. `None` if the operator was not
+    /// looked up yet.
     operators: Vec<Option<(Integers, ResultKinds)>>,
 }
 
@@ -255,24 +257,24 @@ impl NodeKinds {
     }
 }
 
-/// Applies the number rule to a graph while it is being built.
+/// Applies the number rule of a text (the conversion of integers to f64) to the operands of each operator that is added to a graph.
 pub(super) trait Marker {
-    /// The reason why a node cannot be made.
+    /// The error if a node cannot be added to the graph.
     type Stop;
 
     /// Returns the graph, its operators, and the known kinds of its nodes.
     fn known(&mut self) -> (&Graph, &dyn Vocabulary, &mut NodeKinds);
 
-    /// Returns the literal `value` in place of the integer literal `written`.
+    /// Returns the node of the literal `value`, which replaces the integer literal `written`.
     ///
     /// # Errors
-    /// If the graph has no room for it.
+    /// If the graph has no room for the literal.
     fn wide_literal(&mut self, value: f64, written: NodeId) -> Result<NodeId, Self::Stop>;
 
-    /// Returns the first operand with the mark operator `mark` applied.
+    /// Returns the node of the mark operator `mark`, applied to `operands`. The first operand is the one that the mark converts.
     ///
     /// # Errors
-    /// If the graph has no room for it.
+    /// If the graph has no room for the mark.
     fn mark(&mut self, mark: &str, operands: &[NodeId]) -> Result<NodeId, Self::Stop>;
 
     /// Returns the operands of `operator` with the conversions of the number rule; `None` if the rule leaves them unchanged.
@@ -328,8 +330,8 @@ pub(super) trait Marker {
         Ok(Some(marked))
     }
 
-    /// Returns the default of a parameter for a call with these arguments. An f32 default becomes a fraction literal if an argument may be one,
-    /// because that argument would become f32 next to it.
+    /// Returns the value of `default`, the default of a parameter, in a call with `arguments`. If an argument may be a fraction literal, an f32
+    /// default becomes a fraction literal too; otherwise the argument would become f32 because of the default.
     fn default_beside(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
         let (graph, vocabulary, known) = self.known();
         let mut kinds = arguments.iter().map(|argument| known.kinds(graph, vocabulary, *argument));
@@ -367,7 +369,7 @@ pub(super) trait Marker {
         self.beside_floats(operand, other, Kinds::NARROW)
     }
 
-    /// Returns the node of `operand` converted as [`beside`](Self::beside) does, but counting only `floats` as floats.
+    /// Returns the node of `operand` converted as by [`beside`](Self::beside), but only the kinds in `floats` count as floats.
     ///
     /// # Errors
     /// If the graph has no room for the mark.

@@ -6,8 +6,8 @@ use super::{lexer, quoted, written_literal};
 use crate::model_test::{Expected, Literal, ModelTest, TestCase, TestValue};
 use cembra_value::{ScalarValue, Value};
 
-/// Appends tests to `out`, each followed by a line end. A test is printed as one test per case if its cases name different inputs or outputs, or if
-/// all of them expect errors.
+/// Appends tests to `out`, each followed by a line end. If the cases of a test name different inputs or outputs, or if all cases expect errors,
+/// each case is printed as a test of its own.
 pub(super) fn write_tests(out: &mut String, tests: &[ModelTest]) {
     for test in tests {
         match (&test.cases[..], test.cases.first().zip(columns(&test.cases))) {

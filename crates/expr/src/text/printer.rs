@@ -1,6 +1,6 @@
 //! The printer: writes graphs as text that parses back to the same graph. It uses as few brackets as possible. It writes a `let` for every operator
-//! node that is used more than once, and for nodes that would nest too deeply to be read back. Nodes that depend on a function's parameters get their
-//! `let` inside of that function.
+//! node that is used more than once, and for nodes that would nest too deeply to be read back. For a node that depends on a function's parameters,
+//! the `let` is inside of that function.
 
 mod labels;
 mod reached;
@@ -34,9 +34,9 @@ type Names<'g> = HashSet<&'g str, RandomState>;
 /// The deepest nesting without a `let`. One level prints as at most two levels of brackets, so the text stays below the parser's limit.
 const DEEPEST: u32 = 100;
 
-/// Prints a program. Parsing the text with the same vocabulary gives an equal program with the same tests. Used files, functions and named values are
-/// replaced by their definitions. The text has no `numbers` line if reading it converts the same integers to f64. Otherwise it begins with `numbers
-/// f32`, by which nothing is converted implicitly.
+/// Prints a program. Parsing the text with the same vocabulary gives an equal program with the same tests. Used files, functions and named values
+/// are replaced by their definitions. If parsing the text without a `numbers` line converts exactly the integers that `program` converts to f64,
+/// the text has no such line. Otherwise it begins with `numbers f32`, and all conversions are written as calls.
 #[must_use]
 pub fn print(program: &Program, vocabulary: &dyn Vocabulary) -> String {
     match unmarked(program, vocabulary) {
@@ -167,11 +167,11 @@ impl Form {
 #[derive(Clone, Copy)]
 enum Piece<'g> {
     Text(&'static str),
-    /// Writes the node by its name if it has one; in brackets if it binds looser than the level.
+    /// Writes the node by its name if it has a `let`; otherwise as an expression, in brackets if it binds looser than the given level.
     Operand(NodeId, Level),
-    /// Writes the node as `Operand` does; a declared type applies to it.
+    /// Writes the node as `Operand` does, but as an operand that a declared type converts.
     Reached(NodeId, Level, Reach),
-    /// Writes the node itself, even if it has a name.
+    /// Writes the node as an expression even if it has a name, for the right side of its `let`.
     Body(NodeId, Level),
     /// Writes the name of the `let` with this index.
     Name(u32),
@@ -184,24 +184,25 @@ enum Piece<'g> {
     Method(&'g str),
     /// Writes the method `.block([0, 0], [2, 3])`.
     Block(NodeId),
-    /// Writes the name and the colon before the field at this position.
+    /// Writes the name of the field at this position in a named tuple, and the colon after it.
     FieldName(usize, &'g str),
 }
 
 struct Printer<'g> {
     graph: &'g Graph,
-    /// True if a tensor type comes first in the text: only then labels after names can be read.
+    /// True if the text has a tensor type before its expressions. Only in such a text can the parser read labels after names.
     has_tensors: bool,
     out: String,
     /// The form of each name of the graph; `None` if it was not needed yet.
     forms: Vec<Option<Form>>,
-    /// Operators on literals whose result wraps around. Between integer literals their tokens would be an error, so they are written as calls.
+    /// Operator nodes on integer literals whose result wraps around. With the operator's token they would be an error in the text, so they are
+    /// written as calls.
     wrapping: HashSet<NodeId>,
     /// For each node, the number of its `let`; `None` if it has none.
     lets: Vec<Option<u32>>,
     /// The nodes with a `let`, operands first.
     named: Vec<NodeId>,
-    /// The functions, and the nodes inside of each.
+    /// The functions of the graph, and the functions that each node must be printed inside of.
     scopes: Scopes,
     /// The nodes with a `let` inside of each function.
     inner: FxHashMap<NodeId, Vec<NodeId>>,
@@ -210,7 +211,7 @@ struct Printer<'g> {
     parameters: Names<'g>,
     /// The names that the text defines before it calls operators.
     defined: Names<'g>,
-    /// The names that no `let` may have.
+    /// The names that are in use, so that a new `let` must have another name.
     taken: Names<'g>,
     /// The names of the `let`s, by number.
     names: Vec<String>,

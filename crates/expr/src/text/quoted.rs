@@ -15,7 +15,7 @@ enum Wrong {
     Character,
 }
 
-/// A wrong escape or character in quotes, and its span.
+/// An error in a quoted text: an invalid escape or character, and its span.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BadEscape {
     span: Span,
@@ -23,7 +23,7 @@ pub(super) struct BadEscape {
 }
 
 impl BadEscape {
-    /// Returns the error to report for it.
+    /// Returns the error message for this escape or character.
     pub(super) fn diagnostic(self) -> Diagnostic {
         let (message, hint) = match self.wrong {
             Wrong::Unicode => ("this is not a character", "write its number in hexadecimal: `\\u{1F332}`"),
@@ -75,7 +75,7 @@ pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape>
     Ok(text.into())
 }
 
-/// Returns the bytes of a quoted token: ASCII characters as they are, the escapes of texts, and `\xff` for any byte.
+/// Returns the bytes of a quoted token: its content may have ASCII characters, the escapes of texts, and `\xff` for any byte.
 pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape> {
     let inside = token.get(2..token.len().saturating_sub(1)).unwrap_or_default();
     let mut bytes = Vec::with_capacity(inside.len());

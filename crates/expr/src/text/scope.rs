@@ -1,4 +1,5 @@
-//! Finds the functions that each node is inside of. The parameters that occur in a node determine where the node can be named.
+//! Finds the functions that each node must be printed inside of: those whose parameters occur in the node. A `let` for the node must be inside of
+//! them too.
 
 use super::lexer::is_plain_name;
 use crate::infix::LAMBDA;
@@ -11,11 +12,11 @@ type List = Option<u32>;
 /// The functions of a graph, and for each node the functions whose parameters occur in it.
 #[derive(Default)]
 pub(super) struct Scopes {
-    /// For each parameter, its function.
+    /// For each parameter node, the node of its function.
     functions: FxHashMap<NodeId, NodeId>,
     known: FxHashSet<NodeId>,
     links: Vec<(NodeId, List)>,
-    /// For each node in which parameters occur, their functions.
+    /// For each node in which parameters occur, the functions that these parameters belong to.
     occurring: FxHashMap<NodeId, List>,
 }
 

@@ -1,5 +1,6 @@
-//! The texts that a model is read from: the model's own text and those of the files that it uses. They are collected before parsing. Spans count as
-//! if the texts were concatenated, so a span identifies its text. All models whose resolver returns the same text share it.
+//! The texts that a model is read from: the model's own text, and the texts of the files that it uses. They are collected before parsing. Spans
+//! count as if the texts were concatenated, so a span identifies its text. If the resolver returns the same `Arc` for several models, they share
+//! the text in memory.
 
 use super::cursor::Cursor;
 use super::lexer::PlacedText;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 /// The first word of a `use` statement, before a text. Everywhere else it is an ordinary name.
 pub(super) const USE: &str = "use";
 
-/// A file that a text uses.
+/// A file that a text uses (`use "common.cem"`): its name and its text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsedFile {
     /// The name that identifies the file and appears in messages: a path, or another name of the resolver's choice.
@@ -47,7 +48,7 @@ impl<F: Fn(&str, &str) -> io::Result<UsedFile>> Resolver for F {
     }
 }
 
-/// The texts of a model, and for each of their `use` statements the file that it denotes.
+/// The texts of a model, and for each `use` statement in them the file that it denotes.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The model's own text, then the files, in the order of their spans.
@@ -209,7 +210,7 @@ impl Sources {
         found
     }
 
-    /// Returns the shared texts of the model. Errors keep a reference to them to show places in them.
+    /// Returns the texts of the model and its files. Errors keep a reference to these texts, to show places in them.
     #[must_use]
     pub fn shared(&self) -> &Arc<Texts> {
         &self.texts
@@ -220,7 +221,8 @@ impl Sources {
         Arc::make_mut(&mut self.texts).rename(name);
     }
 
-    /// Returns the index of the file that a `use` statement denotes, given the span of the file's name; `None` if the file was not found.
+    /// Returns the index of the file that a `use` statement denotes. `name` is the span of the file's name in the statement. `None` if the file was
+    /// not found.
     pub(super) fn used_at(&self, name: Span) -> Option<usize> {
         self.used.get(&name.start).copied()
     }

@@ -1,5 +1,5 @@
-//! The two spellings of types and values: that of texts, for people, and that of model files, which has not changed since the first file was written.
-//! The parser reads both.
+//! The two spellings of types and values: one for texts that people read, and one for model files, which never changes so that old files stay
+//! readable. The parser reads both.
 
 use super::types::write_field_name;
 use super::written_literal::write_value;
@@ -16,7 +16,7 @@ pub(crate) enum Spelling {
 }
 
 impl Spelling {
-    /// Returns the name of a scalar type in this spelling. Only the weak float has another name in files.
+    /// Returns the name of a scalar type in this spelling. The only type with different names in texts and in files is the weak float.
     pub(super) const fn scalar(self, scalar: Scalar) -> &'static str {
         match self {
             Spelling::File if matches!(scalar, Scalar::WeakFloat) => scalar.name(),

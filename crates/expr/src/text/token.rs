@@ -17,11 +17,11 @@ macro_rules! token_kinds {
 }
 
 token_kinds! {
-    /// The end of the text.
+    /// The token stands for the end of the text.
     End,
     /// A name.
     Word,
-    /// A reserved name of a type, even if no type has it yet.
+    /// A reserved name of a type. It may be reserved for a future type.
     Type,
     /// A number: digits and the letters directly after them. The module `number` reads them.
     Number,
@@ -47,7 +47,7 @@ macro_rules! keywords {
         pub const KEYWORDS: &[&str] = &[$($word),*];
 
         impl TokenKind {
-            /// Returns the token kind of a reserved word; `None` for other words. Names of types are reserved too, by the module `types`.
+            /// Returns the token kind of a reserved word; `None` if `word` is not reserved. The reserved names of types are in the module `types`.
             pub(super) fn keyword(word: &str) -> Option<TokenKind> {
                 Some(match word {
                     $($word => TokenKind::$variant,)*
@@ -74,7 +74,7 @@ impl TokenKind {
         matches!(self, TokenKind::Word | TokenKind::Type) || self as u8 >= TokenKind::Input as u8
     }
 
-    /// Returns the number of open brackets after a token of this kind. `depth` is the number before it.
+    /// Returns the number of open brackets after a token of this kind. `depth` is the number of open brackets before the token.
     pub(super) fn depth_behind(self, depth: usize) -> usize {
         match self {
             TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => depth + 1,

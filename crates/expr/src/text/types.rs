@@ -155,24 +155,25 @@ impl<'s> FieldNames<'s> {
 /// A tuple type whose fields are being read, or the type of a list of structs.
 struct Open<'s> {
     bracket: Span,
-    /// True if this is the type of a list; its only field is the element.
+    /// True if the type that is being read is that of a list, `[{..}]`. It has a single field: the type of the elements.
     is_list: bool,
-    /// The names so far; `None` if the fields have no names.
+    /// The field names read so far; `None` if the fields have no names.
     names: Option<FieldNames<'s>>,
     fields: Vec<QType>,
-    /// The promise of the last field's type on its own.
+    /// The promise that the type of the last field would make if it were an input's type.
     promise: Promise,
     /// True if a comma follows the last field.
     comma: bool,
 }
 
 impl<'s> Cursor<'s> {
-    /// Returns true if the current token is the name of a type. The caller must know that a type is expected here.
+    /// Returns true if the current token is the name of a type. Some names of types may also be names of values, so call this only where a type is
+    /// expected.
     pub(super) fn at_type_name(&self) -> bool {
         self.is_type_name(&self.token)
     }
 
-    /// Returns true if `token` is the name of a type. The caller must know that a type is expected there.
+    /// Returns true if `token` is the name of a type. Some names of types may also be names of values, so call this only where a type is expected.
     pub(super) fn is_type_name(&self, token: &Token) -> bool {
         let too = NAME_TOO.short_name();
         // This runs for every name in a model, so it compares the length first.
@@ -180,7 +181,7 @@ impl<'s> Cursor<'s> {
         token.kind == TokenKind::Type || may_be && self.text(token.span) == too
     }
 
-    /// Reads a type, and ignores its promise. For types of anything but inputs.
+    /// Reads a type, and ignores its promise, because only the types of inputs make promises.
     pub(super) fn read_type(&mut self) -> Result<QType, Stop> {
         self.read_input_type().map(|(qtype, _)| qtype)
     }

@@ -1,4 +1,5 @@
-//! Warnings about comparisons and conditions with a known result: comparisons with `missing` and `nan`, and conditions that were tested before.
+//! Warnings about comparisons and conditions with a known result: comparisons with `missing` and `nan`, and a condition that an earlier or
+//! enclosing condition has already tested.
 
 use super::place_within;
 use crate::bodies::FunctionBodies;

@@ -23,7 +23,7 @@ pub fn find_warnings(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: 
 /// The most places of a node that are searched, because shared nodes may have very many.
 const PLACES: usize = 256;
 
-/// Returns a span of the node in the text that is strictly inside of `whole`; `None` if there is none.
+/// Returns a span of the node in the text that lies inside of the span `whole` and is smaller; `None` if the node has no such span.
 #[must_use]
 pub fn place_within(graph: &Graph, node: NodeId, whole: Span) -> Option<Span> {
     let is_within = |span: &Span| whole.start <= span.start && span.end <= whole.end && *span != whole;

@@ -1,4 +1,4 @@
-//! Warnings about names: unused definitions, and undeclared leaves whose names are similar to a name that is known where they are used.
+//! Warnings about names: unused definitions, and undeclared leaves whose names are similar to a name that may be used at the same place.
 
 use crate::{Defines, Definition, Node, NodeId, Program};
 use cembra_runtime::Excerpt;
@@ -30,7 +30,7 @@ const LEAVES: usize = 4;
 /// The fewest letters of a name for one typo and for two typos.
 const TYPO: [usize; 2] = [4, 12];
 
-/// A name that is known in a text and similar to a name that is not.
+/// A name that is known in a text and similar to an unknown name, for a hint that the unknown name is a misspelling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SimilarName<'p> {
     /// The known name.

@@ -1,4 +1,4 @@
-//! Assembles a program from the content of a file, whatever its form. Every name, index and size is checked before it is used.
+//! Assembles a program from the content of a model file, in any version of the format. Every name, index and size is checked before it is used.
 
 use super::{damaged, damaged_text, of_truth_values};
 use crate::text::{
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// A program that is being assembled from the content of a file.
 pub(super) struct Assembly<'l> {
     limits: &'l Limits,
-    /// True if the file's comparisons and connectives are those on truth values.
+    /// True if the comparisons, `and` and `or` in the file give truth values (booleans), false if they give masks.
     pub(super) has_truth_values: bool,
     program: Program,
-    /// For each node number in the file, the node. Equal nodes of the file become one node.
+    /// The node of the graph for each node number in the file. Equal nodes of the file become one node of the graph.
     nodes: Vec<NodeId>,
     operands: Vec<NodeId>,
     operand_count: usize,
@@ -58,7 +58,8 @@ impl<'l> Assembly<'l> {
         damaged(format_args!("nodes[{}]", self.len()), what)
     }
 
-    /// Returns an error if the file has more nodes than the limit. Inputs count too, because each has a leaf.
+    /// Returns an error if `nodes`, the number of nodes read so far, exceeds the limit on nodes. An input counts as a node too, because it has a
+    /// leaf.
     pub(super) fn check_count(&self, nodes: usize) -> Result<(), Diagnostic> {
         if nodes > self.limits.nodes.min(u32::MAX as usize) { Err(self.limits.exceeded(Limit::Nodes)) } else { Ok(()) }
     }
@@ -150,7 +151,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// Adds an input, with its type as text, and its span as start and end.
+    /// Adds an input with its name, its type as text, and the start and end of its span.
     pub(super) fn input(
         &mut self,
         name: &str,

@@ -1,5 +1,6 @@
-//! Counts the inputs, outputs, names, literals, nodes and operands in a binary file before it is read. Each needs tens of bytes of memory, but only
-//! one or two bytes in the file, so a file within the limit on its length could need twenty times as much memory.
+//! Counts the inputs, outputs, names, literals, nodes and operands in a binary file before it is read. Each of them takes tens of bytes in memory
+//! but perhaps only one or two bytes in the file. Without the count, a file within the limit on its length could take twenty times its size in
+//! memory.
 
 use cembra_value::{Diagnostic, Limit, Limits};
 use prost::bytes::Buf;

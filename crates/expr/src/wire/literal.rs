@@ -6,7 +6,7 @@ use crate::text::{Spelling, parse_value_within};
 use cembra_runtime::{Fields, Form, Names, QType};
 use cembra_value::{Diagnostic, Limit, Limits, ScalarValue, Value};
 
-/// Returns a value as a message.
+/// Converts `value` to a message of the binary form.
 pub(super) fn write(value: &Value) -> Literal {
     let mut parts = Vec::new();
     let mut pending = vec![value];
@@ -47,7 +47,7 @@ fn write_scalar(value: &ScalarValue) -> Scalar {
 struct Open {
     fields: Vec<Value>,
     names: Option<Names>,
-    /// The number of fields still to come.
+    /// The number of the tuple's fields that are still to be read.
     missing: u32,
 }
 
@@ -74,7 +74,7 @@ fn begin(open: &mut Vec<Open>, tuple: Open, limits: &Limits) -> Result<Option<Va
     Ok(None)
 }
 
-/// Returns the value of a message. `assembly` knows the node of the literal, for errors.
+/// Converts the message `literal` to a value. `assembly` tells the number of the literal's node, for errors.
 pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -> Result<Value, Diagnostic> {
     let mut open: Vec<Open> = Vec::new();
     let mut parts = literal.parts.into_iter();

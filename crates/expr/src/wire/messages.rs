@@ -9,7 +9,7 @@ use prost::DecodeError;
 use prost::bytes::{Buf, BufMut};
 use prost::encoding::{self, DecodeContext, WireType};
 
-/// The header, which is read first, from a file of any version.
+/// The header of a file of any version. It is read before the rest, to learn the version.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Header {
     #[prost(string, tag = "1")]
@@ -44,7 +44,7 @@ pub(super) struct Program {
     /// For each operator node, the number of its operands.
     #[prost(uint32, repeated, tag = "9")]
     pub(super) arities: Vec<u32>,
-    /// The operands of all operator nodes. Each is a distance: the number of nodes from the operand to the operator, at least 1.
+    /// The operands of all operator nodes. Each operand is stored as a distance: the operator's number minus the operand's number, at least 1.
     #[prost(uint32, repeated, tag = "10")]
     pub(super) operands: Vec<u32>,
     /// For each node, the number of its spans in the source; empty in a file without spans.
@@ -64,7 +64,7 @@ pub(super) struct Program {
     pub(super) tiles: Vec<TileRule>,
 }
 
-/// A statement that cuts axes into tiles.
+/// A `tile` statement, which cuts axes into tiles: its text and its span.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct TileRule {
     /// The statement as the text language writes it.
@@ -88,7 +88,7 @@ pub(super) struct Extern {
     pub(super) span: Option<Span>,
 }
 
-/// The kind of a node in [`Program::kinds`].
+/// The kind of a node in [`Program::kinds`]: a leaf, a placeholder, a literal or an operator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, prost::Enumeration)]
 #[repr(i32)]
 pub(super) enum Kind {
@@ -137,7 +137,8 @@ pub(super) struct Span {
     pub(super) length: u32,
 }
 
-/// A value: a single part, or a tuple followed by the parts of its fields in order. Messages do not nest, so reading does not recurse.
+/// A value, as a flat list of parts. A tuple is one part that is followed by the parts of its fields in order. Messages do not nest, so reading
+/// does not recurse.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Literal {
     #[prost(message, repeated, tag = "1")]

@@ -1,13 +1,13 @@
 //! Model files: writes programs as protobuf, and reads them back as equal programs.
 //!
 //! A file contains the nodes that some output needs, operands first, then the inputs and the outputs. Operators are identified by name, not by
-//! number, and literals keep every bit. A file has the version of its form. A released version never changes: additions get a new number, and older
-//! versions stay readable forever.
+//! number, and literals keep every bit. A file states the version of its format. A released version never changes: an addition to the format gets a
+//! new version number, and files of older versions stay readable forever.
 //!
-//! An input's promise is part of its type, in the words of the text language. Files from before there were promises have `[f64?]` and `edge`, which
-//! promise nothing.
+//! An input's promise is part of its type, in the words of the text language. Files that were written before promises existed have the types
+//! `[f64?]` and `edge`, which promise nothing.
 //!
-//! This module does not check the existence and the operands of operators: compiling the program does.
+//! This module does not check that operators exist and that their operands fit: compiling the program does.
 
 mod assembly;
 mod binary;

@@ -21,7 +21,7 @@ impl Numbering {
         Numbering { nodes, numbers }
     }
 
-    /// Returns the number in the file of a node that some output needs; `u32::MAX` for other nodes.
+    /// Returns the number that `node` has in the file; `u32::MAX` if no output needs the node, so that it is not in the file.
     pub(super) fn number(&self, node: NodeId) -> u32 {
         self.numbers.get(node.index()).copied().unwrap_or(u32::MAX)
     }

@@ -1,5 +1,6 @@
-//! Generates programs on arrays. They grow like programs on scalars, but each new node is evaluated by the interpreter on the program's first row. So
-//! the sizes of arrays and edges are known, and operands of fitting sizes can be chosen. Most nodes that fail are left out; some are used on purpose.
+//! Generates programs on arrays. They grow like programs on scalars, but each new node is evaluated by the interpreter on the program's first row.
+//! So the sizes of arrays and edges (groupings of array elements) are known, and operands of fitting sizes can be chosen. Most nodes that fail on
+//! the first row are not used; some are used on purpose.
 
 mod evaluate;
 mod listed;
@@ -70,7 +71,8 @@ pub(crate) fn array_program(random: &mut Rng, config: &Config) -> (Program, Row)
     grower.finish(aim, fails)
 }
 
-/// Returns rows for a program on arrays: the row `first`, and more with other values and sizes. Most keep the promises of the inputs.
+/// Returns rows for a program on arrays: the row `first`, and rows with other values and sizes. In most of them, the values are such that the
+/// promises of the inputs hold.
 pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mut first: Row) -> Vec<Row> {
     // Damage may have declared an input with another type than its value's.
     for (name, value) in first.values_mut() {
@@ -113,16 +115,16 @@ pub(crate) fn array_rows(random: &mut Rng, config: &Config, inputs: &[Input], mu
 struct Grower<'r> {
     pool: Pool<'r>,
     kind: ArrayKind,
-    /// The size of most arrays.
+    /// The number of elements that most arrays of the program have.
     size: usize,
     is_large: bool,
-    /// The element types of arrays.
+    /// The element types that the program's arrays may have.
     palette: Vec<Scalar>,
-    /// The values of the inputs.
+    /// The names of the inputs, with their values in the first row.
     row: Vec<(Arc<str>, Value)>,
     /// The values of the nodes evaluated so far; `None` for a node that fails.
     values: HashMap<NodeId, Option<Value>>,
-    /// The nodes that fail.
+    /// The nodes whose evaluation on the first row fails.
     failing: Vec<NodeId>,
     /// The nodes that could not be evaluated although their types are right.
     suspects: Vec<NodeId>,

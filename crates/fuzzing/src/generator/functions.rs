@@ -1,5 +1,5 @@
 //! Generates functions, sequences and loops. A function's body is grown like the rest of a program, but in a scope. While the scope is open, the
-//! function's parameters can be operands; afterwards the parameters, and all nodes that use them, cannot.
+//! function's parameters can be operands. After the scope, the parameters and all nodes that use them cannot.
 //!
 //! Loops are short: a range has at most a few integers, and a loop ends after a few rounds.
 
@@ -108,7 +108,7 @@ impl Pool<'_> {
             .then(|| name_of(*pick(self.random, &[id::ADD, id::MULTIPLY, id::MAXIMUM, id::SUBTRACT])))
     }
 
-    /// Returns a node for a small number of elements or rounds.
+    /// Returns a node whose value is a small number, for the length of a sequence or the rounds of a loop.
     pub(super) fn few(&mut self) -> NodeId {
         if self.random.bool() {
             let count = self.random.i64(-1..6);

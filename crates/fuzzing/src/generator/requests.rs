@@ -1,6 +1,6 @@
-//! Generates programs on requests, whose inputs are a list of structs with texts and optional fields, another list, a dictionary and an optional
-//! struct. The programs are written as text, statement by statement; a statement that is ill-typed is left out. The names and types of inputs are
-//! those of [`crate::requests`], which also runs these programs on JSON and on Rust structs.
+//! Generates programs on requests, as a service receives them: the inputs are a list of structs with texts and optional fields, a second list, a
+//! dictionary and an optional struct. The programs are written as text, statement by statement; a statement that is ill-typed is left out. The
+//! names and types of inputs are those of [`crate::requests`], which also runs these programs on JSON and on Rust structs.
 
 use crate::Config;
 use crate::any_value;
@@ -14,7 +14,7 @@ use cembra_runtime::QType;
 use cembra_value::Limits;
 use fastrand::Rng;
 
-/// The lengths of lists: empty, one, and near the ends of bitmap words, chains of sums, and plans for short lists.
+/// The lengths of lists: 0, 1, and lengths near the ends of bitmap words, of partial sums, and of plans for short lists.
 const LENGTHS: [usize; 6] = [0, 1, 63, 64, 65, 255];
 
 /// The most attempts to write a program with a well-typed statement.
@@ -32,9 +32,9 @@ enum Sort {
 /// The names that an expression may use, each with its sort.
 struct Scope {
     names: Vec<(String, Sort)>,
-    /// The number of leading names whose values differ by element.
+    /// The number of names, the first ones, whose values differ between the elements of a list.
     elements: usize,
-    /// True if the dictionary may be used: functions that are mapped over arrays must not use it.
+    /// True if the program may use the dictionary at the current place. A function that is mapped over an array must not use it.
     has_dictionary: bool,
 }
 

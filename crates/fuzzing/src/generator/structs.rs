@@ -1,5 +1,5 @@
-//! Generates operators that make structs, read their fields and choose between them, optional or not. The types of results are derived here from the
-//! language's definition, not from the typing that is tested.
+//! Generates operators that make structs, read their fields and choose between them, optional or not. This module derives the types of results from
+//! the definition of the language, because the library's type inference is what is tested.
 
 use super::Pool;
 use crate::config::pick;

@@ -1,4 +1,5 @@
-//! Generates operators on types. Preparation replaces them by masks and numbers, which programs use like other operands.
+//! Generates operators on types. When a program is prepared, these operators are replaced by masks and numbers. Programs use their results like any
+//! other operand.
 
 use super::Pool;
 use super::functions::Sequence;
@@ -128,7 +129,7 @@ impl Pool<'_> {
         self.operator(id::DEFAULT_IF_UNSPECIFIED, &[argument, default], result);
     }
 
-    /// Returns a slice of the sequence `source`. Positions outside of the sequence count as its ends.
+    /// Returns a slice of the sequence `source`. A bound of the slice outside of the sequence counts as the nearest end of the sequence.
     pub(super) fn sliced(&mut self, source: &Sequence) -> Sequence {
         let [start, stop] = [(); 2].map(|()| {
             if self.random.bool() {

@@ -1,5 +1,5 @@
 //! Random tilings of tensors, and the tilings of a graph's values. Each operation determines which axes of its operands must have the same tiling,
-//! and the tiling of its result. The presence and content of tiles do not matter here.
+//! and the tiling of its result. This module does not depend on which tiles are present, and on their content.
 
 use cembra::Error;
 use cembra::tensor::{Labels, Slice, TensorGraph, TensorNodeId};
@@ -10,14 +10,15 @@ use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The tilings of a graph's axes, by extent: axes with the same extent have the same tiling, as axes with the same label must.
+/// The tilings of a graph's axes, by extent: axes with the same extent have the same tiling. So the axes that an operation combines by label have
+/// the same tiling, as they must.
 #[derive(Clone, Debug)]
 pub(super) struct Tilings {
     random: Rng,
     known: BTreeMap<usize, Tiling1>,
     /// For an extent whose axes are blocks of a longer axis: the longer extent, and the tiles of the block.
     wider: BTreeMap<usize, (usize, Range<u64>)>,
-    /// True if axes must begin at 0, with non-empty first and last tiles, as axes of blocks do.
+    /// True if every axis must begin at the index 0, and its first and last tile must not be empty. Axes of blocks have these properties.
     is_of_blocks: bool,
 }
 
@@ -27,7 +28,7 @@ impl Tilings {
         Tilings { random, known: BTreeMap::new(), wider: BTreeMap::new(), is_of_blocks: false }
     }
 
-    /// Makes a collection of tilings for tensors of which some are blocks of larger ones.
+    /// Makes an empty collection of tilings for a graph in which some tensors are blocks of larger tensors.
     pub(super) fn of_blocks(seed: u64) -> Tilings {
         Tilings { is_of_blocks: true, ..Tilings::new(seed) }
     }
@@ -107,16 +108,17 @@ pub(super) fn tiling1(random: &mut Rng, extent: usize) -> Result<Tiling1, Error>
 /// is combined with.
 type Axes = Vec<Option<Tiling1>>;
 
-/// The tilings of a graph's values, node by node.
+/// The tilings of the axes of each node's value, in a tensor graph.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cuts {
-    /// The tilings of each node; `None` if tiled tensors do not have its operation, or if combined axes have different tilings.
+    /// The tilings of the axes of each node; `None` if tiled tensors do not support the node's operation, or if it combines axes with different
+    /// tilings.
     nodes: Vec<Option<Axes>>,
 }
 
 impl Cuts {
-    /// Computes the tilings of nodes that were added to the graph. `is_made` returns true for nodes that are computed as tensors, whatever reads
-    /// them.
+    /// Computes the tilings of nodes that were added to the graph. `is_made` returns true for a node that is always computed as a tensor, not
+    /// element by element where it is read.
     pub(super) fn extend(
         &mut self,
         graph: &TensorGraph,
@@ -136,7 +138,8 @@ impl Cuts {
         }
     }
 
-    /// Returns true if the node `id` is constant along an axis. Such a node is computed where it is read, even if it is also computed as a tensor.
+    /// Returns true if the node `id` is constant along an axis. Such a node is computed again by each operation that reads it, even if it is also
+    /// computed as a tensor.
     pub(super) fn is_free(&self, graph: &TensorGraph, id: TensorNodeId) -> bool {
         is_free(self.of(id), graph.extents(id))
     }

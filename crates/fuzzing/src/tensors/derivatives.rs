@@ -10,8 +10,8 @@ use cembra::Scalar;
 use cembra::tensor::{Reduction, Tensor, TensorGraph, TensorNodeId, same_bits};
 use fastrand::Rng;
 
-/// Differentiates a random graph and checks the derivatives. If central differences with two step sizes disagree, the function is too steep to check;
-/// the report counts it as rough.
+/// Differentiates a random graph and checks the derivatives. Returns the broken law, if there is one. If central differences with two step sizes
+/// disagree, the graph's function is too steep to check; the report counts the graph as rough.
 pub(super) fn check(random: &mut Rng, judge: &mut Judge) -> Result<Option<Finding>, Error> {
     let count = random.usize(1..=3);
     let mut growth = Growth::of_floats(random, count)?;

@@ -1,5 +1,5 @@
-//! Computes views, reductions and products by labels one index at a time, by their definition. It uses no strides or offsets, and is slow. The
-//! backends and the layouts of tensors are compared with it. Operations on single elements (maps) are not computed here.
+//! Computes views, reductions and products by labels one index at a time, by their definition. This is slow, but uses no strides or offsets, so it
+//! is a check on the backends and on the layouts of tensors. Operations on single elements (maps) are not computed by this module.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Scalar, ScalarValue};
@@ -177,8 +177,8 @@ pub(super) fn value(node: &Node, operands: &[Dense]) -> Option<Dense> {
     })
 }
 
-/// Combines up to 64 numbers in order. More numbers form 64 chains by position modulo 64, whose halves are then combined repeatedly. There is only
-/// one block.
+/// Combines up to 64 numbers in order. If there are more, the numbers are combined in 64 chains (accumulators), by position modulo 64. Then the two
+/// halves of the chains are combined repeatedly, until one number is left.
 fn chained(numbers: Vec<f64>, neutral: f64, combine: impl Fn(f64, f64) -> f64 + Copy) -> f64 {
     if numbers.len() <= 64 {
         return numbers.into_iter().fold(neutral, combine);

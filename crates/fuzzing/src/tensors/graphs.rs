@@ -23,7 +23,7 @@ pub(crate) struct Case {
     pub(super) outputs: Vec<TensorNodeId>,
 }
 
-/// A random tensor graph under construction.
+/// A random tensor graph under construction, with the values of its leaves and the pool of nodes that may become operands.
 pub(super) struct Growth<'r> {
     pub(super) random: &'r mut Rng,
     pub(super) graph: TensorGraph,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(super) struct Judge {
     interpreter: Arc<Evaluator>,
     pub(super) native: Arc<Evaluator>,
-    /// Multiplies matrices in the order with the fewest operations.
+    /// The evaluator that multiplies several matrices in the order with the fewest operations.
     products: Arc<Evaluator>,
     pub(super) report: TensorReport,
 }
@@ -220,7 +220,8 @@ impl Judge {
     }
 }
 
-/// Returns the finding `what` about a graph. It lists the first node for which `shows` returns true, and the nodes that this node needs.
+/// Returns the finding that `case` breaks the law `what`. The finding lists the first node for which `shows` returns true, and the nodes that it
+/// needs.
 pub(super) fn shown(case: &Case, what: &str, shows: impl Fn(TensorNodeId) -> bool) -> Finding {
     let Case { graph, inputs, outputs } = case;
     let first = graph.nodes().map(|(id, _)| id).find(|id| shows(*id));

@@ -13,8 +13,8 @@ pub(super) const SCALARS: [Scalar; 5] =
 /// The most elements of a random tensor.
 pub(super) const MOST: usize = 3_000;
 
-/// Returns random base extents for a graph. The axes of its tensors, counted from the last, have these extents or 1. Sometimes a base extent is 0, or
-/// longer than the 64 partial sums of a sum.
+/// Returns random base extents for a graph. The axes of its tensors, counted from the last, have these extents or 1. Sometimes a base extent is 0,
+/// or more than 64, because a sum is computed as 64 partial sums.
 pub(super) fn base(random: &mut Rng) -> Vec<usize> {
     let mut base: Vec<usize> = (0..5).map(|_| *pick(random, &[1, 2, 2, 3, 3, 5, 7])).collect();
     let last = base.len() - 1;
@@ -44,7 +44,7 @@ pub(super) fn extents(random: &mut Rng, base: &[usize]) -> Vec<usize> {
 /// The kind of values that the elements of a random tensor have.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Values {
-    /// Elements have any bits, those of special values included.
+    /// Elements have any values, including special ones (NaN, infinities, zeros of both signs).
     Any,
     /// Elements are floats between -1.5 and 1.5, where functions are neither flat nor steep.
     Tame,

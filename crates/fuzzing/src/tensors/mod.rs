@@ -1,5 +1,5 @@
-//! The fuzzer for tensors: random graphs, derivatives of smooth graphs, random statements, and the same on tiled tensors. A graph depends only on the
-//! seed and its number.
+//! The fuzzer for tensors: it tries random graphs, derivatives of smooth graphs, and random statements (assignments in text), also on tiled
+//! tensors. A graph depends only on the seed and the graph's number.
 
 mod cuts;
 mod derivatives;
@@ -28,14 +28,14 @@ struct Finding {
     text: String,
 }
 
-/// A law that a tensor graph or a statement breaks, and the command that reproduces it.
+/// A law (property that must hold) that a tensor graph or a statement breaks, and the command that tries the same graph or statement again.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorMismatch {
     finding: Finding,
     replay: String,
 }
 
-/// The statistics of a run on tensors, and the mismatch found, if any. `Display` prints a line, and the mismatch.
+/// The statistics of a run on tensors, and the mismatch found, if any. `Display` prints one line of statistics, and the mismatch.
 #[derive(Clone, Debug, Default)]
 pub struct TensorReport {
     /// The number of random graphs that were tried.
@@ -84,8 +84,8 @@ impl fmt::Display for TensorReport {
     }
 }
 
-/// Tries tensor graphs and statements until as many as `config` asks for were tried or a law is broken. Of ten tries, seven are graphs with any
-/// operators, two are graphs that are differentiated, and one is a statement. Calls `progress` after each try, with the number tried so far.
+/// Tries tensor graphs and statements until the number that `config` asks for was tried, or a law is broken. Of ten tries, seven are graphs with
+/// any operators, two are graphs that are differentiated, and one is a statement. Calls `progress` after each try, with the number tried so far.
 pub fn run_tensors(config: &Config, progress: &mut dyn FnMut(u64)) -> TensorReport {
     let mut judge = Judge::new();
     let mismatch = mismatch(config, "--tensors", progress, |number, random| one(number, random, &mut judge));

@@ -172,7 +172,7 @@ fn whole(dense: &Dense, function: &str) -> f64 {
     }
 }
 
-/// An assignment to a tensor, and tensors for the names in it.
+/// An assignment to a tensor, such as `c("i,j") += a("i,k") * b("k,j")`, and tensors for the names in it.
 pub(super) struct Statement {
     pub(super) line: String,
     pub(super) tensors: BTreeMap<String, Tensor>,

@@ -1,5 +1,5 @@
-//! User extensions of tensor graphs, for random graphs: a function with its own gradient, and a user-defined operation with a derivative and a form
-//! on single elements.
+//! User extensions of tensor graphs, for random graphs: a function with its own gradient, and a user-defined operation with a derivative and,
+//! optionally, a function that computes single elements.
 
 use cembra::Error;
 use cembra::ScalarValue;
@@ -25,7 +25,8 @@ struct Reversed {
     has_form: bool,
 }
 
-/// Adds the tensor `x` with all axes reversed to the graph, as a user-defined operation. `has_form` tells whether it has a form on single elements.
+/// Adds the tensor `x` with all axes reversed to the graph, as a user-defined operation. With `has_form`, the operation can also compute single
+/// elements.
 pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, Error> {
     graph.custom(Arc::new(Reversed { has_form }), &[x])
 }

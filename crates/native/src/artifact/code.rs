@@ -1,6 +1,6 @@
-//! Generation of a plan's machine code. Its functions are built and compiled one after the other in the thread's scratch
-//! memory and concatenated, and then the calls between them are resolved. The code can be placed anywhere, because these
-//! calls are relative and nothing else refers to an address.
+//! Generation of a plan's machine code. The functions of the code are built and compiled one after the other in the thread's scratch memory and
+//! concatenated, and then the calls between them are resolved. The code can be placed anywhere, because these calls are relative and nothing else
+//! refers to an address.
 
 use super::isa::{Codegen, Tier};
 use crate::error::{Error, ErrorKind};
@@ -35,7 +35,7 @@ const PADDING: u8 = 0xCC;
 /// The most values of a plan for which a thread keeps the memory after compiling.
 const MOST_KEPT: usize = 1 << 12;
 
-/// The machine code of a plan.
+/// The machine code of a plan, and the stack that it needs.
 #[derive(Debug)]
 pub(crate) struct Code {
     /// The machine code's bytes. They start with the entry function, of type `RawFunction`.
@@ -44,7 +44,7 @@ pub(crate) struct Code {
     pub(crate) stack: usize,
 }
 
-/// The listings of a plan's compilation, as `explain` shows them.
+/// The listings of a plan's compilation, which `explain` shows: the functions in Cranelift's form, and the machine code.
 #[derive(Clone, Debug, Default)]
 pub struct Listings {
     /// The plan's functions in Cranelift's textual form (CLIF), as passed to the code generator.
@@ -53,8 +53,8 @@ pub struct Listings {
     pub vcode: String,
     /// The bytes of the plan's machine code.
     pub code: Vec<u8>,
-    /// The byte ranges in the machine code that belong to a step of the plan, in ascending order. Other bytes belong to a
-    /// function as a whole.
+    /// The byte ranges in the machine code, each with the step of the plan that it belongs to, in ascending order. Bytes outside of these ranges
+    /// belong to a function as a whole.
     pub steps: Vec<(Range<usize>, StepId)>,
 }
 
@@ -80,7 +80,7 @@ thread_local! {
     static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
 }
 
-/// Generates the machine code of a plan with `codegen`, and adds its listings to `listings`.
+/// Generates the machine code of a plan with `codegen`. If `listings` are given, adds the plan's listings to them.
 ///
 /// # Errors
 /// If a limit is exceeded, or the code generator fails.
@@ -96,8 +96,8 @@ pub(crate) fn generate(
     of_outline(&outline, tier, codegen, budget, listings, None)
 }
 
-/// Generates the machine code of a plan as a loop over the rows of columns, which have the given forms. `None` if the plan
-/// is split into several functions.
+/// Generates the machine code of a plan as a loop over the rows of columns, whose memory layouts are `forms`. `None` if the plan is split into
+/// several functions.
 ///
 /// # Errors
 /// As for `generate`.

@@ -11,7 +11,7 @@ use cembra_runtime::{CodePages, Context, FramePtr, KernelCall, KernelChain, RawF
 use cembra_value::Budget;
 use std::sync::Arc;
 
-/// A compiled plan. Its machine code lives as long as this value, or a clone of its pages.
+/// A compiled plan: machine code that can be called. The code lives as long as this value, or a clone of its pages.
 #[derive(Debug)]
 pub struct Compiled {
     pages: Arc<CodePages>,
@@ -83,7 +83,7 @@ impl Compiled {
         self.was_cached
     }
 
-    /// The memory pages of the machine code.
+    /// The memory pages that hold the machine code of the compiled plan.
     #[must_use]
     pub fn pages(&self) -> &Arc<CodePages> {
         &self.pages
@@ -109,7 +109,7 @@ impl Function for Compiled {
     }
 }
 
-/// Compiles a plan to machine code with the effort `tier`. `binding` gives the locations of its inputs and outputs.
+/// Compiles a plan to machine code with the effort `tier`. `binding` gives the memory locations of the plan's inputs and outputs.
 ///
 /// # Errors
 /// If the machine is not supported, a limit is exceeded, or there is no memory for the code.
@@ -122,7 +122,7 @@ pub fn compile(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> R
 /// Makes machine code executable and returns it as a compiled plan.
 ///
 /// # Safety
-/// CODE-ENTRY: `code::generate` must have made `bytes` from this plan for this machine.
+/// `code::generate` must have made `bytes` from this plan for this machine (rule CODE-ENTRY in `docs/safety.md`).
 pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached: bool) -> Result<Compiled, Error> {
     let pages = store::publish(bytes)?;
     // SAFETY: CODE-ENTRY, promised by the caller.

@@ -1,5 +1,5 @@
-//! The instruction sets and settings that code is compiled for: those of the host, which are built once per process and
-//! tier, and those of targets for object files.
+//! The instruction sets and settings that code is compiled for. The settings for the host are built once per process and tier (effort of
+//! compilation). Object files can have other targets.
 
 use crate::error::{Error, ErrorKind};
 use cranelift_codegen::isa::{self, LookupError, OwnedTargetIsa};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use target_lexicon::{PointerWidth, Triple};
 
-/// The target of an object file: a platform, and the extensions of its instruction set that code may use.
+/// The target of an object file: a platform, and the instruction set extensions that code may use.
 ///
 /// The default is this machine's platform with the baseline of its architecture, so the object file runs on every machine
 /// of that platform. Extensions change no bit of a result.
@@ -32,15 +32,14 @@ impl Target {
         Target { triple: Some(triple.into()), ..Target::default() }
     }
 
-    /// Allows the code to use an extension or an architecture level, by the code generator's name: `has_fma`, `x86-64-v3`,
-    /// `has_lse`.
+    /// Allows the code to use an instruction set extension or an architecture level, by the code generator's name: `has_fma`, `x86-64-v3`, `has_lse`.
     #[must_use]
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
-    /// Allows the code to use every extension of this machine. The object file then needs a machine that has all of them.
+    /// Allows the code to use every instruction set extension of this machine. The object file then needs a machine that has all of them.
     #[must_use]
     pub fn native_features(mut self) -> Self {
         self.native = true;
@@ -48,7 +47,7 @@ impl Target {
     }
 }
 
-/// The effort that is spent on machine code. All tiers give the same bits.
+/// The effort that is spent on generating machine code. Code of each tier computes the same bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Tier {
@@ -73,14 +72,14 @@ const SETTINGS: &[(&str, &str)] = &[
 /// The code generator's settings for a machine and a tier.
 #[derive(Clone)]
 pub(crate) struct Codegen {
-    /// The settings for most functions, without the code generator's optimisation: for straight-line code and branches it
-    /// would take a quarter of the time and gain nothing.
+    /// The settings for most functions, without the code generator's optimisation. For straight-line code and branches, optimisation would take a
+    /// quarter of the compile time and gain nothing.
     pub(crate) fast: OwnedTargetIsa,
     /// The settings for functions that gain from the code generator's optimisation; `None` in the tier `Quick`.
     pub(crate) optimising: Option<OwnedTargetIsa>,
 }
 
-/// Returns the code generator for this machine.
+/// Returns the code generator's settings for this machine and the tier `tier`.
 pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     static HOSTS: [OnceLock<Result<Codegen, Error>>; 2] = [OnceLock::new(), OnceLock::new()];
     let codegen = || {

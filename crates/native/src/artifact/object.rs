@@ -15,7 +15,7 @@ use cranelift_object::{ObjectBuilder, ObjectModule};
 /// A step that can fail, for the table of sites in an object file.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The step that can fail.
+    /// The step of the plan that can fail.
     pub step: StepId,
     /// The name of the step's operator.
     pub operator: String,
@@ -26,13 +26,13 @@ pub struct Site {
     pub span: (u32, u32),
 }
 
-/// Returns the steps that call functions of the cembra library. Object files do not support such steps.
+/// Returns the steps that call functions of the cembra library. An object file cannot be made of a plan with such steps.
 pub fn called_steps(plan: &Plan) -> impl Iterator<Item = StepId> {
     cembra_record::callees(plan).map(|(step, _)| step)
 }
 
-/// Makes an object file of a plan. It defines the data symbol `name_model`, an `ObjectModel`, where `name` is the
-/// parameter. `sites` must be in the order of their steps.
+/// Makes an object file of a plan. The file defines the data symbol `<name>_model`, an `ObjectModel`, where `<name>` is the parameter `name`. `sites`
+/// must be in the order of their steps.
 ///
 /// # Errors
 /// If the target is not supported, a step calls a function of the cembra library, or a limit is exceeded.

@@ -31,13 +31,13 @@ pub struct CompiledRows {
 /// The way rows are evaluated.
 #[derive(Debug)]
 enum RowCalls {
-    /// A single call of the machine code for all rows: its inputs are the columns, its output is a `Progress`.
+    /// The machine code is called once for all rows of the columns: its inputs are the columns, its output is a `Progress`.
     Loop,
-    /// A call of the machine code for each row, with the row's inputs and outputs in the frame.
+    /// The machine code is called for each row, with the row's inputs and outputs in the frame.
     Frame { inputs: Vec<Transfer>, outputs: Vec<Transfer>, has_strings: bool },
 }
 
-/// Compiles a plan to evaluate the rows of columns. `forms` are the forms of the columns for its inputs, then for its outputs.
+/// Compiles a plan to evaluate the rows of columns. `forms` are the memory layouts of the columns: first for the plan's inputs, then for its outputs.
 ///
 /// # Errors
 /// If the forms do not fit the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or there is no
@@ -71,7 +71,7 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
 }
 
 impl CompiledRows {
-    /// The memory pages of the machine code.
+    /// The memory pages that hold the machine code of the compiled plan.
     #[must_use]
     pub fn pages(&self) -> &CodePages {
         self.code.pages()
@@ -164,7 +164,7 @@ impl CompiledRows {
     /// Evaluates the rows in machine code. After a row that fails, it goes on with the next one.
     ///
     /// # Safety
-    /// COLUMNS, as for `run`; the bits of outputs are zeros.
+    /// The columns must be those of `run`, with their memory (rule COLUMNS in `docs/safety.md`). The bits of outputs must be zeros.
     unsafe fn all(&self, columns: &[Column], rows: usize, scratch: &mut Scratch, context: &mut Context) {
         let frame = scratch.frame.ptr();
         let mut progress = Progress { next: 0, end: rows };
@@ -190,7 +190,7 @@ impl CompiledRows {
     /// Evaluates the row whose inputs are in the frame. Returns false if it fails.
     ///
     /// # Safety
-    /// CALL: the frame belongs to the plan, with the inputs in their slots.
+    /// The frame must belong to the plan, with the inputs in their slots (rule CALL in `docs/safety.md`).
     unsafe fn one(&self, has_strings: bool, frame: FramePtr, context: &mut Context) -> bool {
         if has_strings {
             context.begin();

@@ -10,7 +10,7 @@ use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Replaces the operation `op` on `a` and `b` by one with the same result that suits the processor better.
+/// Replaces the operation `op` on `a` and `b` by an operation that gives the same result and suits the processor better.
 pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
     let (two, float) = match tape.ty(a) {
         MachineType::F32 => (u64::from(2_f32.to_bits()), true),

@@ -75,7 +75,7 @@ pub(crate) fn presence_flag(builder: &mut FunctionBuilder<'_>, presence: Presenc
     }
 }
 
-/// A memory location: an address, an offset in bytes, and its properties for loads and stores.
+/// A memory location: an address, an offset in bytes, and the properties of loads and stores there.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     pub(crate) base: ir::Value,
@@ -88,7 +88,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Returns this location with `constant` cleared, because a kernel has just written it.
+    /// Returns this location with `constant` cleared, because a kernel has just written the location.
     pub(crate) fn written_during_the_call(self) -> Memory {
         Memory { constant: false, ..self }
     }
@@ -156,7 +156,7 @@ pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from
     }
 }
 
-/// Stores a value of type `qtype` to memory, in the memory layout of that type.
+/// Stores a value of type `qtype`, held in `held`, to memory, in the memory layout of that type.
 pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, to: Memory) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => store_datum(builder, scalar, &held.datum, to),

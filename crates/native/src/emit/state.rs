@@ -1,5 +1,5 @@
-//! The state of a function that is being built, besides its instructions: its environment, the signatures that it imports
-//! once for all calls, and notes for the steps after building.
+//! The state of a function that is being built, besides its instructions: its environment, the signatures that it imports once for all calls, and
+//! facts for the steps after building.
 
 use super::memory::clif_type;
 use cembra_runtime::{Context, FaultKind, RuntimeFn, STATUS_FAULT};
@@ -38,7 +38,7 @@ struct Preserving {
     words: StackSlot,
 }
 
-/// Notes that are taken while a function is built, and used when it is completed.
+/// Facts about a function that are found while it is built and used when it is completed: the replaced loads, and whether optimisation is worthwhile.
 #[derive(Default)]
 pub(crate) struct Findings {
     /// Loads in the function that were replaced by other loads.
@@ -47,7 +47,7 @@ pub(crate) struct Findings {
     pub(crate) is_improvable: bool,
 }
 
-/// The state of a function that is being built, besides its instructions.
+/// The state of a function that is being built, besides its instructions: its environment, its imported signatures and its findings.
 pub(crate) struct FunctionState<'a> {
     pub(crate) environment: Environment<'a>,
     imports: Imports,
@@ -70,7 +70,7 @@ impl<'a> FunctionState<'a> {
         }
     }
 
-    /// Returns the memory flags for accesses to fields of the context that change during a call.
+    /// Returns the memory flags for accesses to those fields of the context that change during a call.
     pub(crate) fn context_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.environment.context_region))
     }
@@ -83,8 +83,8 @@ impl<'a> FunctionState<'a> {
         }
     }
 
-    /// Emits a return from the function with a fault of `kind`. The bits of `operands` and the `site` are stored to the
-    /// context's fault record.
+    /// Emits a return from the function with a fault of `kind`. The code stores the bits of `operands`, and the `site`, to the context's fault
+    /// record.
     pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
         let (flags, context) = (self.context_flags(), self.environment.context);
         for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
@@ -121,7 +121,7 @@ impl<'a> FunctionState<'a> {
         builder.inst_results(call)[0]
     }
 
-    /// Emits a call of a runtime function on floats that preserves all registers. Operands and result are passed in memory.
+    /// Emits a call of a runtime function on floats that preserves all registers. The operands and the result are passed in memory.
     pub(crate) fn call_preserving(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

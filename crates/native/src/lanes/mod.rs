@@ -2,8 +2,8 @@
 //! a time in vectors, and the last rows singly. The input is only the tape and a description of its arrays, without a plan, a
 //! frame or conditionals.
 //!
-//! For several rows at once, the code finds out only whether one of them fails, before it stores any of their results. The
-//! caller must run the rows again to learn which row fails and why. So vector code records no faults.
+//! When it computes several rows at once, the code finds out only whether one of them fails, before it stores any of their results. The caller must
+//! run the rows again to learn which row fails and why. So vector code records no faults.
 
 mod player;
 mod ports;
@@ -23,7 +23,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The number of rows that vector code computes at a time. Results have the same bits whatever the number.
+/// The number of rows that vector code computes at a time. Each number gives the same bits of results.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lanes {
     /// The code computes a single row at a time, by the same instructions as a single evaluation.
@@ -65,7 +65,8 @@ impl Lanes {
 /// The function of a loop over the rows of arrays.
 ///
 /// # Safety
-/// PORTS: the pointers are to the arrays of all inputs, then of all outputs, with as many elements as rows.
+/// The pointers must be to the arrays of all inputs, then of all outputs, each with an element per row (rule PORTS in
+/// `docs/safety.md`).
 type Loop = unsafe extern "C" fn(*const *mut u8, usize, *mut Context) -> i32;
 
 /// A tape, which is a straight-line program, compiled to a loop over arrays. Its machine code lives as long as this value.
@@ -93,16 +94,15 @@ unsafe impl TapeLoop for LaneLoop {
     }
 }
 
-/// Returns which instructions of a tape can be compiled to vector code: all of them. Those without a vector instruction are
-/// done lane by lane.
+/// Returns the function that tells which instructions of a tape can be compiled to vector code: all of them. An instruction without a vector form is
+/// computed lane by lane.
 #[must_use]
 pub fn can_play() -> CanPlay {
     |_, _| true
 }
 
-/// Compiles a finished tape to a loop over arrays, with the number of lanes that suits its types. `inputs` and `outputs`
-/// describe the memory layout of each array; an output without a description has one element per row. Instructions that neither
-/// an output nor a fault needs are left out.
+/// Compiles a finished tape to a loop over arrays, with the number of lanes that suits its types. `inputs` and `outputs` describe the memory layout
+/// of each array; an output without a description has one element per row. An instruction is left out if neither an output nor a fault needs it.
 ///
 /// # Errors
 /// If the machine is not supported, the tape cannot have these array layouts, the machine code exceeds a limit of the budget,

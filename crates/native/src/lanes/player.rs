@@ -1,7 +1,6 @@
-//! Vector code generation: emits the code of a tape for two or four rows at once, in 128-bit vectors. It shares the emission
-//! of instructions (`crate::emit`) with scalar code generation. The two are separate because their values differ: here
-//! vectors, masks of two widths, and faults that are tested at the end of the tape; there single values, bytes, pairs and
-//! branches.
+//! Vector code generation: emits the code of a tape for two or four rows at once, in 128-bit vectors. It shares the emission of instructions
+//! (`crate::emit`) with scalar code generation. The two generators are separate because their values differ. Vector code has vectors, masks of two
+//! widths, and faults that are tested at the end of the tape. Scalar code has single values, bytes, pairs and branches.
 //!
 //! Operations without a vector instruction are done lane by lane, with scalar instructions.
 
@@ -42,7 +41,7 @@ enum EmittedResult {
     Mask(Widths),
 }
 
-/// Emits the vector code of one tape.
+/// Emits the vector code of one tape, and has the vectors of its values.
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     state: &'p mut FunctionState<'f>,
@@ -57,8 +56,8 @@ pub(crate) struct Player<'p, 'b, 'f> {
 type Operation = fn(&mut FunctionBuilder<'_>, ir::Value, ir::Value) -> ir::Value;
 
 impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
-    /// Emits vector code for the tape's live instructions. `inputs` are the vectors of the tape's inputs in order; masks
-    /// among them have `Width::Single`.
+    /// Emits vector code for the tape's live instructions. `inputs` are the vectors of the tape's inputs in order. An input that is a mask has lanes
+    /// of `Width::Single`.
     pub(crate) fn play(
         builder: &'p mut FunctionBuilder<'b>,
         state: &'p mut FunctionState<'f>,

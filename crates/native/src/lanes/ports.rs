@@ -14,7 +14,7 @@ use smallvec::smallvec;
 /// The alignment of arrays is not known.
 const FLAGS: MemFlagsData = MemFlagsData::new().with_notrap();
 
-/// Loads an element of type `ty` that all rows share; a mask is loaded as a byte.
+/// Loads an element of type `ty` that all rows share. If `ty` is a mask, the element is loaded as a byte.
 pub(super) fn load_shared(builder: &mut FunctionBuilder<'_>, from: ir::Value, ty: MachineType) -> ir::Value {
     builder.ins().load(clif_type(ty), FLAGS, from, 0)
 }
@@ -40,7 +40,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Returns the running sums (chains) that the rows from `row` on are added to, each row to its own. There are at most [`CHAINS`]
+    /// Returns the accumulators (chains) for the rows from `row` on: each row is added to its own accumulator. There are at most [`CHAINS`] such
     /// rows, and `row` is a multiple of their number.
     pub(super) fn of_chains(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value) -> Rows {
         Rows { array, first: builder.ins().band_imm_s(row, CHAINS as i64 - 1) }
@@ -62,7 +62,7 @@ impl Rows {
         builder.ins().ushr(byte, bit)
     }
 
-    /// Loads the element of the first row only; an element of a mask is loaded as 0 or 1.
+    /// Loads the element of the first of these rows only; an element of a mask is loaded as 0 or 1.
     pub(super) fn load_one(self, builder: &mut FunctionBuilder<'_>, ty: MachineType) -> ir::Value {
         if ty == MachineType::Flag {
             let bits = self.load_bits(builder);
@@ -74,7 +74,7 @@ impl Rows {
         builder.ins().load(ty, FLAGS, from, 0)
     }
 
-    /// Stores `value`, a number, to the first row only.
+    /// Stores `value`, a number, to the first of these rows only.
     pub(super) fn store_one(self, builder: &mut FunctionBuilder<'_>, value: ir::Value) {
         let to = self.address(builder, builder.func.dfg.value_type(value).bytes());
         builder.ins().store(FLAGS, value, to, 0);
@@ -121,7 +121,7 @@ impl Rows {
     }
 }
 
-/// Returns the mask width that fills a whole vector with `lanes` lanes. The bits of output masks are made from this width.
+/// Returns the mask width whose `lanes` lanes fill one whole vector. The bits of output masks are made from masks of this width.
 pub(super) const fn width_of_bits(lanes: Lanes) -> Width {
     match lanes {
         Lanes::Four => Width::Single,
@@ -135,7 +135,7 @@ pub(super) fn bits_of(builder: &mut FunctionBuilder<'_>, mask: &Vectors) -> ir::
     builder.ins().uextend(types::I64, bits)
 }
 
-/// Puts `bits`, which belong to the rows from `first` on, into `word`. These bits of the word must be zeros.
+/// Inserts `bits` into `word` at the index of the row `first`. The bits of `word` there must be zeros.
 pub(super) fn gathered(
     builder: &mut FunctionBuilder<'_>,
     word: ir::Value,

@@ -1,5 +1,5 @@
-//! The loop over rows in vector code. It takes as many rows at a time as there are lanes (a strip), runs the tape on
-//! them, and stores the results once no lane has failed. The rows after the last whole strip are taken one by one.
+//! The loop over rows in vector code. It takes as many rows at a time as there are lanes (a strip), runs the tape on them, and stores the results
+//! once no lane has failed. The rows after the last full strip are computed one by one.
 
 use super::Lanes;
 use super::player::Player as LanePlayer;

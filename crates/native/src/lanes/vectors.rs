@@ -1,5 +1,5 @@
-//! Numbers and masks of several rows, one row per lane, in as many 128-bit vectors as the numbers fill, at least one. Two
-//! lanes of 32 bits fill half a vector, whose other half is ignored. This module extracts, combines and converts lanes.
+//! Numbers and masks of several rows, one row per lane, in one or two 128-bit vectors. Two lanes of 32 bits fill half a vector, whose other half is
+//! ignored. This module extracts, combines and converts lanes.
 
 use super::Lanes;
 use crate::emit::instructions::splat;
@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 /// The vectors that together hold one value per lane, the first lanes first.
 pub(crate) type Vectors = SmallVec<[ir::Value; 2]>;
 
-/// The size of a vector in bytes.
+/// The size in bytes of a 128-bit vector.
 pub(crate) const SIZE: usize = 16;
 
 /// The width of a mask's lanes, each all ones or all zeros. It is the width of the numbers whose comparison gave the mask.
@@ -24,7 +24,7 @@ pub(crate) enum Width {
 }
 
 impl Width {
-    /// Returns the width of numbers of type `ty`.
+    /// Returns the width of a mask that was made by comparing numbers of type `ty`.
     pub(crate) const fn of(ty: MachineType) -> Width {
         match ty {
             MachineType::I64 | MachineType::F64 => Width::Double,
@@ -32,7 +32,7 @@ impl Width {
         }
     }
 
-    /// Returns the other of the two widths.
+    /// Returns the other width: `Double` for `Single`, and `Single` for `Double`.
     pub(crate) const fn other(self) -> Width {
         match self {
             Width::Single => Width::Double,
@@ -40,7 +40,7 @@ impl Width {
         }
     }
 
-    /// Returns the integer type of this width.
+    /// Returns the integer type whose numbers have this width.
     pub(crate) const fn integer(self) -> MachineType {
         match self {
             Width::Single => MachineType::I32,
@@ -77,7 +77,7 @@ pub(crate) fn recast(builder: &mut FunctionBuilder<'_>, to: ir::Type, vector: ir
     builder.ins().bitcast(to, MemFlagsData::new().with_endianness(Endianness::Little), vector)
 }
 
-/// Returns vectors with the same constant in all lanes, given by its bits.
+/// Returns vectors whose lanes all have one constant, given by its bits.
 pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, bits: u64) -> Vectors {
     let vector = splat(builder, vector_type(ty), bits);
     smallvec![vector; count(lanes, ty)]
@@ -139,7 +139,7 @@ fn narrowed(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     recast(builder, types::I32X4, even)
 }
 
-/// Converts numbers to another type as `Un::Convert` does; `None` if processors have no vector instruction for it.
+/// Converts numbers to another type as `Un::Convert` does; `None` if processors have no vector instruction for this conversion.
 pub(crate) fn convert(
     builder: &mut FunctionBuilder<'_>,
     lanes: Lanes,
@@ -180,7 +180,7 @@ pub(crate) fn convert(
     })
 }
 
-/// Converts `mask` from the width `from` to the other width.
+/// Converts `mask`, whose lanes have the width `from`, to the other width.
 pub(crate) fn rewidened(builder: &mut FunctionBuilder<'_>, lanes: Lanes, from: Width, mask: &Vectors) -> Vectors {
     match from {
         Width::Single => {

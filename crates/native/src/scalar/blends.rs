@@ -17,12 +17,12 @@ enum VectorForm {
     Scalar,
     /// The instruction is a selection, computed in vectors. Its result is also available as a scalar.
     Selected,
-    /// The instruction is computed in vectors, and used by selections only. It is emitted just before the first of them,
+    /// The instruction is computed in vectors, and used by selections only. The instruction is emitted just before the first of these selections,
     /// because an early result would occupy a register. Of nested selections the innermost comes first.
     Deferred,
-    /// Like `Deferred`, after a selection has requested the instruction.
+    /// The instruction is computed in vectors, just before the first selection that uses it, and a selection has requested it already.
     Demanded,
-    /// The instruction gives a mask in vectors that other instructions use as a byte too.
+    /// The instruction makes a mask, which is needed both in vectors and as a byte.
     MaskBoth,
 }
 
@@ -81,22 +81,21 @@ fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
     if moved < saved { forms } else { Vec::new() }
 }
 
-/// The choice between scalar and vector form for a tape's instructions, and the vectors emitted so far. Both lists are empty
-/// if no instruction is computed in vectors.
+/// The choice between scalar and vector code for a tape's instructions, and the vectors emitted so far. Both lists are empty if no instruction is
+/// computed in vectors.
 pub(super) struct Blends {
     forms: Vec<VectorForm>,
     vectors: Vec<Option<ir::Value>>,
 }
 
 impl Blends {
-    /// Chooses scalar or vector form for each instruction of `tape`, before any is emitted.
+    /// Chooses scalar or vector code for each instruction of `tape`, before any is emitted.
     pub(super) fn of(isa: &dyn TargetIsa, tape: &Tape) -> Blends {
         let forms = find(isa, tape);
         Blends { vectors: vec![None; forms.len()], forms }
     }
 
-    /// Emits the instruction at index `at` in vectors if it has a vector form. Returns true if the instruction needs no
-    /// scalar code.
+    /// Emits the instruction at index `at` in vectors if vector code was chosen for it. Returns true if the instruction needs no scalar code.
     pub(super) fn play(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> bool {
         match self.forms.get(at) {
             None | Some(VectorForm::Scalar) => return false,

@@ -1,6 +1,5 @@
-//! Pairs: two FLOAT64 divisions on a tape, or two square roots, neither of which needs the other's result. A processor
-//! computes both in one vector instruction in the time of one. No other instructions take long enough to be worth
-//! pairing.
+//! Pairs: two FLOAT64 divisions on a tape, or two square roots, that do not need each other's results. A processor computes both in one vector
+//! instruction in the time of one. No other instructions take long enough to be worth pairing.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Tape, Un};
@@ -12,7 +11,7 @@ const FARTHEST: usize = 64;
 pub(super) struct Pair {
     pub(super) first: usize,
     pub(super) second: usize,
-    /// The instructions between the two of the pair whose results the second one needs, in order.
+    /// The instructions between the two of the pair whose results the second instruction of the pair needs, in the order of the tape.
     pub(super) between: Vec<usize>,
 }
 

@@ -6,7 +6,7 @@ use cembra_tape::{Mask, Tape, Val};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// A tape whose scalar code is being emitted.
+/// A tape whose scalar code is being emitted: its values so far, and access to operands.
 pub(super) struct Playing<'p, 'b, 'f> {
     pub(super) builder: &'p mut FunctionBuilder<'b>,
     pub(super) state: &'p mut FunctionState<'f>,

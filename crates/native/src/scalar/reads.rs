@@ -1,6 +1,6 @@
-//! Loads that are repeated with another type. If a float is needed as an integer, and comes from memory that does not change, it
-//! is loaded again as an integer, without a move between kinds of registers. The earlier load is removed if it has no other use.
-//! Without this, benchmark S3, which selects among eight inputs, takes 5 % longer.
+//! Loads that are repeated with another type. If a float is needed as an integer, and comes from memory that does not change, the memory is loaded
+//! again as an integer, without a move between kinds of registers. The earlier load is removed if it has no other use. Without this, benchmark S3,
+//! which selects among eight inputs, takes 5 % longer.
 
 use super::playing::Playing;
 use cembra_tape::Val;
@@ -8,8 +8,7 @@ use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Va
 use rustc_hash::FxHashSet;
 
 impl Playing<'_, '_, '_> {
-    /// Loads the number `val` again, as another type of the same size. `None` if it was not loaded from memory that does not
-    /// change.
+    /// Loads the number `val` again, as another type of equal size. `None` if `val` was not loaded from memory that stays constant during the call.
     pub(crate) fn read_as(&mut self, val: Val, ty: ir::Type) -> Option<Value> {
         let load = self.load_of(val)?;
         let InstructionData::Load { flags, arg: base, offset, .. } = self.builder.func.dfg.insts[load] else {
@@ -31,8 +30,7 @@ impl Playing<'_, '_, '_> {
     }
 }
 
-/// Removes those of `loads` whose results are not used. The code generator does not, because it assumes that a load may have an
-/// effect.
+/// Removes those of `loads` whose results are not used. The code generator does not remove them, because it assumes that a load may have an effect.
 pub(crate) fn remove_unused(func: &mut ir::Function, loads: &[Inst]) {
     if loads.is_empty() {
         return;

@@ -11,9 +11,9 @@ const LONGEST: u64 = 32;
 /// The longest text that is compared without a branch, in bytes: two words.
 const LONGEST_AT_ONCE: u64 = 16;
 
-/// Emits a comparison of a string with a literal of `length` bytes as `RuntimeFn::TextsDiffer` does it. Where the mask says that the
-/// string has another length, the result is `otherwise`. There is no branch, which would be unpredictable: a string of another
-/// length is replaced by the literal itself. `None` if the literal is too long.
+/// Emits a comparison of a string with a literal of `length` bytes, which gives the result of `RuntimeFn::TextsDiffer`. If a mask says that the
+/// string has another length, the result is `otherwise`. The code has no branch, which would be unpredictable: a string of another length is replaced
+/// by the literal itself. `None` if the literal is too long.
 pub(super) fn differ_at_once(
     builder: &mut FunctionBuilder<'_>,
     mask: ir::Value,
@@ -29,8 +29,8 @@ pub(super) fn differ_at_once(
     Some(builder.ins().select(mask, found, otherwise))
 }
 
-/// Emits an inline comparison of two strings of `length` bytes as `RuntimeFn::TextsDiffer` does it; `None` if they are empty or too
-/// long. They are compared word by word; the last word may overlap the one before it.
+/// Emits an inline comparison of two strings of `length` bytes, which gives the result of `RuntimeFn::TextsDiffer`; `None` if `length` is 0 or too
+/// large. The strings are compared word by word; the last word may overlap the one before it.
 pub(super) fn differ(builder: &mut FunctionBuilder<'_>, [x, y]: [ir::Value; 2], length: u64) -> Option<ir::Value> {
     let word = match length {
         0 => return None,

@@ -38,19 +38,19 @@ impl Memories {
         }
     }
 
-    /// The address of the frame.
+    /// The address of the frame, the memory for the plan's values.
     pub(super) fn frame(&self) -> ir::Value {
         self.addresses[2]
     }
 }
 
-/// The body of a function that is being built.
+/// The body of a function that is being built: its builder, the memory that it receives, and the machine values that hold the plan's values.
 pub(super) struct Body<'a, 'b, 'f> {
     pub(super) outline: &'a Outline<'a>,
     pub(super) builder: &'a mut FunctionBuilder<'b>,
     pub(super) state: FunctionState<'f>,
     pub(super) memories: Memories,
-    /// The machine values that hold the plan's values. Those that a branch computed or loaded are removed after the branch.
+    /// The machine values that hold the plan's values. A value that a branch computed or loaded is removed after the branch.
     pub(super) held: &'a mut ScopedValueMap<EmittedValue>,
     /// The current row, if inputs and outputs are columns; else `None`.
     pub(super) row: Option<Row<'a>>,
@@ -80,7 +80,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         Body { outline, builder, state, memories, held, row: None, columns: None, has_joined: false }
     }
 
-    /// Returns the alias region for accesses to columns.
+    /// Returns the alias region (class of memory accesses) for accesses to columns.
     pub(super) fn columns(&mut self) -> AliasRegion {
         *self.columns.get_or_insert_with(|| region(self.builder, 4, "columns"))
     }
@@ -93,8 +93,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.memories.at(place)
     }
 
-    /// Returns the machine values that hold `value`. A literal is emitted at each use. A value of the caller, or of another
-    /// function of the plan, is loaded at its first use.
+    /// Returns the machine values that hold `value`. A literal is emitted at each use. A value that the caller or another function of the plan
+    /// computed is loaded at its first use.
     pub(super) fn value(&mut self, value: ValueId) -> EmittedValue {
         if let Some(held) = self.held.get(value) {
             return held.clone();
@@ -141,7 +141,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    /// Records the machine values that hold `value`, and stores them to its memory slot if other code loads it from there.
+    /// Records the machine values that hold `value`. Stores them to the memory slot of `value` if other code loads it from there.
     pub(super) fn made(&mut self, value: ValueId, made: EmittedValue) {
         if self.outline.locations.is_stored(value) {
             self.store(value, &made, self.plan().place(value));
@@ -149,7 +149,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         self.made_in_slot(value, made);
     }
 
-    /// Records the machine values that hold `value`, which is in its memory slot already, or need not be there.
+    /// Records the machine values that hold `value`. They need not be stored: the memory slot of `value` has the value already, or no other code
+    /// loads it.
     pub(super) fn made_in_slot(&mut self, value: ValueId, made: EmittedValue) {
         if !self.outline.locations.is_in_slot_only(value) {
             self.held.set(value, made);

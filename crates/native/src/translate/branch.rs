@@ -1,12 +1,12 @@
-//! Conditionals: the code branches to one of two blocks, which jump to a common join block, whose parameters are the result. A
-//! conditional at the end of a branch uses the join block of that branch. Otherwise a chain of joins that only pass a value on
-//! would cost the quick tier moves in each of them (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
+//! Conditionals: the code branches to one of two blocks, which jump to a common join block, whose parameters are the result. A conditional at the end
+//! of a branch uses the join block of the conditional around it. Otherwise a series of join blocks that only pass a value on would cost the quick
+//! tier moves in each of them (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
 
 use super::body::Body;
 use cembra_plan::{BlockId, StepId};
 use cranelift_codegen::ir::{self, InstBuilder};
 
-/// A conditional of the plan whose branches are being emitted.
+/// A conditional of the plan whose branches are being emitted, with its step and its blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Branch {
     step: StepId,

@@ -1,6 +1,6 @@
-//! Calls. An operator without a rule is called on registers if its types fit, otherwise as a kernel: its arguments are stored
-//! to the frame and its result is loaded from there. The other functions that a large plan is split into are called with the
-//! same memory.
+//! Calls. An operator without a rule is called on registers if its types fit, otherwise as a kernel: its arguments are stored to the frame and its
+//! result is loaded from there. A large plan is split into several functions. They call each other with the addresses of the same input, output and
+//! frame.
 
 use super::body::Body;
 use super::exits::Exits;
@@ -74,8 +74,8 @@ impl Calls {
         memory::load(body.builder, &plan.value(step.out).qtype, from)
     }
 
-    /// Emits the call of another function (piece) of the plan, by its number, which is resolved to a relative address when
-    /// the functions are put together. The calling function returns at once if the callee fails.
+    /// Emits the call of another function (piece) of the plan, by its number. When the functions are put together, the number is resolved to a
+    /// relative address. The calling function returns at once if the callee fails.
     pub(super) fn piece(&mut self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, number: usize) {
         let signature = *self.piece.get_or_insert_with(|| {
             let own = body.builder.func.signature.clone();

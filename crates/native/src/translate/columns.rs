@@ -1,5 +1,5 @@
-//! Columns in machine code: loading a row's value from a column and storing one to it, for each form of column. The loop over
-//! rows is in `rows.rs`.
+//! Columns in machine code: loading a row's value from a column and storing one to it, for each memory layout of columns. The loop over rows is in
+//! `rows.rs`.
 
 use crate::emit::{EmittedValue, Memory, memory};
 use cembra_record::{Datum, MachineValue, Presence};
@@ -8,8 +8,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The most byte offsets that the loop over rows updates from row to row, each for all columns with the same stride. More
-/// would not stay in registers.
+/// The most byte offsets that the loop over rows updates from row to row, each shared by all columns with one stride. More offsets would not stay in
+/// registers.
 pub(super) const KEPT: usize = 3;
 
 /// The offset in bytes from the first row to the current one, for all columns with one stride.
@@ -32,11 +32,11 @@ struct Bit {
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub(super) forms: &'a [ColumnForm],
-    /// The address of the array of column descriptions.
+    /// The address of the array that describes the columns.
     pub(super) columns: ir::Value,
     pub(super) number: ir::Value,
     pub(super) distances: [Option<Distance>; KEPT],
-    /// The alias regions of input columns, and of output columns.
+    /// The alias regions (classes of memory accesses) of input columns, and of output columns.
     pub(super) regions: [AliasRegion; 2],
     /// The bit position for inputs that are bits, after the first load of one. Then, for outputs that are bits, the index of
     /// the word, after the first store of one.
@@ -44,7 +44,7 @@ pub(super) struct Row<'a> {
     output_word: Option<ir::Value>,
 }
 
-/// A column's stride, as a field of the column's description.
+/// The stride of a column (the distance between its rows), as a field of the column's description.
 #[derive(Clone, Copy)]
 pub(super) struct Stride {
     column: usize,
@@ -52,8 +52,8 @@ pub(super) struct Stride {
     pub(super) pace: u8,
 }
 
-/// Returns the strides whose offsets the loop updates from row to row: those that several columns share. For other columns the
-/// row index is multiplied by the stride.
+/// Returns the strides that several columns share: for these, the loop updates the offset from row to row. For any other stride, the row index is
+/// multiplied by the stride.
 pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride> {
     let fields = [Column::STRIDE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
     let all = move || {
@@ -69,7 +69,7 @@ pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride>
 }
 
 impl<'a> Row<'a> {
-    /// Makes the row with the index `number`.
+    /// Makes the description of the row with the index `number`.
     pub(super) fn new(
         forms: &'a [ColumnForm],
         columns: ir::Value,

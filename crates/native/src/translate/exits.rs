@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The blocks through which a function is left early, each created at its first use.
+/// The blocks through which a function is left early, for example after cancellation. Each is created at its first use.
 #[derive(Default)]
 pub(super) struct Exits {
     cancelled: Option<ir::Block>,
@@ -28,8 +28,8 @@ impl Exits {
         leave_if(builder, raised, &mut self.cancelled);
     }
 
-    /// Emits a check that leaves the function if the work budget did not suffice for a comparison of strings. The context
-    /// then determines the fault.
+    /// Emits a check that leaves the function if the work budget did not suffice for a comparison of strings. The fault is then taken from the
+    /// context.
     pub(super) fn check_work(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         let left =
             builder.ins().load(types::I64, state.context_flags(), state.environment.context, Context::WORK_LEFT_OFFSET);

@@ -28,7 +28,7 @@ pub(crate) use rows::Progress;
 use rows::Rows;
 use std::ops::Range;
 
-/// Memory for building functions, reused from one function to the next.
+/// Memory for building functions, such as value maps, reused from one function to the next.
 #[derive(Default)]
 pub(crate) struct Workspace {
     /// The machine values of the plan's values, in the function that is being built.
@@ -39,7 +39,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// Resets the memory for building the functions of `plan`. Mathematical functions are inlined if `inlined`, else called.
+    /// Resets the memory for building the functions of `plan`. If `inlined` is set, mathematical functions are inlined, otherwise called.
     pub(crate) fn reset(&mut self, plan: &Plan, inlined: bool) {
         self.held.reset(plan);
         self.line.reset(plan, inlined);
@@ -102,9 +102,9 @@ struct Translation<'a, 'b, 'f> {
 
 /// The work that remains for a piece.
 enum Todo {
-    /// Emit a block of the plan; its result goes to the join block, if one is given.
+    /// Emit a block of the plan. If a join block is given, jump to it with the result.
     Block(BlockId, Option<ir::Block>),
-    /// Emit these steps of a block of the plan; the block's result goes to the join block, if one is given.
+    /// Emit these steps of a block of the plan. If a join block is given, jump to it with the block's result.
     Steps(BlockId, Range<usize>, Option<ir::Block>),
     /// End the branch that runs if the condition is present, and begin the other branch.
     Else(Branch, [BlockId; 2]),

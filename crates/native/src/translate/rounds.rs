@@ -54,7 +54,7 @@ impl Rounds {
         }
     }
 
-    /// Emits the start of the next iteration or the end of the loop, depending on the mask in the iteration's result.
+    /// Emits the start of the loop's next iteration or the end of the loop, depending on the mask in the iteration's result.
     pub(super) fn end_round(
         &self,
         body: &mut Body<'_, '_, '_>,

@@ -1,6 +1,6 @@
-//! Rows: a whole plan in a loop over the rows of columns. Inputs are loaded at the start of each row, and outputs are stored at
-//! its end; in between the code is that of a single evaluation. If a row fails, the code returns, and `Progress` says which row
-//! it was; the caller goes on with the next one.
+//! Rows: the code of a plan in a loop over the rows of columns. Inputs are loaded at the start of each row, and outputs are stored at its end; the
+//! code in between is that of a single evaluation. If a row fails, the code returns, and `Progress` says which row it was; the caller goes on with
+//! the next one.
 
 use super::body::Body;
 use super::columns::{Distance, KEPT, Row, Stride, kept_strides};
@@ -9,8 +9,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use std::mem::offset_of;
 
-/// The range of rows that remain to be evaluated, at least one. The code reads both fields, and writes the index of the current
-/// row to `next`.
+/// The range of rows that remain to be evaluated, at least one row. The code reads both fields, and writes the index of the current row to `next`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -18,7 +17,7 @@ pub(crate) struct Progress {
     pub(crate) end: usize,
 }
 
-/// The loop over rows that is being emitted.
+/// The loop over rows that is being emitted: its first block, and the strides whose offsets it updates.
 pub(super) struct Rows {
     start: ir::Block,
     /// The strides whose distances from the first row are carried from row to row.
@@ -26,7 +25,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Emits the loads of inputs that all rows share, begins the loop, and emits the loads of the row's other inputs.
+    /// Emits the loads of inputs that all rows share, begins the loop, and emits the loads of the other inputs for the current row.
     pub(super) fn begin<'a>(body: &mut Body<'a, '_, '_>, forms: &'a [ColumnForm]) -> Rows {
         let [columns, progress, _] = body.memories.addresses;
         let [inputs, outputs, _] = body.memories.regions;

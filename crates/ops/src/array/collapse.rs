@@ -1,5 +1,5 @@
-//! `array.collapse`: the value that all present elements of a group have in common; missing if they differ. NaNs are equal to
-//! each other here, and zeros of unlike sign are equal; the result is the first of the equal elements.
+//! `array.collapse`: the value that all present elements of a group have in common; missing if they differ. NaNs count as equal here, and so do zeros
+//! of unlike sign. The result is the first of the equal elements.
 
 use super::reduce::{AGGREGATION, aggregate_types};
 use super::{ArrayForm, ArrayOperator, Order, array_argument, array_of, made};

@@ -1,4 +1,5 @@
-//! `edge.compose`: one edge from several edges. The groups of each edge must be the elements of the edge before it.
+//! `edge.compose`: makes one edge (a grouping of elements) from several edges. It maps the elements of the last edge to the groups of the first. The
+//! groups of each edge must be the elements of the edge before it.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};

@@ -1,6 +1,6 @@
-//! Statistics of groups that are composed of other array operators. Each expands to the expression that Arolla uses, step for
-//! step, so that intermediate results are rounded in the same way. Integers are computed in FLOAT32. If there is only one
-//! group, its value is combined with the elements directly; otherwise it is expanded along the edge.
+//! Statistics of groups that are composed of other array operators. Each expands to the expression that Arolla uses, step for step, so that
+//! intermediate results are rounded in the same way. Integers are computed in FLOAT32. If there is only one group, its value is combined with the
+//! elements directly; otherwise each group's value is first expanded to the elements of the group.
 
 use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};

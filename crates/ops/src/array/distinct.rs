@@ -24,11 +24,11 @@ pub(crate) struct Numbers {
 
 /// The numbers given so far, in a direct table or a hash table.
 enum Numbering {
-    /// The numbers are in a direct table with `span` entries per group, indexed by the element's bits less `least`. An entry
-    /// is the number plus one, or 0 if the pair did not occur.
+    /// The numbers are in a direct table with `span` entries per group, indexed by the element's bits less `least`. The entry of a pair is its number
+    /// plus one, or 0 if the pair did not occur.
     Table { least: u64, span: usize, numbers: Vec<u32> },
-    /// The numbers are in a hash table; `known` has their pairs. The hash function has random keys, because elements may be
-    /// chosen to collide.
+    /// The numbers are in a hash table; `known` has the pairs of group and element, by number. The hash function has random keys, because elements
+    /// may be chosen to collide.
     Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState, asked: usize, elements: usize },
 }
 

@@ -1,5 +1,5 @@
-//! Operators that query an edge: the shapes and sizes of its two sides, the size of each group, and the group of each
-//! element. Also the shape of an array.
+//! Operators that query an edge (a grouping of an array's elements): the shapes and sizes of its two sides, the size of each group, and the group of
+//! each element. Also the shape of an array.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
@@ -12,7 +12,7 @@ use cembra_value::{EdgeForm, Value};
 /// The record fields that the operators of this file share.
 const PART: OpDef = OpDef { params: &[param("edge")], ..ARRAY };
 
-/// The typing and kernel of `core.shape_of` for arrays.
+/// The typing and kernel of `core.shape_of` if the operand is an array.
 pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     form: ArrayForm::Edge,
     typing: |name, args| {
@@ -41,7 +41,7 @@ const fn shape(ret: &QType, size: usize) -> Value {
     }
 }
 
-/// The kind of the arrays on the edge's child side (the elements); `None` for a scalar.
+/// The kind of the arrays on the child side (the elements) of an edge, which groups elements; `None` if this side is a scalar.
 pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
     match edge {
         EdgeType::Scalars => None,
@@ -49,7 +49,7 @@ pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
     }
 }
 
-/// The kind of the arrays on the edge's parent side (the groups); `None` for a scalar.
+/// The kind of the arrays on the parent side (the groups) of an edge, which groups elements; `None` if this side is a scalar.
 pub(crate) const fn parent_kind(edge: EdgeType) -> Option<ArrayKind> {
     match edge {
         EdgeType::Scalars | EdgeType::ToScalar(_) => None,

@@ -1,4 +1,4 @@
-//! Operators that make edges from sizes, split points, mappings and shapes.
+//! Operators that make edges (groupings of an array's elements) from sizes, split points, mappings and shapes.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
@@ -8,7 +8,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Edge, EdgeFault, Value};
 
-/// The fault of an evaluation that would make an invalid edge.
+/// The fault of an evaluation that would make an invalid edge (grouping), for example from descending split points.
 pub(super) fn refused(fault: EdgeFault) -> Fault {
     match fault {
         EdgeFault::FirstPoint => invalid("split points begin with 0"),
@@ -28,7 +28,7 @@ pub(super) fn integers(array: &Array) -> Result<Vec<i64>, Fault> {
     (0..array.len()).map(all).collect()
 }
 
-/// The signature of an operator that makes an edge between arrays from one integer array.
+/// The signature of an operator that makes an edge (a grouping of an array's elements) from one integer array.
 pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     match array_argument(operator, args, 0)? {
         (kind, Scalar::Int32 | Scalar::Int64) => Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind)))),
@@ -39,7 +39,7 @@ pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Resu
     }
 }
 
-/// The kind of arrays (`DENSE_ARRAY` or `ARRAY`) that the edge type `ret` relates.
+/// The kind of the arrays, `DENSE_ARRAY` or `ARRAY`, that the edge of type `ret` connects: an array of elements and an array of groups.
 pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     match ret {
         QType::Edge(EdgeType::ToScalar(kind) | EdgeType::Arrays(kind)) => *kind,
@@ -56,7 +56,7 @@ fn evaluate(
     Ok(make(kind_of(ret), integers(array_of(&args[0])?)?).map_err(refused)?.into())
 }
 
-/// A template of records for operators that make edges.
+/// A template of records for operators that make edges (groupings of an array's elements).
 pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {

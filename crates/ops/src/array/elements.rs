@@ -49,7 +49,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The typing and kernel of `core.const_with_shape` for the shape of an array.
+/// The typing and kernel of `core.const_with_shape` if the shape is that of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
     typing: |name, args| {

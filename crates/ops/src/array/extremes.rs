@@ -1,6 +1,6 @@
-//! The least and the greatest element of each group, and its position in the group. If the group has a NaN, the first NaN is
-//! the result. Of equal elements the first is the result; zeros of unlike sign are equal. Ranks and medians are in other
-//! files, because they need all elements of a group at once.
+//! The least and the greatest element of each group, and the position of that element in the group. If the group has a NaN, the first NaN is the
+//! result. Of equal elements the first is the result; zeros of unlike sign are equal. Ranks and medians are in other files, because they need all
+//! elements of a group at once.
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};

@@ -1,12 +1,12 @@
-//! The groups that an aggregation or a scan runs over: one group of all elements, contiguous groups, or a group that is given
-//! for each element. Elements come in the order of the edge's child side.
+//! The groups that an aggregation or a scan runs over: one group of all elements, contiguous groups, or a group that is given for each element.
+//! Elements come in their order in the array.
 
 use super::{edge_of, limits, sizes_differ};
 use cembra_runtime::Fault;
 use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 
-/// The division of an array's elements into groups.
+/// The division of an array's elements into groups: one group, contiguous groups, or a group given for each element.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Groups<'a> {
     edge: Option<&'a Edge>,
@@ -14,7 +14,7 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups that the operand `edge` defines; one group of all `size` elements if the operand is not an edge.
+    /// The groups that the operand `edge` defines. If the operand is not an edge (a grouping of elements), all `size` elements are one group.
     ///
     /// # Errors
     /// If the edge has another number of elements, or more groups than an array may have elements.
@@ -32,19 +32,19 @@ impl<'a> Groups<'a> {
         self.size
     }
 
-    /// The number of groups, including empty ones.
+    /// The number of groups, including groups without elements.
     pub(crate) fn count(&self) -> usize {
         self.edge.map_or(1, Edge::parent_size)
     }
 
-    /// The index of each element with the index of its group, which is `None` for an element in no group. Returns `None` if
-    /// the groups are contiguous.
+    /// Iterates over the indices of all elements, each with the index of its group; `None` in place of the group for an element in no group. Returns
+    /// `None` if the groups are contiguous.
     pub(crate) fn mapping(&self) -> Option<impl Iterator<Item = (usize, Option<usize>)> + 'a> {
         let edge = self.edge?;
         matches!(edge.form(), EdgeForm::Mapping(..)).then(|| edge.groups().enumerate())
     }
 
-    /// The range of elements of each contiguous group; empty if the groups are given element by element.
+    /// The range of elements of each contiguous group. The iterator is empty if the group of each element is given separately.
     pub(crate) fn runs(&self) -> impl Iterator<Item = Range<usize>> + 'a {
         let (points, whole): (&[i64], _) = match self.edge.map(Edge::form) {
             Some(EdgeForm::Splits(points)) => (points, None),
@@ -54,8 +54,8 @@ impl<'a> Groups<'a> {
         points.windows(2).map(|ends| ends[0] as usize..ends[1] as usize).chain(whole)
     }
 
-    /// Folds each group from the state `start`, and returns the groups' final states: `add` receives the state of a group,
-    /// the index of an element, and the element's position in the group.
+    /// Folds each group from the state `start`, and returns the groups' final states. `add` receives the state of a group, the index of an element,
+    /// and the element's position in the group.
     pub(crate) fn fold<S: Clone>(&self, start: &S, mut add: impl FnMut(&mut S, usize, usize)) -> Vec<S> {
         match self.mapping() {
             Some(mapping) => {
@@ -82,7 +82,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// One bit per element of `array`, set if the element is present and in a group; `None` if all are.
+    /// One bit per element of `array`, set if the element is present and in a group; `None` if all elements are.
     pub(crate) fn presence(&self, array: &Array) -> Option<Vec<u64>> {
         let grouped = match self.edge.map(Edge::form) {
             Some(EdgeForm::Mapping(groups, _)) => groups.presence(),
@@ -95,7 +95,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Collects, for each group, the elements for which `wanted` returns true, in their order.
+    /// Collects, for each group, the elements for which `wanted` returns true, in ascending order of their indices.
     pub(crate) fn members(&self, mut wanted: impl FnMut(usize) -> bool) -> Members {
         let Some(mapping) = self.mapping() else {
             let mut members = Members { ends: Vec::with_capacity(self.count()), elements: Vec::new() };
@@ -125,7 +125,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The elements of all groups, sorted by group.
+/// The indices of chosen elements, sorted by their group.
 #[derive(Debug)]
 pub(crate) struct Members {
     ends: Vec<usize>,
@@ -133,18 +133,18 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// The indices of the elements in the group `group`, in their order.
+    /// The indices of the chosen elements in the group `group`, ascending.
     pub(crate) fn of(&self, group: usize) -> &[usize] {
         let start = if group == 0 { 0 } else { self.ends[group - 1] };
         &self.elements[start..self.ends[group]]
     }
 
-    /// The number of groups, including empty ones.
+    /// The number of groups, including groups without chosen elements.
     pub(crate) const fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The indices of the elements in each group, by ascending group.
+    /// The indices of the chosen elements in each group, by ascending group.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
         (0..self.count()).map(|group| self.of(group))
     }

@@ -1,5 +1,5 @@
-//! Operators on indices: the indices of present elements, reading elements at indices, writing elements to indices, and
-//! inverting permutations.
+//! Operators on indices: the indices of present elements, reading elements at given indices, writing elements to given indices, and inverting
+//! permutations.
 
 use super::reduce::as_integers;
 use super::{

@@ -1,5 +1,5 @@
-//! `array.interleave`: the first elements of all operands, then their second elements, and so on; with the edge that groups
-//! the elements that come from one position.
+//! `array.interleave`: an array with the first elements of all operands, then their second elements, and so on. Also an edge (a grouping), in which
+//! each group has the elements from one position.
 
 use super::making::{cast_elements, common_of};
 use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};

@@ -1,4 +1,5 @@
-//! `edge.from_keys`: makes an edge in which each element belongs to the group that has the element's key.
+//! `edge.from_keys`: makes an edge (a grouping of elements) from two arrays of keys. Each element belongs to the group whose key equals the element's
+//! key.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, int64s, invalid};

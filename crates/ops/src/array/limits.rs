@@ -1,5 +1,5 @@
-//! Makes arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than memory.
-//! The number of elements and the bytes of strings have a maximum, and an evaluation has a memory limit.
+//! Functions that make arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than memory. The number
+//! of elements and the bytes of strings have a maximum, and an evaluation has a memory limit.
 
 use super::{ArrayOperands, out_of_range};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -27,18 +27,18 @@ pub(crate) fn check(elements: usize) -> Result<(), Fault> {
     if elements > MOST_ELEMENTS { Err(too_large()) } else { Ok(()) }
 }
 
-/// The size in bytes of an element of type `scalar` in an array; for a string, that of its view.
+/// The size in bytes of an element of type `scalar` in an array. For a string, this is the size of its view (address and length).
 pub(crate) fn size_of_each(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
 }
 
-/// The bytes that a string of `len` bytes takes in an array: its view, and its contents if they do not fit into the view.
+/// The bytes that a string of `len` bytes takes in an array: its view (address and length), and its contents if these do not fit into the view.
 pub(crate) const fn string_bytes(len: usize) -> u64 {
     const IN_VIEW: usize = 12;
     16 + if len > IN_VIEW { len as u64 } else { 0 }
 }
 
-/// A builder of an array from elements of other arrays, within the limits of an evaluation.
+/// A builder that gathers elements of other arrays into a new array, within the limits of an evaluation.
 #[derive(Debug)]
 pub(crate) struct Gathered<'a> {
     args: &'a ArrayOperands<'a>,
@@ -60,8 +60,8 @@ impl<'a> Gathered<'a> {
         Ok(Gathered { args, made: ArrayBuilder::new(scalar, elements), string_bytes: 0, bytes })
     }
 
-    /// Appends the element of `array` at the index `place`, or a missing element for `None`. The array must have the same
-    /// element type.
+    /// Appends the element of `array` at the index `place`, or a missing element if `place` is `None`. The array must have the builder's element
+    /// type.
     ///
     /// # Errors
     /// If there are too many elements or bytes of strings.
@@ -75,14 +75,14 @@ impl<'a> Gathered<'a> {
         Ok(())
     }
 
-    /// Returns the array that was built.
+    /// Returns the array that the builder has built.
     pub(crate) fn finish(self) -> Array {
         self.made.finish()
     }
 }
 
-/// Returns the elements of `array` at the indices `places`, in their order; missing where the index is `None` or the element
-/// is missing.
+/// Returns an array of the elements of `array` at the indices `places`, in the order of `places`. An element of the result is missing where the index
+/// is `None` or the element at the index is missing.
 ///
 /// # Errors
 /// If there are too many elements or bytes of strings.
@@ -208,7 +208,7 @@ fn joined_numbers<T: Number>(first: &Array, second: &Array) -> Result<Array, Fau
     made.ok_or(invalid)
 }
 
-/// Returns an array that has `element` `times` times.
+/// Returns an array with `times` copies of `element`.
 ///
 /// # Errors
 /// If there are too many elements or bytes of strings.

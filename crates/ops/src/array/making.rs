@@ -121,7 +121,7 @@ pub(crate) static TO_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The common type of `types`, an array type if one of them is; `None` if they have no common type.
+/// The common type of `types`, which is an array type if one of `types` is; `None` if they have no common type.
 pub(super) fn common_of<'q>(types: impl IntoIterator<Item = &'q QType>) -> Option<QType> {
     let mut types = types.into_iter();
     let first = types.next()?.clone();

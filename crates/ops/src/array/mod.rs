@@ -1,6 +1,5 @@
-//! Operators on whole arrays: aggregations, scans, operators that move elements, and edges. Each is a record in the registry
-//! like any other operator, with a kernel on values. Operators on single elements are elsewhere; lifting applies them to
-//! arrays.
+//! Operators on whole arrays: aggregations, scans, operators that move elements, and operators on edges (groupings of elements). Each is a record in
+//! the registry like any other operator, with a kernel on values. Operators on single elements are elsewhere; lifting applies them to arrays.
 //!
 //! The kernels here are the reference: array programs may compute the same results strip by strip, in the same order.
 
@@ -46,7 +45,7 @@ use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
 
-/// The part of an operator's record that is specific to whole arrays: its typing and its kernel.
+/// The part of an operator's record that only operators on whole arrays have: the typing and the kernel on values.
 #[derive(Debug)]
 pub struct ArrayOperator {
     /// The kind of operation that the operator performs on the elements.
@@ -57,54 +56,53 @@ pub struct ArrayOperator {
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
 
-/// The kind of operation that an operator performs on the elements of arrays.
+/// The kind of operation that an operator performs on arrays: aggregating, scanning, moving elements and others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayForm {
     /// The operator makes one value per group, taking the elements in this order.
     Reduce(Order),
-    /// The operator makes a value per element, from the elements up to it in its group.
+    /// The operator makes a value for each element, from the elements of its group up to this element.
     Scan,
     /// The operator makes an array, each element of which may depend on all elements of its group: ranks, distributions.
     Whole,
-    /// The operator moves elements to other indices.
+    /// The operator moves elements of an array to other indices.
     Index,
-    /// The operator makes an array whose size is computed from the values of operands, so it may be large where the operands
-    /// are small.
+    /// The operator makes an array whose size is computed from the values of operands, so the array may be large where the operands are small.
     Produce,
-    /// The operator makes or queries an edge or a shape.
+    /// The operator makes or queries an edge (a grouping of an array's elements) or the shape of an array.
     Edge,
 }
 
 /// The order in which an aggregation takes the elements of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
-    /// Whole arrays and contiguous groups in 64 interleaved chains, other groups element by element.
+    /// Whole arrays and contiguous groups are folded in 64 interleaved chains (accumulators), other groups element by element.
     Chains,
-    /// Element by element; if several elements are equally good, the first of them is the result.
+    /// Elements are taken one by one; if several are equally good, the first of them is the result.
     First,
-    /// In any order, because each gives the same result.
+    /// Elements are taken in any order, because each order gives the same result.
     Any,
 }
 
-/// The condition under which the result of an operator is *full*: an array without missing elements, or an edge whose
-/// elements all have a group. A present scalar is full too, and so is an argument that is not given.
+/// The condition under which the result of an operator is *full*. An array is full if no element is missing; an edge (a grouping) is full if each of
+/// its elements has a group. A present scalar is full too, and so is an argument that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FullRule {
-    /// The result may have missing elements whatever the operands are, or nothing is known about it. Also for results that
-    /// are not arrays or edges.
+    /// The result may have missing elements, even if all operands are full. Also for results of which nothing is known, or that are not arrays or
+    /// edges.
     Never,
-    /// The result is always full.
+    /// The result has no missing elements, whatever the operands are.
     Always,
-    /// The result is full if all operands are full.
+    /// The result has no missing elements if all operands are full.
     Operands,
-    /// The result is full if the first operand is full.
+    /// The result has no missing elements if the first operand is full.
     First,
 }
 
 /// A template of records for operators on whole arrays.
 pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
-/// Returns the kind and element type of the operand `at`, which must be an array.
+/// Returns the array kind and the element type of the operand `at`, which must be an array.
 ///
 /// # Errors
 /// If the operand is not an array.
@@ -130,11 +128,10 @@ pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize)
     }
 }
 
-/// Returns true if the operand `at` is an edge between arrays of kind `of`. Returns false if it is an edge to a scalar or is
-/// not given, which means one group.
+/// Returns true if the operand `at` is an edge (a grouping of elements) between arrays of kind `of`. Returns false if all elements are one group: the
+/// operand is an edge to a scalar, or is not given.
 ///
-/// # Errors
-/// If the operand is given and is not an edge, or is an edge of other arrays.
+/// # Errors If the operand is given and is not an edge, or is an edge between arrays of the other kind.
 pub(crate) fn edge_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -155,7 +152,7 @@ fn no_edge(operator: &str, found: &QType, at: usize) -> TypeFault {
         .hint("as `edge.from_sizes(..)` or `edge.from_mapping(..)` makes")
 }
 
-/// Returns the type of the operand `at`, which must be an edge.
+/// Returns the type of the operand `at`, which must be an edge (a grouping of elements).
 ///
 /// # Errors
 /// If the operand is not an edge.
@@ -174,7 +171,7 @@ pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     }
 }
 
-/// The edge in a value; `None` if the value is not an edge.
+/// The edge (grouping of elements) in a value; `None` if the value is not an edge.
 pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     match value {
         Value::Edge(edge) => Some(edge),
@@ -182,7 +179,7 @@ pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     }
 }
 
-/// Returns the edge in a value whose type was checked by typing.
+/// Returns the edge (grouping of elements) in a value whose type was checked by typing.
 pub(crate) fn sure_edge(value: &Value) -> Result<&Edge, Fault> {
     edge_of(value).ok_or(Fault::new(FaultKind::Invalid))
 }
@@ -196,7 +193,7 @@ pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
     }
 }
 
-/// Converts `array` to a value of the array type `ret`, which must have the same element type.
+/// Converts `array` to a value of the array type `ret`, which must have the element type of `array`.
 pub(crate) fn made(array: Array, ret: &QType) -> Result<Value, Fault> {
     match ret {
         QType::Array(kind, scalar) if array.scalar() == *scalar => Ok(Value::Array(*kind, Arc::new(array))),
@@ -214,7 +211,7 @@ pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
     all.finish()
 }
 
-/// The fault of an evaluation in which arrays of sizes `a` and `b` should have the same size.
+/// The fault of an evaluation in which two arrays, which should have equal sizes, have the sizes `a` and `b`.
 pub(crate) const fn sizes_differ(a: usize, b: usize) -> Fault {
     Fault { kind: FaultKind::SizeMismatch, operands: [a as u64, b as u64] }
 }

@@ -1,6 +1,6 @@
-//! Selects the element at a rank, counted from 0 in ascending order, without sorting. A sorted sample gives pivots around the
-//! rank. The elements between two pivots are copied and searched again, until so few are left that all are compared with each
-//! other. Which of several equal elements is selected is not specified.
+//! Selects the element at a rank, counted from 0 in ascending order, without sorting. A sorted sample gives pivots around the rank. The elements
+//! between two pivots are copied and searched again, until so few are left that each is compared with each other one. Which of several equal elements
+//! is selected is not specified.
 //!
 //! Elements are processed 64 at a time, as many as a word has bits, so that the compiler vectorizes the loops.
 
@@ -32,8 +32,8 @@ impl<T> Rooms<T> {
     }
 }
 
-/// Returns the element at `rank`, in ascending order, among the first `len` elements of `all`; the first NaN if there is one.
-/// Later elements do not count.
+/// Returns the element at `rank`, in ascending order, among the first `len` elements of `all`; the first NaN if there is one. Elements after the
+/// first `len` are ignored.
 ///
 /// # Panics
 /// If the rank is not below `len`, or there are fewer than `len` elements.
@@ -75,9 +75,9 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
 
 /// The result of one round of the selection.
 enum Narrowed<T> {
-    /// The element at the rank was found.
+    /// The element at the wanted rank was found.
     Found(T),
-    /// The number of elements that are still possible, which were copied, and the rank among them.
+    /// The search goes on: the number of elements that are still possible, which were copied, and the wanted rank among them.
     Left(usize, usize),
 }
 

@@ -1,7 +1,6 @@
-//! The operands of a kernel on whole arrays, the memory limit of its evaluation, and the check for cancellation. Kernels that
-//! take more than about ten nanoseconds per element check for cancellation now and then; their partial results are dropped if
-//! the evaluation was cancelled. If the value of an operand, not the size of an array, decides the number of elements, a
-//! kernel checks the limit before it allocates.
+//! The operands of a kernel on whole arrays, the memory limit of its evaluation, and the check for cancellation. Kernels that take more than about
+//! ten nanoseconds per element check for cancellation now and then; their partial results are dropped if the evaluation was cancelled. If the number
+//! of elements depends on the value of an operand, and not on the size of an array, a kernel checks the limit before it allocates.
 
 use super::groups::{Groups, Members};
 use super::limits;
@@ -27,21 +26,19 @@ impl<'a> ArrayOperands<'a> {
     /// The fault of a kernel that would need more memory than its evaluation may use.
     pub const NO_ROOM: Fault = Fault { kind: FaultKind::ArenaLimit, operands: [0; 2] };
 
-    /// The operands `values` in an evaluation that may use `room` bytes; `is_cancelled` returns true once the evaluation is
-    /// cancelled.
+    /// The operands `values` of a kernel in an evaluation that may use `room` bytes. `is_cancelled` returns true once the evaluation is cancelled.
     #[must_use]
     pub fn new(values: &'a [Value], is_cancelled: &'a dyn Fn() -> bool, room: u64) -> Self {
         ArrayOperands { values, is_cancelled, room }
     }
 
-    /// The operands `values` in a call that is never cancelled and has no memory limit.
+    /// The operands `values` of a kernel in a call that is never cancelled and has no memory limit.
     #[must_use]
     pub fn of_call(values: &'a [Value]) -> Self {
         ArrayOperands { values, is_cancelled: &|| false, room: u64::MAX }
     }
 
-    /// Checks that the kernel may allocate `bytes_each` bytes per element at the same time, for results and temporary data.
-    /// Returns `elements`.
+    /// Checks that the kernel may have `bytes_each` bytes per element allocated at one time, for results and temporary data. Returns `elements`.
     ///
     /// # Errors
     /// If there are more elements than an array may have, or the evaluation has no memory for them.
@@ -72,7 +69,7 @@ impl<'a> ArrayOperands<'a> {
         Ok(groups)
     }
 
-    /// Collects, for each group, the elements for which `wanted` returns true, in their order. The memory check adds
+    /// Collects, for each group, the elements for which `wanted` returns true, in ascending order of their indices. The memory check adds
     /// `bytes_besides` bytes per element that the kernel needs in addition.
     ///
     /// # Errors
@@ -104,8 +101,8 @@ impl<'a> ArrayOperands<'a> {
         if element.is_multiple_of(PIECE) { self.poll() } else { Ok(()) }
     }
 
-    /// Checks, before a group of `elements` elements, that the evaluation was not cancelled, if 65,536 elements and groups
-    /// have passed since the last check. `unasked` counts them; it must start at 0.
+    /// Checks that the evaluation was not cancelled, before a group of `elements` elements. The check is only made if 65,536 elements and groups have
+    /// passed since the last check. `unasked` counts them; it must start at 0.
     ///
     /// # Errors
     /// If the evaluation was cancelled.
@@ -118,8 +115,8 @@ impl<'a> ArrayOperands<'a> {
         self.poll()
     }
 
-    /// Sorts `all` by `order`. If there are many elements, checks for cancellation while sorting. The order of equal elements
-    /// is not specified.
+    /// Sorts `all` by the comparison `order`. If there are many elements, checks for cancellation while sorting. Equal elements may be in any order
+    /// afterwards.
     ///
     /// # Errors
     /// If the evaluation was cancelled.

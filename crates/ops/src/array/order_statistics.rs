@@ -83,7 +83,7 @@ fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
 trait Ordered: Element {
     fn bits(self) -> u64;
 
-    /// The number as an `f64`, rounded to nearest.
+    /// The number as an `f64`, rounded to the nearest `f64`.
     fn double(self) -> f64;
 }
 
@@ -113,9 +113,9 @@ ordered! {
 /// The statistic to compute for each group.
 #[derive(Clone, Copy)]
 enum Sought<'f> {
-    /// The element at a rank, which the function computes from the number of elements.
+    /// The element at a rank. The function computes this rank from the number of present elements in the group.
     Rank(&'f dyn Fn(usize) -> usize),
-    /// The value at a fraction of the way from the least element to the greatest, interpolated linearly between two
+    /// The value at this fraction of the way from the first to the last of the group's sorted elements, interpolated linearly between two
     /// neighbouring elements.
     Share(f64),
 }
@@ -260,7 +260,7 @@ fn ranked_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatu
     aggregate_types(operator, args, Scalar::is_numeric, |scalar| scalar, false)
 }
 
-/// The signature of an aggregation that interpolates between elements; the result for integers is FLOAT64.
+/// The signature of an aggregation that interpolates between elements. For integer elements the result type is FLOAT64.
 pub(crate) fn interpolated_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let float = |scalar: Scalar| if scalar.is_integer() { Scalar::Float64 } else { scalar };
     aggregate_types(operator, args, Scalar::is_numeric, float, false)

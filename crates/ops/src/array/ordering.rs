@@ -1,6 +1,6 @@
-//! Encodes elements as unsigned bits that keep order and equality: as in comparisons, zeros are equal whatever their sign,
-//! and false is below true. A NaN is above all other values and equals itself here; a caller for whom NaNs are unequal checks
-//! for them first. Strings are not encoded: their bytes are compared.
+//! Encodes elements as unsigned bits that keep order and equality: as in comparisons, zeros are equal whatever their sign, and false is below true.
+//! Here a NaN is above all other values and equals any other NaN. A caller for whom NaNs are unequal checks for NaNs first. Strings are not encoded:
+//! their bytes are compared.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, Number};
@@ -23,7 +23,7 @@ fn of_float(value: f64) -> u64 {
     if bits >> 63 == 0 { bits ^ 1 << 63 } else { !bits }
 }
 
-/// Returns the order-preserving bits of each element of an array, arbitrary where the element is missing; `None` for strings.
+/// Returns the order-preserving bits of each element of an array. The bits of a missing element are arbitrary. `None` for an array of strings.
 pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
     fn of<T: Number>(array: &Array, bits: impl Fn(T) -> u64) -> Vec<u64> {
         array.numbers().unwrap_or_default().iter().map(|value| bits(*value)).collect()

@@ -1,5 +1,5 @@
-//! `edge.pair_left` and `edge.pair_right`: for all pairs of elements in the same group, the edge that maps each pair to its
-//! left element, and the edge to its right element. Pairs are ordered by the left element, then the right.
+//! `edge.pair_left` and `edge.pair_right`: operators on all pairs of elements that are in one group. One makes the edge (the mapping) from each pair
+//! to its left element, the other the edge to its right element. Pairs are ordered by the left element, then the right.
 
 use super::edges::{EDGE, integers, kind_of, of_integers, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, invalid};

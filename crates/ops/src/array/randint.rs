@@ -1,4 +1,4 @@
-//! Random integers in the shape of an array. They depend only on the operands, and equal Arolla's.
+//! `array.randint_with_shape`: an array of random integers. They depend only on the operands, and equal Arolla's.
 
 use super::reduce::as_integers;
 use super::shapes::{shape_argument, size_of};

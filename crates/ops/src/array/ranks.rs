@@ -36,8 +36,8 @@ pub(super) fn is_descending(args: &[Value]) -> bool {
     matches!(args.last().and_then(Value::as_scalar), Some(ScalarValue::Boolean(true)))
 }
 
-/// Returns the bits of each element, whose order is ascending or, if `descending`, reversed; NaNs are last in both. `None`
-/// for strings.
+/// Returns bits for each element whose unsigned order is ascending, or the reverse if `descending` is set. NaNs are last in both cases. `None` for an
+/// array of strings.
 pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
     let mut bits = bits(array)?;
     if descending {

@@ -1,8 +1,7 @@
 //! Aggregations: one value per group, computed from the group's present elements.
 //!
-//! Sums and products of floats accumulate in FLOAT64. Contiguous groups use 64 interleaved chains, in the order that
-//! `cembra_runtime`'s `chains.rs` defines; other groups are aggregated element by element. A missing element takes up a
-//! position but adds nothing.
+//! Sums and products of floats accumulate in FLOAT64. Contiguous groups use 64 interleaved chains (accumulators), in the order that
+//! `cembra_runtime`'s `chains.rs` defines; other groups are aggregated element by element. A missing element takes up a position but adds nothing.
 
 use super::groups::Groups;
 use super::strip::{Finish, Fold, Gathers, InStrips};
@@ -19,8 +18,8 @@ use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 /// A template of records for aggregations, with the parameters that they share.
 pub(crate) const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
 
-/// The signature of an aggregation; `ret` maps the element type to the result type. If all elements are one group, the result
-/// is optional, unless `total` is set.
+/// The signature of an aggregation; `ret` maps the element type to the result type. If all elements are one group, the result is a single value,
+/// optional unless `total` is set.
 pub(crate) fn aggregate_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -43,8 +42,7 @@ pub(crate) fn float(scalar: Scalar) -> Scalar {
     if scalar.is_integer() { Scalar::Float32 } else { scalar }
 }
 
-/// Makes a value of type `ret` from the results of groups, given as bits: an array, or one value if all elements are one
-/// group.
+/// Makes a value of type `ret` from the results of groups, given as bits. The value is an array, or a single result if all elements are one group.
 pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Fault> {
     let scalar = ret.of_each().scalar().ok_or(Fault::new(FaultKind::Invalid))?;
     let mut all = ArrayBuilder::new(scalar, bits.len());
@@ -59,8 +57,7 @@ pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Faul
     }
 }
 
-/// Returns a function from the index of an element to the element as FLOAT64, `None` if it is missing; integers are rounded
-/// to FLOAT32 first.
+/// Returns a function from an element's index to the element as FLOAT64, `None` if the element is missing. Integers are rounded to FLOAT32 first.
 pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     let read: fn(&Array, usize) -> f64 = match array.scalar() {
         Scalar::Int32 => |array, at| f64::from(array.numbers::<i32>().map_or(0, |all| all[at]) as f32),
@@ -71,7 +68,7 @@ pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     move |at| array.is_present(at).then(|| read(array, at))
 }
 
-/// Returns a function from the index of an element to the integer, sign-extended to 64 bits; `None` if it is missing.
+/// Returns a function from an element's index to the element, an integer that is sign-extended to 64 bits; `None` if the element is missing.
 pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     move |at| {
         array.is_present(at).then(|| match array.numbers::<i32>() {

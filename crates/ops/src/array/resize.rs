@@ -1,5 +1,5 @@
-//! Operators that resize contiguous groups: the edge that maps the new elements to the groups, and the edge that maps them to
-//! the old elements.
+//! Operators that resize contiguous groups. They make two edges (mappings): from each new element to its group, and from each new element to the old
+//! element.
 
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};

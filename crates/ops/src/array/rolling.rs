@@ -1,10 +1,10 @@
 //! Moving windows: for each element an aggregate of the last elements of its group, including this element.
 //!
-//! The elements of a group are cut into blocks of the window's length. A window consists of the last elements of one block
-//! and the first elements of the next block. Its value is computed from two states: one for the last elements, which are
-//! folded backwards, and one for the first elements, which are folded forwards. So each element is folded twice and each
-//! window joined once, whatever the length. Nothing is ever subtracted, so a window's value depends only on its elements and
-//! on its position in the group: rounding errors and NaNs of earlier windows have no effect.
+//! The elements of a group are cut into blocks of the window's length. A window consists of the last elements of one block and the first elements of
+//! the next block. Its value is computed from two states: one for the last elements, which are folded backwards, and one for the first elements,
+//! which are folded forwards. So each element is folded twice and each window joined once, whatever the length. Values that leave a window are never
+//! subtracted, so a window's value depends only on its elements and on its position in the group: rounding errors and NaNs of earlier windows have no
+//! effect.
 
 use super::extremes::is_ordered;
 use super::reduce::float;
@@ -46,9 +46,9 @@ fn rolling_types(
 
 /// The elements of a group, in order.
 enum GroupElements<'a> {
-    /// The elements are contiguous in the array, in this range.
+    /// The group's elements are contiguous in the array, in this range.
     Run(Range<usize>),
-    /// The indices of the elements in the array, which need not be contiguous.
+    /// The group's elements have these indices in the array, which need not be contiguous.
     Listed(&'a [usize]),
 }
 

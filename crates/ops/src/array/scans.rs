@@ -1,5 +1,5 @@
-//! Scans: for each element a running aggregate of its group up to this element. Elements are always taken in the order of the
-//! edge's child side, because the result of a running sum depends on it; missing elements are skipped.
+//! Scans: for each element a running aggregate of its group up to this element. Elements are always taken in their order in the array, because the
+//! result of a running sum depends on the order. Missing elements are skipped.
 
 use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};

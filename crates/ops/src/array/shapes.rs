@@ -6,7 +6,7 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
 use cembra_value::Value;
 
-/// Returns the array kind of the operand `at`, which must be the shape of an array.
+/// Returns the array kind that the operand `at` states; the operand must be the shape of an array.
 ///
 /// # Errors
 /// If the operand is not the shape of an array.

@@ -1,8 +1,8 @@
 //! Calendar arithmetic recorded on a tape, for lowering rules: days are 64-bit floats, and there are no branches.
 //!
-//! Quotients that are rounded down are computed as products with the reciprocal of the divisor. That gives the same whole
-//! number, because half a unit or less is added to each dividend, which is a whole number. So the exact quotient is not a
-//! whole number, and differs from one by more than rounding errors.
+//! Quotients that are rounded down are computed as products with the reciprocal of the divisor. The result is the same, because half a unit or less
+//! is added to each dividend, which is a whole number. So the exact quotient is not a whole number, and differs from one by more than rounding
+//! errors.
 
 use cembra_runtime::{Date, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
@@ -10,18 +10,18 @@ use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
 /// The days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
 const SHIFT: f64 = 719_468.0;
 
-/// Records the FLOAT64 constant `value`.
+/// Records the FLOAT64 constant `value` on the tape.
 pub(super) fn number(t: &mut Tape, value: f64) -> Val {
     t.konst(MachineType::F64, value.to_bits())
 }
 
-/// Records `x + term`.
+/// Records the sum `x + term` on the tape.
 pub(super) fn plus(t: &mut Tape, x: Val, term: f64) -> Val {
     let term = number(t, term);
     t.bin(Bin::Add, x, term)
 }
 
-/// Records `x * factor`.
+/// Records the product `x * factor` on the tape.
 pub(super) fn times(t: &mut Tape, x: Val, factor: f64) -> Val {
     let factor = number(t, factor);
     t.bin(Bin::Mul, x, factor)
@@ -34,7 +34,7 @@ pub(super) fn quotient(t: &mut Tape, x: Val, above: f64, divisor: f64) -> Val {
     t.un(Un::Floor, product)
 }
 
-/// Records `x` minus `count * size`, where the product is rounded down.
+/// Records the remainder `x - floor(count * size)`.
 pub(super) fn rest(t: &mut Tape, x: Val, count: Val, size: f64) -> Val {
     let taken = times(t, count, size);
     let taken = t.un(Un::Floor, taken);
@@ -52,8 +52,8 @@ pub(super) fn whole(t: &mut Tape, x: Val) -> Cell {
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 }
 
-/// Records the conversion of a float without a fraction, whose value fits into an i32, to an i64. Vector instruction sets
-/// have an instruction for each of the two steps, and none for both.
+/// Records the conversion of a float without a fraction, whose value fits into an i32, to an i64. The conversion goes through an i32, because vector
+/// instruction sets have an instruction for each of these two steps, but none for both.
 pub(super) fn long(t: &mut Tape, x: Val) -> Cell {
     let x = t.un(Un::Convert(MachineType::I32), x);
     Cell::num(t.un(Un::Convert(MachineType::I64), x))
@@ -66,7 +66,7 @@ pub(super) fn days(t: &mut Tape, cell: Cell) -> Val {
     t.un(Un::Convert(MachineType::F64), days)
 }
 
-/// Records the splitting of a timestamp into days since 1970-01-01, rounded down, and the remaining microseconds.
+/// Records the splitting of a timestamp into days since 1970-01-01, rounded down, and the microseconds after the start of that day.
 pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
     let (size, zero, one) =
         (t.konst(MachineType::I64, Timestamp::DAY as u64), t.konst_like(x, 0.0), t.konst_like(x, 1.0));
@@ -102,7 +102,7 @@ impl FromMarch {
         FromMarch { century, year, month, day }
     }
 
-    /// The mask that holds in January and February, which belong to the next calendar year.
+    /// The mask that is set in January and February, which belong to the next calendar year.
     pub(super) fn is_next_year(&self, t: &mut Tape) -> Mask {
         let january = number(t, 10.0);
         t.cmp(Cmp::Ge, self.month, january)
@@ -113,7 +113,7 @@ impl FromMarch {
         t.bin(Bin::Add, centuries, self.year)
     }
 
-    /// The calendar year of the day.
+    /// Records the calendar year of the day.
     pub(super) fn year(&self, t: &mut Tape) -> Val {
         let (zero, one) = (number(t, 0.0), number(t, 1.0));
         let next = self.is_next_year(t);
@@ -130,7 +130,7 @@ impl FromMarch {
         t.bin(Bin::Add, self.month, shift)
     }
 
-    /// The day of the month, from 0.
+    /// The day of the month, counted from 0.
     pub(super) fn day_of_month(&self, t: &mut Tape) -> Val {
         let before = days_before_month(t, self.month);
         t.bin(Bin::Sub, self.day, before)
@@ -176,7 +176,7 @@ pub(super) fn first_day_after(t: &mut Tape, months: Val) -> Val {
     first_day(t, next)
 }
 
-/// The day of the week of a day, from 1 for Monday.
+/// The day of the week on the day `days`, from 1 for Monday.
 pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     // 1970-01-01 is three days from a Monday.
     let days = plus(t, days, 3.0);
@@ -185,7 +185,7 @@ pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     plus(t, day, 1.0)
 }
 
-/// The day of the year of a day in the year `year`, from 1.
+/// The position of the day `days` in the year `year`, counted from 1.
 pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     // The whole years since the year 1, whose first day is day 1.
     let years = plus(t, year, -1.0);
@@ -194,13 +194,13 @@ pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     t.bin(Bin::Sub, days, before)
 }
 
-/// Records the fault `time-range`, which reports the first operand of `a`, where `days` are outside the years 1 to 9999.
+/// Records a fault, `time-range`, that is raised if `days` is outside the years 1 to 9999. It reports the first operand of `a`.
 pub(super) fn check(t: &mut Tape, a: &[Cell], days: Val) {
     let (outside, operand) = (is_outside(t, days), a[0].val(t));
     t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);
 }
 
-/// Records the mask that holds where `days` are outside the years 1 to 9999.
+/// Records the mask that is set where `days` is outside the years 1 to 9999.
 pub(super) fn is_outside(t: &mut Tape, days: Val) -> Mask {
     let [first, last] = [Date::FIRST, Date::LAST].map(|date| number(t, f64::from(date.0)));
     let (below, above) = (t.cmp(Cmp::Lt, days, first), t.cmp(Cmp::Gt, days, last));

@@ -1,5 +1,5 @@
-//! Adds 64-bit days to dates and subtracts them; a result that is not a date is a fault. With 32-bit days, `math.add` and
-//! `math.subtract` wrap around instead.
+//! Adds a 64-bit number of days to a date, or subtracts it; a result that is not a date is a fault. With 32-bit days, `math.add` and `math.subtract`
+//! wrap around instead.
 
 use super::months::outside;
 use crate::Rule;

@@ -1,6 +1,5 @@
-//! Operators on dates, timestamps and durations, which Arolla does not have. The lowering rules for parts of a DATE compute
-//! in exact 64-bit floats without branches, so that they run on vectors of rows; a TIMESTAMP is first split by an integer
-//! division.
+//! Operators on dates, timestamps and durations, which Arolla does not have. The lowering rules that compute parts of a DATE (year, month and others)
+//! use exact 64-bit floats without branches, so that they run on vectors of rows; a TIMESTAMP is first split by an integer division.
 
 mod civil;
 pub(crate) mod days;

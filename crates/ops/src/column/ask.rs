@@ -13,16 +13,15 @@ use std::marker::PhantomData;
 pub struct InputsView {
     /// The first argument of `read`, which identifies the inputs.
     pub reader: *mut (),
-    /// Returns the address of an input's value, which is read if it was not read in this call before; null if it cannot be
-    /// read.
+    /// Returns the address of an input's value; null if the value cannot be read. The first call for an input reads it.
     ///
     /// # Safety
-    /// COLUMN: the first argument must be `reader`, and the second the index of one of its inputs.
+    /// The first argument must be `reader`, and the second the index of one of its inputs (rule COLUMN in `docs/safety.md`).
     pub read: unsafe fn(*mut (), u32) -> *const u8,
 }
 
-/// The body that reads an input of type `T` on demand. The low half of the second operand is the input's index. The high half
-/// prevents that two nodes for the same input are merged.
+/// The body (the Rust function) that reads an input of type `T` on demand. The low half of the second operand is the input's index. The high half
+/// prevents that two nodes for one input are merged.
 pub(super) struct Ask<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for Ask<T> {

@@ -20,18 +20,16 @@ pub enum Lookup {
     Failed = 2,
 }
 
-/// A dictionary of the caller, in the form that a plan looks keys up in during a call.
+/// A dictionary of the caller, as a plan receives it to look up keys during a call: a function and its first argument.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct MapView {
     /// The first argument of `find`, which identifies the dictionary.
     pub map: *const (),
-    /// Looks up the key that the second argument points to, and writes its value, an optional, to the third argument unless
-    /// that is null.
+    /// Looks up the key that the second argument points to. Writes its value, an optional, to the third argument, unless the third argument is null.
     ///
-    /// # Safety
-    /// COLUMN: the first argument must be `map`, the second must point to a key of the dictionary's type, and the third must
-    /// be null or point to memory for an optional value of the dictionary.
+    /// # Safety The first argument must be `map`, the second must point to a key of the dictionary's type, and the third must be null or point to
+    /// memory for an optional value of the dictionary (rule COLUMN in `docs/safety.md`).
     pub find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
@@ -148,8 +146,8 @@ pub(crate) static ROW: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The index of the overload of `COLUMN_FIND` for these types of keys and values; if `value` is `None`, the index of the
-/// overload of `COLUMN_HAS_KEY`. Returns `None` if dictionaries have no such types.
+/// The index of the overload of `COLUMN_FIND` for these types of keys and values. If `value` is `None`, the index of the overload of
+/// `COLUMN_HAS_KEY`. Returns `None` if dictionaries cannot have these types.
 #[must_use]
 pub fn find_overload(key: Scalar, value: Option<Scalar>) -> Option<u16> {
     let is_key =

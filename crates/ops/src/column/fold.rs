@@ -1,5 +1,5 @@
-//! Aggregates the elements of a column to one result: sums, counts, extremes. Sums are added in the order that
-//! `cembra_runtime`'s `chains.rs` defines, so that the bits equal those for an array with these elements.
+//! Aggregates the elements of a column to one result: sums, counts, extremes. Sums are added in the order that `cembra_runtime`'s `chains.rs`
+//! defines, so that the result has the bits of the sum of an array with these elements.
 
 use super::{COLUMN, element};
 use crate::array::strip::{Element, Finish, Fold, Gathers, better};
@@ -238,8 +238,8 @@ pub(crate) static FOLD: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The index of the overload of `COLUMN_FOLD` that computes `fold` for elements of type `element`, optional ones if
-/// `optional`; `None` if there is no such fold.
+/// The index of the overload of `COLUMN_FOLD` that computes `fold` for elements of type `element`, which are optional if `optional` is set; `None` if
+/// there is no such overload.
 #[must_use]
 pub fn fold_overload(fold: Fold, element: Scalar, optional: bool) -> Option<u16> {
     let wanted = OperandType { scalar: element.representation(), optional };

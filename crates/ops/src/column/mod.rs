@@ -2,9 +2,9 @@
 //! writes and aggregates them. A column is given by the address of its first element and the distance between elements. An
 //! element has the layout of a slot in a frame.
 //!
-//! Texts, builders and rewrites cannot use these operators, because their operands are addresses:
-//! [`Registry::find`](crate::Registry::find) does not find them. They are used in plans for short lists, which `cembra-array`
-//! makes, and in plans that read inputs on demand, which `cembra-prepare` makes.
+//! Texts, builders and rewrites cannot use these operators, because the operands of these operators are addresses:
+//! [`Registry::find`](crate::Registry::find) does not find them. They are used in plans for short lists, which `cembra-array` makes, and in plans
+//! that read inputs on demand, which `cembra-prepare` makes.
 
 mod ask;
 mod find;
@@ -36,7 +36,7 @@ const COLUMN: OpDef = OpDef {
 /// The address of an element, as a frame of its own.
 ///
 /// # Safety
-/// COLUMN: the column has an element at this position.
+/// The column must have an element at this position (rule COLUMN in `docs/safety.md`).
 #[inline(always)]
 unsafe fn element(base: u64, stride: i64, at: i64) -> FramePtr {
     FramePtr::from_raw((base as *mut u8).wrapping_offset((stride.wrapping_mul(at)) as isize))
@@ -107,8 +107,8 @@ pub(crate) static WRITE: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The index of the overload of `READ`, `WRITE` and `ASK` for elements or inputs of type `element`; `None` if columns cannot
-/// have such elements.
+/// The index of the overload for elements or inputs of type `element`, in each of `READ`, `WRITE` and `ASK`; `None` if columns cannot have elements
+/// of this type.
 #[must_use]
 pub fn overload(element: &QType) -> Option<u16> {
     let (QType::Scalar(scalar) | QType::Optional(scalar)) = element else { return None };

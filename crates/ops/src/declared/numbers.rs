@@ -36,9 +36,8 @@ fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeRe
     }
 }
 
-/// The type that a marked operand of type `qtype` is cast to; `None` if it stays as it is. An integer becomes an f64 if it
-/// stands alone or beside a float. A literal fraction becomes an f64 beside a fraction that may be missing, because Arolla
-/// compares these as f32.
+/// The type that a marked operand of type `qtype` is cast to; `None` if the operand keeps its type. An integer becomes an f64 if it stands alone or
+/// beside a float. A literal fraction becomes an f64 beside a fraction that may be missing, because Arolla compares these two as f32.
 #[must_use]
 pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
     let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);

@@ -1,7 +1,8 @@
-//! Tables of several columns: keys with several parts, and values that are structs. Typing represents a table as a tuple of
-//! dictionaries. For each part of a key, one dictionary maps the values of the part to numbers from 1 on. One dictionary maps
-//! the combined numbers, or the only part, to a row. One dictionary per column maps the row to a value. A lookup in a table
-//! is a series of lookups in these dictionaries, so no other code has to support tables.
+//! Dictionaries with several columns: keys with several parts, and values that are structs. Typing represents such a table as a tuple of
+//! dictionaries. For each part of a key, one dictionary maps the values of the part to numbers from 1 on. One dictionary maps the combined numbers,
+//! or the only part, to a row. One dictionary per column maps the row to a value. A lookup in a table is a series of lookups in these dictionaries,
+//! so no other code has to support tables. If ranges contain the last part of a key, the combined number of the other parts selects a group of
+//! ranges, and the range with the key gives the row (`grouped.rs`).
 //!
 //! If the last part of a key is looked up in ranges, the combined number of the other parts is that of a group of ranges, and
 //! the range with the key leads to the row (`grouped.rs`).

@@ -1,6 +1,6 @@
-//! Looks up keys of several parts whose last part is in a range. A number stands for the other parts, and has a group of
-//! ranges. One call finds the group by this number, and in the group the row of the range that contains the last part. The
-//! values of the row are looked up afterwards, as in any table (`columns.rs`).
+//! Looks up keys of several parts whose last part is in a range. One number stands for all other parts, and has a group of ranges. One call finds the
+//! group by this number, and in the group the row of the range that contains the last part. The values of the row are looked up afterwards, as in any
+//! table (`columns.rs`).
 
 use super::ranges::{Bound, Bounds};
 use super::table::{Lookup, Table};
@@ -24,10 +24,10 @@ struct Group<K: Bound> {
 
 /// The row of each segment of a group.
 enum Rows {
-    /// The first `count` segments have consecutive rows from `first` on, and a segment after them has none. Ranges without
-    /// gaps need no list of rows.
+    /// The first `count` segments (ranges between bounds) of the group have consecutive rows from `first` on. A segment after these has no row.
+    /// Ranges without gaps need no list of rows.
     Next { first: i64, count: usize },
-    /// The row of each segment, with `NO_ROW` for a gap.
+    /// The row of each segment (the interval from one bound to the next) of the group; `NO_ROW` if it is a gap.
     Each(Box<[i64]>),
 }
 

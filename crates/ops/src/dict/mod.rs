@@ -1,6 +1,6 @@
-//! Dictionaries: looking up values by keys. If the dictionary is known during preparation and has only a few numeric keys,
-//! operators in the expression compare the key with each of them; otherwise it is compiled to a table. Dictionaries that are
-//! made from arrays find rows (`rows.rs`).
+//! Dictionaries: looking up values by keys. If the dictionary is known during preparation and has only a few numeric keys, operators in the
+//! expression compare the key with each of them; otherwise it is compiled to a table. A lookup in a dictionary that is made from arrays finds a row
+//! first (`rows.rs`).
 
 mod columns;
 mod grouped;
@@ -58,9 +58,9 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
 
 /// The contents of a dictionary.
 enum Source {
-    /// The dictionary is known during preparation.
+    /// The dictionary is a literal, known during preparation.
     Literal(Arc<Dict>),
-    /// The dictionary is made of the array of its keys and the array of its values, both dense.
+    /// The dictionary is made of an array of keys and an array of values, both dense.
     Arrays([NodeHandle; 2]),
 }
 

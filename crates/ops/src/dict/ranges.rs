@@ -15,7 +15,7 @@ use cembra_value::{Array, Dict, ScalarValue, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Adds nodes for the value of the range that contains `key`; `absent` if no range does.
+/// Adds nodes for the value of the range that contains `key`. If no range contains it, the value is `absent`.
 pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let bounds = found.keys().scalar();
     let (common, key) = as_key(g, bounds, key)?;
@@ -104,12 +104,12 @@ pub(crate) static RANGES: OpDef = OpDef {
     ..DICT
 };
 
-/// A type that bounds of ranges may have.
+/// A type that the bounds of a dictionary's ranges may have.
 pub(super) trait Bound: Repr + 'static {
     /// A bound as a list stores it.
     type Owned: Send + Sync + 'static;
 
-    /// Converts a bound of a dictionary to the form in which it is stored.
+    /// Converts a bound of a dictionary's range to its stored type.
     fn keep(bound: &ScalarValue) -> Self::Owned;
 
     /// Returns true if the stored bound `kept` is less than or equal to `key`.
@@ -119,7 +119,7 @@ pub(super) trait Bound: Repr + 'static {
     /// `None` for types without positions.
     fn place(kept: &Self::Owned) -> Option<f64>;
 
-    /// The position of a key on the number line, rounded like the positions of bounds.
+    /// The position of a key on the number line, rounded in the way of [`Bound::place`].
     fn place_of_key(key: &Self) -> f64;
 }
 
@@ -181,7 +181,7 @@ struct Ranged<K: Bound, W> {
     presence: Option<Box<[bool]>>,
 }
 
-/// The bounds of ranges, in ascending order.
+/// The bounds of a dictionary's ranges, in ascending order.
 pub(super) struct Bounds<K: Bound> {
     kept: Box<[K::Owned]>,
     buckets: Option<Buckets>,

@@ -1,6 +1,5 @@
-//! Dictionaries that are made while a model runs, from an array of keys and an array of values. A lookup finds the row of a
-//! key, its index in the array of keys. Each operator that looks up rows first builds a table of all keys; no table outlives
-//! an evaluation.
+//! Dictionaries that are made while a model runs, from an array of keys and an array of values. A lookup finds the row of a key, which is the key's
+//! index in the array of keys. Each operator that looks up rows first builds a table of all keys; no table outlives an evaluation.
 
 use super::{DICT, FEW};
 use crate::array::composites::cast;
@@ -31,7 +30,7 @@ pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Optio
     }
 }
 
-/// Adds nodes for the row of each key in `key`, after casting `keys` and `key` to the type `common`.
+/// Adds nodes for the row (the index in `keys`) of each key in `key`, after casting `keys` and `key` to the type `common`.
 pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> NodeResult {
     let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
     g.apply(id::DICT_ROWS, &[keys, key])
@@ -73,8 +72,8 @@ fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Ar
 
 /// The rows of keys. A missing key has no row.
 enum Rows<'a> {
-    /// The numbers of the distinct present keys, in order of first occurrence, and the row of each number; without rows, a
-    /// number is its row.
+    /// The numbers of the distinct present keys, in order of first occurrence, and the row of each number. If there is no list of rows, each number
+    /// is the row itself.
     Numbers(Numbers, Option<Vec<u32>>),
     Strings(HashMap<&'a [u8], u32, RandomState>),
 }

@@ -14,13 +14,12 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The form in which a table stores keys. The code of a table is compiled once for each such form, which several key types
-/// share.
+/// The type as which a table stores keys. The code of a table is compiled once for each stored type, which several key types share.
 pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
     /// A key as it is looked up.
     type Sought: Eq + Hash + ?Sized;
 
-    /// The position of a key among all values of its type; `None` for strings.
+    /// The position of a key among all values of its type, for tables that are lists; `None` for strings.
     fn place(sought: &Self::Sought) -> Option<u64>;
 }
 
@@ -44,15 +43,15 @@ impl KeptKey for Box<[u8]> {
     }
 }
 
-/// A type that keys may have.
+/// A type that keys of a dictionary may have.
 pub(super) trait Key: Repr + 'static {
     /// A key as a table stores it.
     type Owned: KeptKey;
 
-    /// Converts a key of a dictionary to the form in which a table stores it.
+    /// Converts a key of a dictionary to the type in which a table stores keys.
     fn keep(key: &ScalarValue) -> Self::Owned;
 
-    /// Converts the key to the form in which it is looked up.
+    /// Converts the key to the type by which a table is searched.
     fn sought(&self) -> impl Borrow<<Self::Owned as KeptKey>::Sought>;
 }
 
@@ -108,7 +107,7 @@ impl Key for Bytes<'static> {
     }
 }
 
-/// The bytes of a string; empty for other values.
+/// The bytes of a string; empty for a value that is not a string.
 pub(super) fn string(value: &ScalarValue) -> &[u8] {
     match value {
         ScalarValue::Text(text) => text.as_bytes(),
@@ -117,12 +116,12 @@ pub(super) fn string(value: &ScalarValue) -> &[u8] {
     }
 }
 
-/// A type that values in a table may have.
+/// A type that values in a dictionary's table may have.
 pub(super) trait TableValue: Repr + 'static {
     /// A value as a table stores it: a number is a word of its own width.
     type Owned: Default + Send + Sync + 'static;
 
-    /// Converts a value of a dictionary to the form in which a table stores it.
+    /// Converts a value of a dictionary to the type in which a table stores values.
     fn keep(value: &ScalarValue) -> Self::Owned;
 
     /// Converts a stored value to the result of a lookup.
@@ -191,12 +190,12 @@ impl TableValue for Bytes<'static> {
     }
 }
 
-/// The values of a dictionary by key.
+/// A compiled dictionary: a list or a hash table with the value of each key.
 pub(super) enum Table<K, V> {
-    /// A list that has the value of each key at the key's position less `first`, the position of the least key; `None` for a
-    /// position without a key.
+    /// A list of values by position: the value of a key is at the key's position less `first`, the position of the least key. `None` for a position
+    /// without a key.
     Near { first: u64, values: Box<[Option<V>]> },
-    /// A hash table from keys to values.
+    /// A hash table from the keys to their values, for keys that are far apart or strings.
     Hashed(HashMap<K, Option<V>, RandomState>),
 }
 

@@ -1,6 +1,5 @@
-//! Rounding to decimal digits as people do it on paper: on the shortest digits that read back as the number, so that `1.005` is
-//! exactly between two hundredths. `round(x, digits)` of the text language computes with powers of ten instead, and is not
-//! here.
+//! Rounding to decimal digits as people do it on paper: the shortest digits that read back as the number are rounded, so `1.005` is exactly between
+//! two hundredths. `round(x, digits)` of the text language, in another file, computes with powers of ten instead.
 //!
 //! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 

@@ -13,7 +13,7 @@ const DIVIDE_RULE: Rule = |t, a| {
     Cell::num(quotient(t, x, y))
 };
 
-/// Records the quotient of two floats, rounded once.
+/// Records the quotient of two floats, rounded once, on the tape.
 pub(super) fn quotient(t: &mut Tape, x: Val, y: Val) -> Val {
     // For a power of two, the quotient and the product with the reciprocal are the same number, rounded once.
     match reciprocal(t, y) {
@@ -92,15 +92,15 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     (t.select_rare(special, one, y), is_minus)
 }
 
-/// The results of an integer division that truncates, and the mask that holds where rounding down gives another quotient.
+/// The results of an integer division that truncates, and a mask of the rows for which rounding down gives another quotient.
 pub(crate) struct Truncated {
     pub(crate) quotient: Val,
     pub(crate) rest: Val,
     /// Present where there is a remainder, and the signs differ.
     rounded_up: cembra_tape::Mask,
-    /// The divisor, with 1 in place of 0 and of -1.
+    /// The divisor, with 0 and -1 replaced by 1.
     pub(crate) divisor: Val,
-    /// The mask that holds where the true divisor is -1, for which the quotient may not be representable.
+    /// The mask that is set where the original divisor is -1, for which the quotient may not be representable.
     pub(crate) by_minus_one: cembra_tape::Mask,
 }
 

@@ -1,6 +1,6 @@
-//! The operators `//` and `%` of texts: the floor of the exact quotient, and its remainder. Arolla's `math.floordiv` and
-//! `math.mod`, which round the quotient before they take its floor, are in `division.rs`, together with the rules for
-//! integers, which both kinds share.
+//! The operators `//` and `%` of texts: the floor of the exact quotient, and its remainder. Arolla's `math.floordiv` and `math.mod`, which round the
+//! quotient before they take its floor, are in `division.rs`. So are the rules for integers, which are the same for the operators of texts and of
+//! Arolla.
 
 use super::division::{INT_FLOORDIV_RULE, INT_MOD_RULE, ZERO, int_floordiv, int_mod, quotient};
 use crate::definition::{BINARY, Meaning, OpDef, ex};

@@ -1,5 +1,5 @@
-//! Probabilities, odds, and a logarithm for both signs: combinations of exponentials and logarithms, each step rounded in the
-//! working precision. Integers become FLOAT32.
+//! Probabilities, odds, and a logarithm for both signs. They are combinations of exponentials and logarithms, and each step is rounded in the working
+//! precision. Integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param, param_or};

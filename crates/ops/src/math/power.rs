@@ -1,4 +1,4 @@
-//! Powers and roots.
+//! Powers, square roots, and the hypotenuse `math.hypot`.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, UNARY, ex};
 use crate::derivative::{Derivative, all};

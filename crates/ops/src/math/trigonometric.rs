@@ -1,5 +1,4 @@
-//! Trigonometry, in radians. Each function is one of the runtime, which a tape calls or contains as instructions; integers
-//! become FLOAT32.
+//! Trigonometric functions, in radians. Each is a function of the runtime, which a tape calls or contains as instructions; integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex, param};

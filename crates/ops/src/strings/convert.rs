@@ -85,7 +85,7 @@ fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     (text, hex)
 }
 
-/// Returns bytes quoted in the form `b'..'`, which is UTF-8 if the bytes are.
+/// Returns bytes quoted in the form `b'..'`. The result is UTF-8 if the bytes are.
 pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'static>, Fault> {
     // Each byte is escaped twice: to compute the length, and to write it.
     context.charge(bytes.as_slice().len().saturating_mul(31))?;

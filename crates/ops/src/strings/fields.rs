@@ -4,13 +4,13 @@
 use super::Reason;
 use crate::strings::limits;
 
-/// The width or precision of a field, as the format gives it.
+/// The width or precision of a field, as the format gives it: a number, `*` or nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Amount {
-    /// The format gives no width or precision.
+    /// The format gives no width (or precision) for the field.
     #[default]
     None,
-    /// The format gives this number.
+    /// The format gives this number as the width or precision.
     Fixed(usize),
     /// The format gives `*`: the width or precision is the value of the argument with this index.
     Argument(usize),
@@ -40,7 +40,7 @@ pub(super) enum Piece<'f> {
     Field(Field),
 }
 
-/// A parser of a format: the rest of the format after the position that was reached.
+/// A parser of a format, with the rest of the format that is still to be parsed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'f> {
     text: &'f [u8],
@@ -74,7 +74,7 @@ impl<'f> Fields<'f> {
         Fields { text, last: b"", in_field: false, taken: 0, numbered: false }
     }
 
-    /// Starts in a format after its first percent sign. The format is `text` followed by `last`.
+    /// Begins in a format after its first percent sign. The rest of the format is `text` followed by `last`.
     pub(super) const fn of_field(text: &'f [u8], last: &'f [u8]) -> Self {
         Fields { text, last, in_field: true, taken: 0, numbered: false }
     }

@@ -1,6 +1,5 @@
-//! `strings.findall_regex`: all captures of a regular expression's groups, with the results of repeated calls of RE2's
-//! `FindAndConsume`: each match is searched for in the rest of the text after the previous match, as if that were the whole
-//! text.
+//! `strings.findall_regex`: all captures of a regular expression's groups, as repeated calls of RE2's `FindAndConsume` give them. Each match is
+//! searched for in the text after the previous match, as if that were the complete text.
 
 use super::agg_join::strings_argument;
 use super::limits;

@@ -1,6 +1,5 @@
-//! `strings.format`: formats values by a format with named fields in braces. It is composed of other operators like
-//! `strings.printf`, and the part of a field after the colon is in the language of `printf`. Errors in a literal format are
-//! reported during preparation.
+//! `strings.format`: formats values by a format with named fields in braces. Like `strings.printf`, it is composed of other operators, and the part
+//! of a field after the colon is in the language of `printf`. Errors in a literal format are reported during preparation.
 
 use super::fields::Fields;
 use super::made::ArenaBytes;

@@ -1,4 +1,4 @@
-//! Operators that join strings.
+//! Operators that join several strings into one.
 
 use super::made::concatenate;
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
@@ -43,7 +43,7 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 /// The most strings that are joined at once.
 const WIDEST: usize = 6;
 
-/// Adds nodes that join strings, at least one: six at a time, then the results, so that no string is copied often.
+/// Adds nodes that join strings, at least one. They join six strings at a time, then the results, so that no string is copied often.
 pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> NodeResult {
     // An untyped missing string takes the type of the other strings.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());

@@ -1,5 +1,5 @@
-//! Limits of single operators. They are the same for every model, because kernels are made for them; limits that a host sets
-//! are in `cembra_value::Limits`.
+//! Limits of single operators. They are the same for every model, because they are constants in kernels; limits that a host sets are in
+//! `cembra_value::Limits`.
 
 /// The greatest width, and the greatest precision, of a field of `strings.printf` and `strings.format`.
 pub const FIELD_WIDTH: usize = 1_000;

@@ -21,7 +21,7 @@ impl LongWork {
         LongWork { next: if token.is_some() { LOOKED_EVERY } else { usize::MAX }, token }
     }
 
-    /// Checks for cancellation if the work has passed another MiB at the byte `position`.
+    /// Checks for cancellation if the work has passed another MiB when it reaches the byte `position`.
     ///
     /// # Errors
     /// If the evaluation was cancelled.
@@ -40,13 +40,13 @@ impl LongWork {
     }
 }
 
-/// Splits a text into pieces of about a MiB, each with the position at which it starts. A short text is one piece.
+/// Splits a text into pieces of about a MiB, each with the position at which the piece starts. A short text is one piece.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces_to(text, |rest| rest.floor_char_boundary(LOOKED_EVERY))
 }
 
-/// Splits a text into pieces of about a MiB that end after white space, or at the end of the text, so that no word is cut.
-/// Each has the position at which it starts.
+/// Splits a text into pieces of about a MiB, each with the position at which the piece starts. A piece ends after white space, or at the end of the
+/// text, so that no word is cut.
 pub(super) fn pieces_of_words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     pieces_to(text, |rest| {
         let from = LOOKED_EVERY.min(rest.len());

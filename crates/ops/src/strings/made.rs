@@ -6,8 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A string that is being written into the arena. Only strings of its own type, and texts, can be appended, so that a text is
-/// always valid UTF-8.
+/// A string that is being written into the arena. Only texts, and strings of the type `S`, can be appended, so that a text is always valid UTF-8.
 pub(super) struct ArenaString<'a, S> {
     room: &'a mut [u8],
     len: usize,
@@ -16,7 +15,7 @@ pub(super) struct ArenaString<'a, S> {
 
 /// A text that is being written into the arena.
 pub(super) type ArenaText<'a> = ArenaString<'a, Text<'static>>;
-/// Bytes that are being written into the arena.
+/// A string of type BYTES that is being written into the arena.
 pub(super) type ArenaBytes<'a> = ArenaString<'a, Bytes<'static>>;
 
 impl<'a, S: Chars> ArenaString<'a, S> {
@@ -28,7 +27,7 @@ impl<'a, S: Chars> ArenaString<'a, S> {
         Ok(ArenaString { room: context.arena().allocate(len)?, len: 0, of: PhantomData })
     }
 
-    /// Appends a string. If it does not fit, none of it is appended.
+    /// Appends a string. If the string does not fit, nothing is appended.
     pub(super) fn push(&mut self, part: S) {
         self.add(part.bytes());
     }
@@ -47,12 +46,12 @@ impl<'a, S: Chars> ArenaString<'a, S> {
         }
     }
 
-    /// Appends a character, encoded in UTF-8.
+    /// Appends a character, encoded in UTF-8, to the string.
     pub(super) fn push_char(&mut self, char: char) {
         self.push_str(char.encode_utf8(&mut [0; 4]));
     }
 
-    /// Returns the string that was written.
+    /// Returns the string that was written into the arena.
     pub(super) fn finish(self) -> S {
         // SAFETY: STRING-VIEW: the arena keeps the piece until the next call, and whole strings of the type were added.
         unsafe { S::view(&self.room[..self.len]) }
@@ -60,12 +59,12 @@ impl<'a, S: Chars> ArenaString<'a, S> {
 }
 
 impl ArenaBytes<'_> {
-    /// Appends bytes. If they do not fit, none of them are appended.
+    /// Appends bytes. If they do not fit, nothing is appended.
     pub(super) fn push_bytes(&mut self, part: &[u8]) {
         self.add(part);
     }
 
-    /// The bytes appended so far.
+    /// The bytes that were appended so far.
     pub(super) fn written(&mut self) -> &mut [u8] {
         &mut self.room[..self.len]
     }
@@ -135,7 +134,7 @@ impl<const N: usize> StackText<N> {
         str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// Appends a byte, which alone need not be valid UTF-8.
+    /// Appends a byte, which need not be valid UTF-8 by itself.
     pub(super) fn push_byte(&mut self, byte: u8) {
         if let Some(room) = self.room.get_mut(self.len) {
             *room = byte;
@@ -143,7 +142,7 @@ impl<const N: usize> StackText<N> {
         }
     }
 
-    /// Removes the bytes in a range.
+    /// Removes the bytes of the text in the range `part`.
     pub(super) fn remove(&mut self, part: Range<usize>) {
         self.room[..self.len].copy_within(part.end.., part.start);
         self.len -= part.len();

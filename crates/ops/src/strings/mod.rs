@@ -1,5 +1,5 @@
-//! Operators on TEXT and BYTES, grouped by file. Positions and lengths of texts are in code points, those of bytes in bytes.
-//! A new string is in the arena of the evaluation; a part of an argument is a view of the argument.
+//! Operators on TEXT and BYTES, grouped by file. Positions and lengths are in code points for TEXT, and in bytes for BYTES. A new string is in the
+//! arena of the evaluation; a part of an argument is a view of the argument.
 //!
 //! All operators are called by their kernels: none has a lowering rule. Operators that make arrays of strings, or aggregate
 //! them, are array operators.
@@ -43,7 +43,7 @@ mod rendering;
 #[cfg(test)]
 mod eager;
 
-/// The types of strings: TEXT and BYTES.
+/// The types of strings, TEXT and BYTES, with their operations on characters.
 pub(crate) trait Chars: Repr {
     /// The bytes of the string.
     fn bytes(self) -> &'static [u8];
@@ -57,10 +57,10 @@ pub(crate) trait Chars: Repr {
     /// Makes a string that is a view of `bytes`, which must live as long as the call.
     ///
     /// # Safety
-    /// STRING-VIEW: bytes of a text are UTF-8.
+    /// If the string is a text, `bytes` must be UTF-8 (rule STRING-VIEW in `docs/safety.md`).
     unsafe fn view(bytes: &[u8]) -> Self;
 
-    /// The index of the byte at which the character `index` begins, or of the end of the string. `length` must be the
+    /// The index of the byte at which the character `index` begins; the length in bytes if `index` is the number of characters. `length` must be the
     /// string's number of characters.
     fn byte_of(self, index: usize, length: usize) -> usize;
 
@@ -128,7 +128,7 @@ impl Chars for Bytes<'static> {
     }
 }
 
-/// The reason, for an error message, why a text in a language of its own (a format, a regular expression) is invalid.
+/// The reason why a text in a language of its own (a format, a regular expression) is invalid, for an error message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reason(pub(crate) &'static str);
 

@@ -1,6 +1,5 @@
-//! Encodes the values of several arguments in one string of bytes. `strings.printf` and `strings.format` pass it to the
-//! operators that print, so that a format may refer to its arguments in any order. Bytes from elsewhere are checked before
-//! they are decoded.
+//! Encodes the values of several arguments in one string of bytes. `strings.printf` and `strings.format` pass this string to the operators that
+//! print, so that a format may refer to its arguments in any order. Bytes from elsewhere are checked before they are decoded.
 
 use super::made::ArenaBytes;
 use super::rendering::Rendered;
@@ -25,7 +24,7 @@ pub(super) enum Packed<'r> {
 }
 
 impl<'r> Packed<'r> {
-    /// The value in the form in which fields of `printf` print it.
+    /// The value as the type that fields of `printf` print.
     pub(super) fn rendered(self) -> Rendered<'r> {
         match self {
             Packed::Boolean(value) => Rendered::Boolean(value),
@@ -37,7 +36,7 @@ impl<'r> Packed<'r> {
         }
     }
 
-    /// The value as a width or a precision; `None` for floats and strings.
+    /// The value as a width or a precision; `None` if the value is a float or a string.
     pub(super) fn amount(self) -> Option<i64> {
         match self {
             Packed::Boolean(value) => Some(value.into()),
@@ -66,7 +65,7 @@ impl<'r> Packed<'r> {
     }
 }
 
-/// The encoded arguments, which are decoded by index.
+/// The encoded arguments of a format. They are decoded by index.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRun<'r> {
     bytes: &'r [u8],
@@ -96,7 +95,7 @@ impl PackedRun<'static> {
         Ok(PackedRun { bytes, places: places.finish().as_slice().as_chunks().0 })
     }
 
-    /// The number of encoded arguments.
+    /// The number of arguments that are encoded.
     pub(super) fn len(self) -> usize {
         self.places.len()
     }

@@ -7,13 +7,13 @@ use crate::kernel::strict;
 use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Misspelled, Text};
 use std::str::FromStr;
 
-/// Parses a number by the standard library's grammar: a sign of either kind, digits, for floats also a fraction, an exponent,
-/// `inf`, `infinity` and `nan` in any case. Fails for an integer that does not fit; a float that does not fit is infinite.
+/// Parses a number by the standard library's grammar: a sign of either kind and digits. Floats may also have a fraction and an exponent, or be `inf`,
+/// `infinity` or `nan` in any case. Fails for an integer that does not fit; a float that does not fit becomes infinite.
 pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// Parses a text as a date, timestamp or duration by the function `parse`. Fails if the text is not one.
+/// Parses a text as a date, timestamp or duration by the function `parse`. Fails if the text is not of that form.
 pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }

@@ -26,7 +26,7 @@ const UNITS_PER_BYTE_COMPILED: usize = 6;
 /// The units of work per byte of the NFA, to compile the automata for long texts.
 const UNITS_PER_BYTE_OF_LONG: usize = 12;
 
-/// A compiled regular expression.
+/// A compiled regular expression, with the text that it was compiled from.
 pub(super) struct Pattern {
     text: Box<str>,
     /// The pattern in the syntax of the crates that match it.
@@ -54,8 +54,7 @@ const TOO_LARGE: &str = "the pattern compiles to more than 1 MiB";
 impl Pattern {
     /// Compiles a regular expression.
     ///
-    /// # Errors
-    /// If `pattern` is not a regular expression, or is too large. The error is a line that tells which.
+    /// # Errors If `pattern` is not a regular expression, or is too large. The error is a line of text with the reason.
     #[cold]
     pub(super) fn compile(pattern: &str) -> Result<Pattern, Cow<'static, str>> {
         if pattern.len() > limits::PATTERN_BYTES {
@@ -82,8 +81,7 @@ impl Pattern {
     /// Charges the work of compiling the pattern. Each use is charged, even if the compiled pattern was cached, because the
     /// work of an evaluation must not depend on earlier evaluations in this thread.
     ///
-    /// # Errors
-    /// If the evaluation may not do so much more work.
+    /// # Errors If the evaluation would exceed its limit of work.
     pub(super) fn charge_compiling(&self, context: &mut Context) -> Result<(), Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_COMPILED))
     }
@@ -98,7 +96,7 @@ impl Pattern {
         self.regex.captures_len() - 1
     }
 
-    /// Returns true if a part of the text matches. `long` caches the automata for long texts, of this pattern or another.
+    /// Returns true if a part of the text matches the pattern. `long` caches the automata for long texts; it may have those of another pattern.
     ///
     /// # Errors
     /// If matching would take too long.
@@ -149,8 +147,8 @@ impl Pattern {
         Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
     }
 
-    /// Charges the work of `searches` searches in the text from the position `from` on. Each may read the whole rest of the
-    /// text, even if the match is near.
+    /// Charges the work of `searches` searches in the text from the position `from` on. Each search may read the text from there to its end, even if
+    /// the match is near.
     ///
     /// # Errors
     /// If the searches would take too long.
@@ -171,7 +169,7 @@ impl Pattern {
         if context.poll_cancelled() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// The captures of the groups in the next match from the position `from` on; `None` if there is no match.
+    /// The captures of the groups in the next match, which is searched for from the position `from` on; `None` if there is no match.
     pub(super) fn captures_at(&mut self, text: &str, from: usize) -> Option<&CaptureLocations> {
         self.regex.captures_read_at(&mut self.captures, text, from)?;
         Some(&self.captures)

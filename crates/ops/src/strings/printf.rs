@@ -15,7 +15,7 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
-/// The types of a format, TEXT and BYTES. The result of formatting has the same type.
+/// The types that a `printf` format may have, TEXT and BYTES. The result of formatting has the type of the format.
 pub(super) trait Format: Chars {
     /// The unit of widths and precisions.
     const UNIT: Unit;
@@ -70,7 +70,7 @@ impl Sink for ArenaBytes<'_> {
     }
 }
 
-/// A destination that prints nothing: it checks that each value is of a kind that its field can print.
+/// A destination that prints nothing. It checks that each value is of a kind that its field can print.
 pub(super) struct KindCheck;
 
 impl Sink for KindCheck {
@@ -81,7 +81,7 @@ impl Sink for KindCheck {
     }
 }
 
-/// A value of an argument's type, or of its elements' type, with which a format is checked before there are values.
+/// An example value of an argument's type, or of its elements' type. A format is checked with it before there are values.
 pub(super) fn sample(arg: &Argument<'_>) -> Packed<'static> {
     match arg.qtype.of_each().scalar() {
         Some(Scalar::Boolean) => Packed::Boolean(true),
@@ -171,7 +171,7 @@ fn printf<S: Format>(context: &mut Context, format: S, values: Bytes<'static>) -
     printed(context, &Printf { fields, unit: S::UNIT, values: |index| run.get(index) })
 }
 
-/// The faults that formatting can raise.
+/// The faults that formatting by a `printf` format can raise.
 pub(super) const FAULTS: &[FaultKind] = &[FaultKind::Invalid, FaultKind::ArenaLimit];
 
 pub(crate) static PRINTF_PACKED: OpDef = OpDef {
@@ -191,7 +191,7 @@ pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The scalar type of a format operand, which the result has too.
+/// The scalar type of a format operand, which is also that of the result.
 pub(super) fn format_scalar(operator: &str, format: &QType) -> Result<Scalar, TypeFault> {
     let found = format.scalar().filter(|scalar| scalar.is_string());
     found.ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a string for `fmt`, found {format}"), Some(0)))

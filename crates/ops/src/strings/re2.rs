@@ -22,8 +22,7 @@ struct Translation<'p> {
     repeated: bool,
 }
 
-/// Translates `pattern` to the syntax of the `regex` crate; fails if RE2 refuses the pattern. Errors that both have in common
-/// are left to the crate.
+/// Translates `pattern` to the syntax of the `regex` crate; fails if RE2 refuses the pattern. An error in both syntaxes is left to the crate.
 pub(super) fn translated(pattern: &str) -> Result<String, Reason> {
     let made = String::with_capacity(pattern.len());
     let mut translation = Translation {

@@ -1,5 +1,5 @@
-//! Operators on regular expressions, in RE2's syntax and matched by the `regex` crate. The sizes of patterns and texts are
-//! limited, and so is the time of a match (`pattern.rs`).
+//! Operators on regular expressions, in RE2's syntax and matched by the `regex` crate. The sizes of patterns and texts, and the time of a match, are
+//! limited (`pattern.rs`).
 
 use super::made::invalid_for;
 use super::pattern::{Long, Pattern};

@@ -1,5 +1,5 @@
-//! Prints single values by the fields of `printf` formats, in Abseil's forms, which are C's. Widths and precisions are in
-//! characters if the format is a text, and in bytes if it is bytes, as in C.
+//! Prints single values by the fields of `printf` formats, as Abseil and C do. Widths and precisions count characters if the format is a text, and
+//! bytes if it is bytes.
 
 use super::Reason;
 use super::fields::Field;
@@ -32,7 +32,7 @@ impl Unit {
     }
 }
 
-/// A field of a format whose width and precision are known.
+/// A field of a format whose width and precision are known, so that a value can be printed by it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     /// The flags and the conversion of the field.
@@ -43,10 +43,10 @@ pub(super) struct Form {
     precision: Option<usize>,
 }
 
-/// A value to be printed by a field.
+/// A value that a field of a format prints.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rendered<'v> {
-    /// An integer, and its bits in its own width, zero-extended.
+    /// An integer, and the integer's bits in the width of its type, zero-extended to 64 bits.
     Integer(i64, u64),
     Float(f64),
     Boolean(bool),

@@ -1,4 +1,4 @@
-//! Operators that replace parts of strings.
+//! Operators that replace parts of strings by other strings.
 
 use super::Chars;
 use super::long_work::LongWork;

@@ -12,7 +12,8 @@ use cembra_runtime::{Context, Fault, FaultKind, Text};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReplacementPart<'r> {
     Literal(&'r str),
-    /// A reference to a group of the regular expression: it is replaced by the group's match. Group 0 is the whole match.
+    /// A reference to a group of the regular expression, which stands for the text that the group matched. Group 0 is the match of the complete
+    /// expression.
     Group(usize),
 }
 

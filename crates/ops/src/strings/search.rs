@@ -1,4 +1,4 @@
-//! Searches for strings in strings. All searches take time linear in the sum of both lengths.
+//! Searches for strings in strings. Each search takes time linear in the sum of the lengths of both strings.
 
 use super::Chars;
 use super::slice::{NO_POSITION, bytes_of, positions};

@@ -21,8 +21,8 @@ pub(crate) static LENGTH: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The range of characters between the positions `start` and `end` in a string of `length` characters: negative positions
-/// count from the end, and missing positions are the start and the end of the string. `None` if the start is after the end.
+/// The range of characters between the positions `start` and `end` in a string of `length` characters. A negative position counts from the end. A
+/// missing `start` is the start of the string, a missing `end` its end. `None` if `start` is after `end`.
 pub(super) fn positions(length: usize, start: Option<i64>, end: Option<i64>) -> Option<Range<usize>> {
     let length = length as i64;
     let start = match start {

@@ -84,13 +84,13 @@ fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> R
     Ok((parts.finish(), sizes))
 }
 
-/// Makes a tuple of an array and edges.
+/// Makes a tuple of an array and edges (groupings of its elements).
 pub(super) fn with_edges(kind: ArrayKind, array: Array, edges: impl IntoIterator<Item = Edge>) -> Result<Value, Fault> {
     let array = std::iter::once(Value::Array(kind, array.into()));
     Ok(Value::Tuple(array.chain(edges.into_iter().map(Value::from)).collect()))
 }
 
-/// The edge of contiguous groups with the sizes `sizes`. The sizes were counted, so the only possible failure is the limit on
+/// The edge (grouping) whose groups are contiguous and have the sizes `sizes`. The sizes were counted, so the only possible failure is the limit on
 /// elements.
 pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
     Edge::from_sizes(kind, sizes).map_err(|_| Fault::new(FaultKind::ArenaLimit))

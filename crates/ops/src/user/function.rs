@@ -39,7 +39,7 @@ pub trait UserArgument: Sealed {
     #[doc(hidden)]
     type FrameForm: Repr;
 
-    /// Converts an argument from its form in frames to the type of the function's parameter, for one call.
+    /// Converts an argument from the type that frames have to the type of the function's parameter, for one call.
     #[doc(hidden)]
     fn give<'call>(held: Self::FrameForm) -> Self::Argument<'call>;
 }
@@ -57,7 +57,7 @@ pub trait UserResult: Sealed {
     #[doc(hidden)]
     type FrameForm: Repr;
 
-    /// Converts the function's result to its form in frames; owned texts and bytes are copied into the arena.
+    /// Converts the function's result to the type that frames have; owned texts and bytes are copied into the arena.
     ///
     /// # Errors
     /// If the arena is full.
@@ -218,7 +218,7 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
     /// True if the function cannot fail.
     const TOTAL: bool;
 
-    /// Calls the function with arguments in their form in frames.
+    /// Calls the function with arguments of the types that frames have.
     ///
     /// # Errors
     /// The reason why the function has no result for the arguments.
@@ -226,13 +226,13 @@ pub trait UserFunction<Args: Arguments>: Send + Sync + 'static {
     fn call(&self, args: Args::FrameForm, token: Token) -> Result<Self::Ret, Reason>;
 }
 
-/// A function that may fail: `Fn(A, B, ..) -> Result<R, E>`, where `E` is the reason: a `&'static str`, a `String`, an error
-/// that implements `Display`, or a [`Reason`] with a code of its own.
+/// A user's function that may fail: `Fn(A, B, ..) -> Result<R, E>`, where `E` is the reason: a `&'static str`, a `String`, an error that implements
+/// `Display`, or a [`Reason`] with a code of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallible<F>(pub F);
 
-/// The reason why an operator has no result: the message of the evaluation's error, which is cut after 1,000 characters, and
-/// its code. A value that implements `Display` can be converted to a reason with the code `invalid`.
+/// The reason why a user's function has no result: a code, and the message of the evaluation's error, which is cut after 1,000 characters. A value
+/// that implements `Display` can be converted to a reason with the code `invalid`.
 #[derive(Clone, Debug)]
 pub struct Reason {
     code: Option<&'static str>,

@@ -61,7 +61,7 @@ impl UserOperator {
         }
     }
 
-    /// Sets the description of the operator, one sentence.
+    /// Sets the description of the operator, which should be one sentence.
     #[must_use]
     pub fn summary(mut self, summary: &str) -> Self {
         summary.clone_into(&mut self.summary);
@@ -75,8 +75,8 @@ impl UserOperator {
         self
     }
 
-    /// Declares that equal arguments may give different results, so that calls are never evaluated ahead of time. Equal calls
-    /// in a model are still one call per evaluation.
+    /// Declares that equal arguments may give different results, so that calls are never evaluated ahead of time. Equal calls in a model are still
+    /// evaluated only once per evaluation.
     #[must_use]
     pub fn impure(mut self) -> Self {
         self.pure = false;
@@ -116,10 +116,10 @@ impl UserOperator {
         self.add(function, Some(recording))
     }
 
-    /// Adds a function that is made when a model is compiled, from the operator's first argument, which must be a literal text:
-    /// a table, a forest, a program in another language. Reading it costs nothing per evaluation. The operator's other
-    /// arguments are the function's, in their order. The function lives as long as the model; the closure that makes it, as
-    /// long as the process. Its error says what is wrong with the text; then the model does not compile.
+    /// Adds a function that is made when a model is compiled, from the operator's first argument, which must be a literal text: a table, a forest, a
+    /// program in another language. Reading the text costs nothing per evaluation. The operator's arguments after the first are the function's
+    /// arguments. The function lives as long as the model. The closure `compile` lives as long as the process; if it fails, its error tells the
+    /// problem with the text, and the model does not compile.
     #[must_use]
     pub fn compiled<Args, F, E>(mut self, compile: impl Fn(&str) -> Result<F, E> + Send + Sync + 'static) -> Self
     where
@@ -152,8 +152,8 @@ impl UserOperator {
 }
 
 impl Registry {
-    /// Makes a registry of the operators of the language and the given ones, which lives as long as the process: make it once,
-    /// at start-up, and share it between all models.
+    /// Makes a registry of the operators of the language and `operators`. The registry lives as long as the process: make it once, at start-up, and
+    /// share it between all models.
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -174,7 +174,7 @@ impl Registry {
         Ok(registry.leak())
     }
 
-    /// Adds an operator, which lives as long as the process: register at start-up, not per request.
+    /// Adds an operator. It lives as long as the process, so register at start-up, not per request.
     ///
     /// # Errors
     /// If the name is taken or not of the form `family.name`, the functions cannot be overloads of one operator, or a rule is
@@ -186,9 +186,8 @@ impl Registry {
         self.replace(operator)
     }
 
-    /// Adds an operator as [`register`](Registry::register) does, or replaces the user's operator of this name. Models that
-    /// were parsed with a clone of the registry keep the operator that the clone has. The replaced operator lives on as long as
-    /// the process.
+    /// Adds an operator as [`register`](Registry::register) does, or replaces the user's operator of this name. A model that was parsed with an
+    /// earlier clone of the registry keeps the replaced operator. The replaced operator lives on as long as the process.
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};

@@ -25,8 +25,8 @@ pub struct Recording {
 pub(super) type Refusal = &'static str;
 
 impl Recording {
-    /// Runs a lowering rule on arguments of the types `operands` and checks its instructions, for a result of type `ret`. If
-    /// `total` is set, the user's function cannot fail, and the rule must not either.
+    /// Runs a lowering rule on arguments of the types `operands` and checks its instructions, for a result of type `ret`. If `total` is set, the
+    /// user's function cannot fail, so the rule must not fail either.
     ///
     /// # Errors
     /// The reason why the rule is refused.

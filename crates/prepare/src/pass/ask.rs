@@ -10,13 +10,13 @@ use cembra_value::{Budget, Diagnostics, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The inputs of a model whose values it asks the caller for.
+/// The inputs of a model that are loaded on demand: the model asks the caller for their values.
 #[derive(Clone, Debug)]
 pub struct AskedInputs {
     /// The index of the leaf whose value is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
     pub view: u32,
-    /// The values that the model may ask for, by number. The number is also the index of a leaf, which the model reads instead if every evaluation
-    /// needs the value.
+    /// The values that the model may ask for, by number. If every evaluation needs a value, the model reads it from the leaf whose index is that
+    /// number.
     pub values: FxHashMap<u32, AskedValue>,
 }
 
@@ -25,7 +25,7 @@ pub struct AskedInputs {
 pub struct AskedValue {
     /// The index of the leaf for the input that contains the value.
     pub input: u32,
-    /// The offset of the value in the layout of the input's type, in bytes.
+    /// The offset of the value in the layout of the type of its input, in bytes.
     pub offset: u32,
 }
 
@@ -40,7 +40,7 @@ pub fn is_askable(qtype: &QType) -> bool {
 }
 
 /// Replaces the leaves `inputs` by operators that ask for their values. The leaf indices must be sorted, and the leaves' types must be
-/// [askable](is_askable). New leaves are added after those of the model.
+/// [askable](is_askable). New leaves are added after the model's leaves.
 ///
 /// # Errors
 /// If a limit is exceeded.

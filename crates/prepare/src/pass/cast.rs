@@ -1,6 +1,6 @@
-//! Implicit casts, added when an operator is bound to its overload. Each operand is cast to the type that the operator was
-//! resolved for: first the scalar, then to an optional. An untyped `missing` becomes a typed one, and a literal becomes a
-//! literal of the new type.
+//! Implicit casts, added when an operator is bound to its overload. Each operand is cast to the type that the operator was resolved for: first the
+//! scalar is cast, then the result becomes an optional if necessary. An untyped `missing` becomes a typed one, and a literal becomes a literal of the
+//! new type.
 
 use crate::pass::wheres::unseen;
 use crate::{Id, Kind, TypedGraph};
@@ -11,7 +11,7 @@ use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 impl TypedGraph {
-    /// Adds the operator `op` on operands of any types that it accepts, with implicit casts, bound to its overload.
+    /// Adds the operator `op` on operands of any types that the operator accepts, with implicit casts, bound to its overload.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -25,8 +25,8 @@ impl TypedGraph {
         self.bind(registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
-    /// Adds the operator `op` with casts as [`apply`](TypedGraph::apply) does, but keeps `op` where `apply` would replace it by another operator for
-    /// these types.
+    /// Adds the operator `op` with casts as [`apply`](TypedGraph::apply) does, but never replaces it. `apply` uses another operator in place of `op`
+    /// for some types.
     ///
     /// # Errors
     /// A message, if the operator does not take these types.
@@ -68,7 +68,7 @@ pub(super) fn bind_resolved(
 
 /// Adds a conditional over arrays. With a condition per element it is an ordinary operator. A single condition chooses between arrays, which are
 /// first cast to the element type of the result. A scalar branch cannot become an array, because only the other branch knows the number of elements.
-/// Such a conditional computes both branches, but the scalar only if it is chosen.
+/// Such a conditional computes both branches, but the scalar branch only if it is chosen.
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -131,7 +131,7 @@ pub(super) fn cast_to(
     casts.into_iter().try_fold(operand, |operand, op| cast_by(graph, registry, op, operand, origin))
 }
 
-/// Adds a cast operator on a value whose type the operator accepts.
+/// Adds the cast operator `op` on a value, whose type the operator must accept.
 pub(super) fn cast_by(
     graph: &mut TypedGraph,
     registry: &Registry,

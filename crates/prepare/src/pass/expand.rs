@@ -1,4 +1,5 @@
-//! Replaces composite operators by the expressions that define them. The new nodes have the origin of the node that they replace.
+//! Replaces composite operators by the expressions that define them. The nodes of an expression have the origin (the place in the program) of the
+//! node that it replaces.
 
 mod elements;
 

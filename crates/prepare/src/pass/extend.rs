@@ -1,5 +1,5 @@
-//! Applies the rewrites of a user in the order in which they were registered; the first that changes a node wins.
-//! Their results are checked.
+//! Applies the rewrites that a user added, in the order in which they were registered. For each node, the first rewrite that changes it is used. The
+//! results of the rewrites are checked.
 
 use super::{check, rewrite::rebuild};
 use crate::pass::Options;

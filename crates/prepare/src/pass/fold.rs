@@ -1,7 +1,7 @@
 //! Constant folding: evaluates operators on literals, with the kernels that evaluations use. An operator that fails is not folded, because the
-//! evaluation reports its error, and only if the value is used there. Operators on large operands are not folded either. The same holds for edges and
-//! shapes: a few bytes of them may stand for any number of groups, so the result could take more memory than the model has text. Such operators are
-//! evaluated at run time, within the limits on evaluations.
+//! evaluation reports its error, and only if the value is used there. Operators on large operands are not folded either. Operators on edges
+//! (groupings of elements) and array shapes are not folded: a few bytes may stand for any number of groups, so the result could take more memory than
+//! the model has text. Such operators are evaluated at run time, within the limits on evaluations.
 
 use super::rewrite::replace;
 use crate::pass::Options;
@@ -35,8 +35,8 @@ fn is_slow(graph: &TypedGraph, node: Id) -> bool {
     is_foldable(graph, node) && !graph.operands(node).iter().all(is_number)
 }
 
-/// Returns true for an operator on literals that fails when it is evaluated. If the time of `budget` is over, any operator may count as failing,
-/// because the pass ends soon.
+/// Returns true if the node `node` is an operator on literals that fails when it is evaluated. If the time of `budget` is over, any operator may
+/// count as failing, because the pass ends soon.
 pub(super) fn is_failing_constant(graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
     if is_slow(graph, node) && budget.check_time().is_err() {
         return true;
@@ -63,15 +63,15 @@ pub(crate) fn evaluate_constant<'v>(
     evaluate_on(graph, registry, node, value)?.ok().filter(|value| memory_bytes(value) <= MOST_BYTES)
 }
 
-/// The bytes of the elements of an array that the node `node` makes of literals, at least one per element; `None` if the node does not make such an
-/// array.
+/// The size in bytes of the elements of the array that the node `node` makes of literals, at least one byte per element; `None` if the node does not
+/// make an array of literals.
 pub(super) fn written_bytes(graph: &TypedGraph, node: Id) -> Option<usize> {
     let operands = graph.as_op(node, id::ARRAY_MAKE_DENSE)?;
     operands.iter().try_fold(0_usize, |sum, operand| Some(sum + memory_bytes(graph.value(*operand)?).max(1)))
 }
 
-/// The array that the node `node` makes of literals, element by element; `None` if its elements have more than `most` bytes in total. A single text
-/// of the model may be many elements.
+/// The array that the node `node` makes of literals, element by element; `None` if the array's elements have more than `most` bytes in total. A
+/// single text of the model may be many elements.
 pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, most: usize) -> Option<Value> {
     written_bytes(graph, node).filter(|bytes| *bytes <= most)?;
     call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()

@@ -1,4 +1,4 @@
-//! The ordered list of passes, and the functions that run them.
+//! The ordered list of the passes of preparation, and the functions that run them.
 
 mod ask;
 mod cast;
@@ -25,24 +25,24 @@ use cembra_expr::Program;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics};
 
-/// A pass of preparation: a step that rewrites the model, or assigns regions to its nodes.
+/// A pass of preparation: it rewrites the model, or assigns regions (the parts of the model in which nodes are evaluated) to its nodes.
 pub struct Pass {
     /// The name of the pass, as options and `explain` use it.
     pub name: &'static str,
-    /// The task of the pass, in one sentence.
+    /// The task of the pass, described in one sentence.
     pub summary: &'static str,
-    /// True if options can leave the pass out.
+    /// True if the options of a preparation can leave the pass out.
     pub optional: bool,
     run: PassAction,
 }
 
 /// The function of a pass, by the kind of model that it takes and gives.
 enum PassAction {
-    /// The pass rewrites the graph.
+    /// The pass rewrites the graph of the model.
     Graph(fn(&mut TypedModel, &Program, &Options) -> Result<(), Diagnostics>),
-    /// The pass assigns a region to every node.
+    /// The pass assigns a region (the top, a branch or a loop) to every node.
     Place(fn(TypedModel, &Program, &Options) -> Result<Placed, Diagnostics>),
-    /// The pass changes the regions of nodes.
+    /// The pass changes the regions that are assigned to nodes.
     Places(fn(&mut Placed, &Program, &Options) -> Result<(), Diagnostics>),
 }
 
@@ -107,9 +107,9 @@ pub static PASSES: &[Pass] = &[
 
 /// Prepares a program, given the types of its leaves.
 ///
-/// `leaf_type` is called for every leaf that the outputs need. It returns the type of the data, if there are data; the type must agree with
-/// the declaration in the program. `observe` is called with the result of every pass. The result is not a [`Placed`] if options stop before
-/// nodes have regions.
+/// `leaf_type` is called for every leaf that the outputs need. If there are data for the leaf, it returns their type, which must agree with the
+/// declaration in the program. `observe` is called with the result of every pass. The result is not a [`Placed`] if options stop before nodes have
+/// regions.
 ///
 /// # Errors
 /// If options have an unknown name, or for problems with names, types or limits: as many problems as could be found.
@@ -122,7 +122,7 @@ pub fn prepare(
     prepare_with(program, leaf_type, options, &PASSES.iter().collect::<Vec<_>>(), observe)
 }
 
-/// Prepares a program as [`prepare`] does, up to the graph whose nodes have no regions yet, for [`place`].
+/// Prepares a program as [`prepare`] does, but stops before regions are assigned. The graph is for [`place`].
 ///
 /// # Errors
 /// As for `prepare`.
@@ -208,7 +208,7 @@ pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) ->
     run_passes(model, program, options, |pass| pass.name != "types")
 }
 
-/// Assigns regions to the nodes of a graph that [`prepare_graph`] made.
+/// Assigns regions (the parts of the model in which nodes are evaluated) to the nodes of a graph that [`prepare_graph`] made.
 ///
 /// # Errors
 /// If a limit is exceeded, or options stop before there are regions.

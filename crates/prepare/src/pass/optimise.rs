@@ -14,17 +14,17 @@ use cembra_value::{Budget, Diagnostics, Value};
 use site::Site;
 use std::sync::OnceLock;
 
-/// A rewrite of nodes that apply one operator.
+/// A rewrite of the optimiser, for nodes that apply one particular operator.
 #[derive(Debug)]
 pub struct Rewrite {
     /// The rewrite as `from -> to`, by which options name it.
     pub name: &'static str,
     /// The mode that permits the rewrite: strict if it keeps every bit of every result.
     pub mode: Mode,
-    /// True if operands that the original evaluates may be skipped after the rewrite. Such a rewrite is not applied to a node that needs an operator
-    /// on literals which fails: Arolla refuses such a model, so the failure must not disappear.
+    /// True if operands that the original evaluates may be skipped after the rewrite. If a node needs an operator on literals that fails, such a
+    /// rewrite is not applied to it: Arolla refuses such a model, so the failure must not disappear.
     pub skips: bool,
-    /// The condition under which the rewrite applies, or the change of results that a compat rewrite makes. May be empty.
+    /// The condition under which the rewrite applies, or the change of results that a compat rewrite makes. Empty if there is neither.
     pub note: &'static str,
     /// The operator at the root of the pattern.
     op: OpId,

@@ -29,8 +29,8 @@ pub(super) fn rebuild(
     Ok(())
 }
 
-/// Rewrites the graph in place, for passes that keep most nodes. `f` is called with each needed node, and with the same node on its rewritten
-/// operands; both are one node if the operands did not change. `f` returns the replacement. Nodes that are no longer needed stay in the graph.
+/// Rewrites the graph in place, for passes that keep most nodes. `f` is called with two nodes: each needed node, and a copy of it on the rewritten
+/// operands. If the operands did not change, both are one node. `f` returns the replacement. Nodes that are no longer needed stay in the graph.
 pub(super) fn replace(
     model: &mut TypedModel,
     budget: &Budget,

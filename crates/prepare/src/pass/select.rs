@@ -1,7 +1,6 @@
-//! The `select` pass: computes both branches of cheap conditionals. If the branches cannot fail, call nothing, and cost less
-//! than an average branch misprediction, the conditional becomes an ordinary operator: both branches are computed, and one
-//! value is selected. Inner conditionals come first, so that the innermost of many nested ones become selections, and the
-//! outer ones skip them.
+//! The `select` pass: computes both branches of cheap conditionals. If the branches cannot fail, call nothing, and cost less than an average branch
+//! misprediction, the conditional becomes an ordinary operator: both branches are computed, and one value is selected. Inner conditionals come first,
+//! so that the innermost of many nested conditionals become selections, and the outer conditionals skip them.
 
 use crate::pass::Options;
 use crate::{Id, Kind, Placed, RegionId, Regions, TypedGraph};

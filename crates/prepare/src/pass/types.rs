@@ -47,7 +47,7 @@ pub(super) fn leaves(
     Ok(found)
 }
 
-/// Returns the model of a program before its nodes are typed: it has leaves, but no nodes and no outputs.
+/// Returns the model of a program before its nodes are typed. The model has leaves, but no nodes and no outputs.
 pub(super) fn model_of_leaves(leaves: Vec<TypedLeaf>, program: &Program, options: &Options) -> TypedModel {
     let names: Vec<Arc<str>> = leaves.iter().map(|(name, _, _)| name.clone()).collect();
     let promises: Vec<Promise> = leaves.iter().map(|(_, _, promise)| *promise).collect();
@@ -176,13 +176,13 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
 /// The value that is used for a leaf.
 #[derive(Clone, Copy)]
 enum Fallback<'a> {
-    /// The leaf itself is used.
+    /// The leaf has no default: its own value is used.
     None,
     /// This default is used where the leaf is missing.
     Missing(&'a ScalarValue),
     /// This default is used everywhere, because no value is given for the leaf.
     Absent(&'a ScalarValue),
-    /// The empty list or dictionary is used, because no value is given for the leaf.
+    /// An empty list or dictionary is used, because no value is given for the leaf.
     Empty,
 }
 

@@ -1,5 +1,5 @@
-//! The `where` pass. Each conditional becomes lazy if one of its branches then contains an operator of its own, and every
-//! node gets the region in which it is evaluated. Other conditionals are evaluated like any operator.
+//! The `where` pass. A conditional becomes lazy if one of its branches would then contain an operator of its own. Any other conditional is evaluated
+//! like an operator. Every node gets a region, the part of the model in which it is evaluated.
 //!
 //! A loop opens a region too, for the nodes that are computed anew in each round. A node that does not depend on the loop's
 //! state is evaluated once, before the loop: always, if it cannot stop the evaluation; otherwise if every round would

@@ -6,7 +6,8 @@ use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::QType;
 use smallvec::SmallVec;
 
-/// The class of a value: the inputs that the value depends on.
+/// The class of a value: whether the value is the same for all rows, depends on one dictionary, or may differ from row to
+/// row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
     /// The value depends only on values that all rows share.
@@ -27,7 +28,8 @@ impl Class {
     }
 }
 
-/// The class of each step of a plan. Empty if no input is shared or a dictionary, because classes are of no use then.
+/// The class of each step of a plan: the inputs that the step's result depends on. Empty if no input is shared by all rows
+/// and none is a dictionary, because classes are of no use then.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     of_steps: Vec<Class>,
@@ -97,7 +99,8 @@ impl Classes {
     }
 }
 
-/// Replaces the contents of `reads` by all values that a step reads, including those that the steps of its inner blocks read.
+/// Replaces the contents of `reads` by all values that a step reads, including the values that steps of its inner blocks
+/// read.
 pub(super) fn find_reads(plan: &Plan, id: StepId, reads: &mut Vec<ValueId>) {
     reads.clear();
     let mut inside: SmallVec<[BlockId; 8]> = SmallVec::new();

@@ -1,12 +1,13 @@
-//! The segments of a lane program while they are recorded. The last segment is the open tape; the earlier segments are
-//! complete except for their outputs. When a later segment needs a result of an earlier tape, that result becomes an output
-//! of the earlier tape, a column, and an input of the later segment.
+//! The segments of a lane program (a plan recorded for many rows at once) while they are recorded. A segment is a tape, or
+//! the call of a kernel or a memo. The last segment is the open tape; the earlier segments are complete except for their
+//! outputs. When a later segment needs a result of an earlier tape, that result becomes an output of the earlier tape, a
+//! column, and an input of the later segment.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
 use rustc_hash::FxHashMap;
 
-/// The number of instructions after which a tape ends as soon as it can. A player makes one function of each tape, and
+/// The number of instructions after which a tape ends as soon as it can. A backend makes one function of each tape, and
 /// register allocation takes more than twice as long for twice as many values. Values that cross a cut go through a column.
 const LONGEST: usize = 2048;
 
@@ -22,7 +23,8 @@ pub(super) struct TapeDraft {
     pub(super) outputs: Vec<(Output, ColumnId)>,
 }
 
-/// A segment of a lane program while it is recorded.
+/// A segment of a lane program (a plan recorded for many rows at once) while it is recorded: a tape, or the call of a kernel
+/// or a memo.
 #[derive(Debug)]
 pub(super) enum Draft {
     Tape(Box<TapeDraft>),
@@ -37,7 +39,7 @@ pub(super) struct On<T> {
     pub(super) it: T,
 }
 
-/// The segments of a plan that is being recorded as a lane program.
+/// The segments of a lane program (a plan recorded for many rows at once), while they are recorded.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
     /// The completed segments. The flag of a segment is true if it runs once for all rows.
@@ -49,7 +51,7 @@ pub(super) struct Drafts {
     given: FxHashMap<(u32, u32), ColumnId>,
     /// The inputs of the open tape that read columns of earlier segments.
     entered: FxHashMap<ColumnId, Output>,
-    /// True while the steps are recorded whose results all rows share.
+    /// True while the recorder is at steps whose results are the same for all rows.
     pub(super) once: bool,
 }
 
@@ -89,7 +91,8 @@ impl Drafts {
         self.draft(draft).outputs.len() >= MOST_OUTPUTS
     }
 
-    /// Ends the open tape and appends `draft`, the call of a kernel or a memo.
+    /// Ends the open tape and appends `draft`, the call of a kernel or of a memo (the steps that depend on one dictionary
+    /// alone).
     pub(super) fn call(&mut self, draft: Draft) {
         self.cut();
         self.done.push((draft, self.once));
@@ -109,7 +112,7 @@ impl Drafts {
         }
     }
 
-    /// Adds an input to the open tape that is read from `column`, and returns it.
+    /// Adds an input, which is read from `column`, to the open tape. Returns the input.
     pub(super) fn input(&mut self, column: ColumnId) -> Output {
         self.open.inputs.push(column);
         match self.columns[column.index()].ty {
@@ -118,8 +121,8 @@ impl Drafts {
         }
     }
 
-    /// Returns the input of the open tape that is read from `column`, a column of an earlier segment. Adds the input if there
-    /// is none.
+    /// Returns the input of the open tape that is read from `column`, a column of an earlier segment. Adds the input if the
+    /// tape has no such input yet.
     pub(super) fn enter(&mut self, column: ColumnId) -> Output {
         if let Some(known) = self.entered.get(&column) {
             return *known;
@@ -138,7 +141,7 @@ impl Drafts {
         }
     }
 
-    /// The column that a value on a tape is read from or written to; `None` if no such column is known yet.
+    /// The column that the value `on` of a tape is read from or written to; `None` if the value has no column yet.
     pub(super) fn known_column(&self, on: On<Output>) -> Option<ColumnId> {
         let draft = self.draft(on.draft);
         let position = draft.tape.input_at(on.it.index());

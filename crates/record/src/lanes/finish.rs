@@ -1,12 +1,13 @@
-//! The last stage of recording a lane program. From the last segment to the first, instructions and outputs that no later
-//! segment needs are removed. Then columns are numbered anew, in the order in which segments use them.
+//! The last stage of recording a lane program (a plan recorded for many rows at once). From the last segment to the first,
+//! instructions and outputs that no later segment needs are removed. Then columns are numbered anew, in the order in which
+//! segments use them.
 
 use crate::lanes::drafts::{Draft, Drafts};
 use cembra_plan::StepId;
 use cembra_tape::{Body, CanPlay, ColumnId, LaneColumn, LaneProgram, Origin, Segment, Source, TapeSegment};
 
-/// Returns the finished program. Appends to `lacking` the steps with instructions that the backend does not support, by
-/// `can_play`.
+/// Returns the finished program. Appends to `lacking` the steps that have instructions for which `can_play` returns false,
+/// so that the backend does not support them.
 pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId>) -> LaneProgram {
     let Drafts { done, open, columns, once, .. } = drafts;
     let mut needed: Vec<bool> = columns.iter().map(|column| matches!(column.origin, Origin::Output { .. })).collect();
@@ -52,7 +53,7 @@ pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId
     LaneProgram::new(columns, segments)
 }
 
-/// Numbers the columns in the order in which segments first name them, and returns those that are named.
+/// Numbers the columns in the order in which segments first name them, and returns the columns that segments name.
 fn renumber(segments: &mut [Segment], columns: &[LaneColumn]) -> Vec<LaneColumn> {
     let mut numbers: Vec<Option<ColumnId>> = vec![None; columns.len()];
     let mut kept: Vec<LaneColumn> = Vec::with_capacity(columns.len());

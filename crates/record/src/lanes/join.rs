@@ -1,12 +1,13 @@
 //! Joins the results of a conditional's two branches: for each row, selects the result of the branch that the row takes. If a
-//! branch is a stretch, which may be skipped, its results are valid only under its mask, so the selection uses that mask;
-//! otherwise it uses the condition.
+//! branch is a stretch (a range of instructions that may be skipped), its results are valid only under its mask, so the
+//! selection uses that mask; otherwise it uses the condition.
 
 use crate::line::TapeValue;
 use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Mask, Presence, Tape, Val};
 
-/// The masks that decide how the results of a conditional's two branches are joined.
+/// The masks that decide how the results of a conditional's two branches are joined: the condition, and the rows that take
+/// each branch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Join {
     /// The condition of this conditional alone, without the conditions of enclosing branches.
@@ -15,9 +16,9 @@ pub(super) struct Join {
     pub(super) on: Mask,
     /// The mask of the rows that take the second branch.
     pub(super) off: Mask,
-    /// True if the first branch is a stretch, which a backend may jump over.
+    /// True if the first branch is a stretch, a range of instructions that a backend may jump over.
     pub(super) skips_on: bool,
-    /// True if the second branch is a stretch, which a backend may jump over.
+    /// True if the second branch is a stretch, a range of instructions that a backend may jump over.
     pub(super) skips_off: bool,
     /// True if all rows reach the conditional, so that a row that does not take the first branch takes the second.
     pub(super) is_outermost: bool,

@@ -10,7 +10,7 @@ use cembra_runtime::{KernelChain, MachineType, Scalar};
 use cembra_tape::{Cell, ColumnId, Cut, Datum, KernelSegment, Load, Output, Presence, Source, Store};
 
 impl Recorder<'_> {
-    /// Records the step `id` as a call of its operator's kernel; `why` is the reason that the step is not part of a tape.
+    /// Records the step `id` as a call of its operator's kernel. `why` is the reason why the step is not recorded on a tape.
     pub(super) fn kernel(&mut self, id: StepId, why: Cut) {
         let plan = self.plan;
         let step = plan.step(id);
@@ -124,7 +124,7 @@ impl Recorder<'_> {
     }
 
     /// Adds columns for the result of a kernel that writes to `slot`: one for its presence if the result is optional, and
-    /// those of its datum.
+    /// one for each part of its datum.
     fn results(
         &mut self,
         overload: &Overload,

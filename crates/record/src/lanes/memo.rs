@@ -1,5 +1,5 @@
-//! Records memos. A memo is the part of a block that depends on one dictionary alone, recorded as a program of its own. It
-//! runs once per value of the dictionary, in a segment that copies its results to the rows that need them.
+//! Records memos. A memo is the part of a block that depends on one dictionary alone, recorded as a program of its own. The
+//! memo runs once per value of the dictionary, in a segment that copies the memo's results to the rows that need them.
 
 use crate::lanes::InputFact;
 use crate::lanes::drafts::Draft;
@@ -12,8 +12,9 @@ use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, ValuePart};
 
 impl Recorder<'_> {
-    /// Records `memo` for the rows that reach the current step. Appends to `lacking` the steps with instructions that the
-    /// backend does not support, by `can_play`.
+    /// Records `memo` (steps that depend on one dictionary alone) for the rows that reach the current step. Appends to
+    /// `lacking` the steps that have instructions for which `can_play` returns false, so that the backend does not support
+    /// them.
     pub(super) fn memo(&mut self, memo: &Memo, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let plan = self.plan;
         // Inside of the memo, a value of the dictionary is a row.

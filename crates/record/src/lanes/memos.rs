@@ -21,7 +21,7 @@ pub(super) struct Memo {
     pub(super) steps: Vec<StepId>,
 }
 
-/// The memos of all blocks of a plan.
+/// The memos of all blocks of a plan: the steps that depend on one dictionary alone, which run once per dictionary value.
 #[derive(Debug, Default)]
 pub(super) struct Memos {
     pub(super) list: Vec<Memo>,
@@ -87,12 +87,13 @@ impl Memos {
         memos
     }
 
-    /// Returns true if a step is part of a memo, so that it runs once per dictionary value.
+    /// Returns true if a step depends on one dictionary alone and is part of a memo, so that it runs once per dictionary
+    /// value.
     pub(super) fn has(&self, step: StepId) -> bool {
         self.steps.contains(&step)
     }
 
-    /// The memos of one block, one for each dictionary.
+    /// The memos of one block. Each memo consists of the steps that depend on one dictionary alone.
     pub(super) fn in_block(&self, block: BlockId) -> impl Iterator<Item = &Memo> {
         self.list.iter().filter(move |memo| memo.block == block)
     }

@@ -1,12 +1,12 @@
 //! Lane programs: a plan recorded for many rows at once. Both branches of a conditional are recorded, each under the mask of
 //! the rows that take it; then each row selects the result of its branch. A step without a lowering rule becomes the call of
-//! a kernel between two tapes. Values that cross from one segment to another become columns.
+//! a kernel between two tapes. Values that cross from one segment (a tape or a call) to another become columns.
 //!
-//! * `classes` finds the values that all rows share, and those that depend on one dictionary alone; `memos` finds the steps
-//!   that run once for each value of such a dictionary.
-//! * `weights` estimates the costs of blocks, and finds the blocks that a kernel cuts.
+//! * `classes` finds the values that all rows share, and the values that depend on one dictionary alone; `memos` finds the
+//!   steps that run once for each value of such a dictionary.
+//! * `weights` estimates the costs of blocks, and finds the blocks in which the call of a kernel ends the tape.
 //! * `drafts` are the segments while they are recorded, and the columns between them.
-//! * `join` selects between the results of branches.
+//! * `join` selects, for each row, the result of the branch that the row takes.
 //! * `recorder` walks through the blocks, `kernel` records the steps without a rule, `memo` a memo.
 //! * `outputs` declares the program's outputs.
 //! * `finish` removes unneeded work, from the last segment to the first.
@@ -46,7 +46,8 @@ pub struct InputFact {
     pub is_dictionary: bool,
 }
 
-/// The reason why a plan cannot become a lane program and is evaluated row by row.
+/// The reason why a plan cannot become a lane program (a plan recorded for many rows at once), so that rows are evaluated
+/// one by one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NotLanes {
@@ -78,13 +79,13 @@ impl fmt::Display for NotLanes {
 impl std::error::Error for NotLanes {}
 
 /// Records a plan for many rows. `facts` has an entry for each of the plan's inputs; nothing is assumed about an input
-/// without one. `outputs` has the memory layout of each output; an output without one has an element per row. Steps with an
-/// instruction for which `can_play` returns false become calls of their kernels. Kernels run on frames made from the plan's
-/// template and use the compiled state of the plan's operators, so whoever runs the program must keep both alive, the
-/// [template](Plan::template) and the [states](Plan::states).
+/// without an entry. `outputs` has the memory layout of each output; an output without an entry has an element per row.
+/// Steps with an instruction for which `can_play` returns false become calls of their kernels. Kernels run on frames made
+/// from the plan's template and use the compiled state of the plan's operators, so whoever runs the program must keep both
+/// alive, the [template](Plan::template) and the [states](Plan::states).
 ///
 /// # Errors
-/// If the plan must be evaluated row by row, or if sums are wanted of an output that is not a float.
+/// If the plan must be evaluated row by row, or if an output that is not a float should be summed.
 pub fn record_lanes(
     plan: &Plan,
     facts: &[InputFact],

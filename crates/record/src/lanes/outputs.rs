@@ -1,4 +1,5 @@
-//! The outputs of a lane program. Each part of an output is a column, which the segment that computes it writes.
+//! The outputs of a lane program (a plan recorded for many rows at once). Each part of an output is a column, which the
+//! segment that computes it writes.
 
 use crate::lanes::drafts::On;
 use crate::lanes::recorder::{Note, Recorder};
@@ -8,7 +9,8 @@ use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{Cell, Datum, Origin, Output, Port, Presence, Un, Val, ValuePart};
 
 impl Recorder<'_> {
-    /// Declares the values `values` as the outputs of the lane program. `ports` has the memory layout of each output.
+    /// Declares the values `values` as the outputs of the lane program (a plan recorded for many rows at once). `ports` has
+    /// the memory layout of each output.
     pub(super) fn outputs(&mut self, values: impl Iterator<Item = ValueId>, ports: &[Port]) {
         let plan = self.plan;
         let ports = ports.iter().copied().chain(std::iter::repeat(Port::Rows));

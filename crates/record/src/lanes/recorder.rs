@@ -1,5 +1,5 @@
-//! The walk through a plan's blocks that records a lane program. Steps are recorded in order; both branches of a conditional
-//! are recorded one after the other, under the masks of the rows that take them.
+//! The walk through a plan's blocks that records a lane program (the plan for many rows at once). Steps are recorded in
+//! order; both branches of a conditional are recorded one after the other, under the masks of the rows that take them.
 
 use crate::lanes::InputFact;
 use crate::lanes::classes::{Class, Classes};
@@ -16,7 +16,7 @@ use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// The state of a plan's value while the plan is recorded.
+/// The state of a plan's value while the plan is recorded: not recorded yet, an input, a literal, or recorded on a tape.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     /// The value is not recorded yet, because its step comes later.
@@ -53,7 +53,8 @@ enum Todo {
     Only(StepId, BlockId),
 }
 
-/// The state of recording a plan as a lane program.
+/// The state of recording a lane program (a plan recorded for many rows at once): the segments so far, the state of each
+/// value, and the path of conditions.
 pub(super) struct Recorder<'p> {
     pub(super) plan: &'p Plan,
     pub(super) facts: &'p [InputFact],
@@ -97,8 +98,9 @@ impl<'p> Recorder<'p> {
         Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around, whole }
     }
 
-    /// Records the whole plan: first steps whose results all rows share, then memos, then the other steps, then the outputs.
-    /// Returns the steps of memos with instructions that the backend does not support.
+    /// Records the whole plan: first the steps whose results are the same for all rows, then memos (the steps that depend on
+    /// one dictionary alone), then all other steps, then the outputs. Returns the steps of memos that have instructions
+    /// which the backend does not support.
     pub(super) fn record(&mut self, outputs: &[Port], can_play: CanPlay) -> Vec<StepId> {
         let order = self.weights.order(self.plan, self.memos, self.unplayable);
         let mut lacking = Vec::new();
@@ -107,13 +109,13 @@ impl<'p> Recorder<'p> {
         lacking
     }
 
-    /// Records the steps and results of a memo.
+    /// Records the steps and results of a memo, the steps that depend on one dictionary alone.
     pub(super) fn record_memo(&mut self, memo: &Memo, can_play: CanPlay) {
         self.steps(&memo.steps, can_play, &mut Vec::new());
         self.outputs(memo.results.iter().copied(), &[]);
     }
 
-    /// Records steps of the top block or of a memo: first those whose results all rows share, then the others.
+    /// Records steps of the top block or of a memo: first the steps whose results all rows share, then all other steps.
     fn steps(&mut self, steps: &[StepId], can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let mut stack = Vec::new();
         let is_shared = |classes: &Classes, id: &StepId| classes.step(*id) == Class::Shared;
@@ -311,7 +313,7 @@ impl<'p> Recorder<'p> {
         self.notes[value.index()] = Note::Made(self.drafts.on(is));
     }
 
-    /// Returns true if a value is a literal, whose slot has it from the start.
+    /// Returns true if a value of the plan is a literal, which is in its slot of the frame from the start.
     pub(super) fn is_literal(&self, value: ValueId) -> bool {
         self.literals[value.index()]
     }

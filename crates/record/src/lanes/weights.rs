@@ -1,5 +1,5 @@
-//! Estimates about a plan's blocks that are made before recording: the cost of each block, and whether it contains a kernel
-//! or a memo, which ends the tape.
+//! Estimates about a plan's blocks that are made before recording: the cost of each block, and whether it contains the call
+//! of a kernel or of a memo (steps that depend on one dictionary alone), which ends the tape.
 
 use crate::lanes::classes::find_reads;
 use crate::lanes::memos::Memos;
@@ -13,7 +13,8 @@ use std::borrow::Cow;
 /// units of `Tape::cost`; an exponential costs about this much.
 const COSTLY: u32 = 40;
 
-/// The estimated cost of each block of a plan, and whether the block contains a kernel or a memo, which ends the tape.
+/// The estimated cost of each block of a plan, and whether the block contains the call of a kernel or of a memo (steps that
+/// depend on one dictionary alone), which ends the tape.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
     /// The cost of each block. Empty if there is only one block.
@@ -47,14 +48,15 @@ impl Weights {
         self.costs.get(block.index()).copied().unwrap_or_default()
     }
 
-    /// Returns true if a block, or a block inside it, contains a kernel or a memo, which ends the tape.
+    /// Returns true if a block, or a block inside it, contains the call of a kernel or of a memo (steps that depend on one
+    /// dictionary alone), which ends the tape.
     pub(super) fn is_cut(&self, block: BlockId) -> bool {
         self.cuts.get(block.index()).copied().unwrap_or_default()
     }
 
-    /// Returns true if the branch `block` should become a stretch, which can be skipped, inside a stretch that costs
-    /// `around`. A branch that costs more than 3/4 of `around` is skipped together with the enclosing stretch, so that a
-    /// hundred nested conditionals have a few stretches and not a hundred.
+    /// Returns true if the branch `block` should become a stretch (a range of instructions that can be skipped), inside a
+    /// stretch whose cost is `around`. A branch that costs more than 3/4 of `around` is skipped together with the enclosing
+    /// stretch, so that a hundred nested conditionals have a few stretches and not a hundred.
     pub(super) fn is_worth_skipping(&self, block: BlockId, around: u32) -> bool {
         let cost = self.cost(block);
         cost >= COSTLY && cost <= around / 4 * 3

@@ -1,8 +1,8 @@
-//! Splits the text of a CSV into blocks of whole records, with the line that each block starts on. Only open quotes are tracked, because a
-//! line may end within a field; fields and types are unknown here.
+//! Splits the text of a CSV into blocks of whole records, with the line that each block starts on. Only quotes are tracked, because a line may end
+//! within a quoted field. The other syntax of fields, and their types, are unknown here.
 //!
-//! A line ends with LF, CRLF or a lone CR; within quotes only an LF ends a line. Where a block is cut does not change the result, only the
-//! memory needed.
+//! A line ends with LF, CRLF or a lone CR; within quotes only an LF ends a line. The positions at which the text is cut into blocks do not change
+//! the result, only the memory needed.
 
 use crate::error::{DataCode, DataError};
 use crate::input::{Bytes, Text, read_some};
@@ -22,7 +22,7 @@ pub(crate) struct Block {
 /// Splits the text of a CSV into blocks of whole records.
 pub(crate) struct Blocks {
     reader: Bytes,
-    /// True if the text is a file, so that a block may be filled without waiting for a pipe.
+    /// True if the text is a file. Then a block can be filled without waiting, as reading from a pipe may.
     file: bool,
     delimiter: u8,
     /// The number of bytes that a block is filled up to.
@@ -41,7 +41,7 @@ impl Blocks {
         Blocks { reader: text.reader, file: text.file, delimiter, size, rest: Vec::new(), line: 1, ended: false }
     }
 
-    /// Reads until there is a complete line that is not blank, and returns all bytes read ahead without consuming them.
+    /// Reads ahead until there is a complete line that is not blank. Returns all bytes read so far; they stay in the input of the next block.
     ///
     /// # Errors
     /// If the input cannot be read.
@@ -76,7 +76,7 @@ impl Blocks {
     /// Reads the next block of records; `None` at the end of the data.
     ///
     /// # Errors
-    /// If the input cannot be read, or a record is too long.
+    /// If the input cannot be read, or a record has more than `RECORD_BYTES` bytes.
     pub(crate) fn next(&mut self) -> Result<Option<Block>, DataError> {
         let mut wanted = self.size;
         let has_end = |bytes: &[u8]| memchr2(b'\n', b'\r', bytes).is_some();

@@ -1,5 +1,5 @@
-//! The mapping from the fields of a CSV to the requested columns: the type of each column, and the fields that an input is built from. Also
-//! the interpretation of a field's text for its column, and the error messages about it.
+//! The mapping from the fields of a CSV to the requested columns: the type of each column, and the fields that an input is built from. This module
+//! also reads the text of a field as a value of its column's type, and has the error messages for texts that are not such values.
 
 use super::number::Decimal;
 use super::record::Record;
@@ -19,7 +19,7 @@ use cembra_value::{ScalarValue, ValueColumn};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// A CSV field that is read: the column that its values go to, and how they are read.
+/// A CSV field that is read: its index in a record, the name and type of the column that its values are stored in, and how its text is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     /// The index of the CSV field in a record.
@@ -34,9 +34,9 @@ pub(crate) struct Target {
     pub(crate) kept: bool,
     /// True if none of the texts for missing values is a number, and numbers have a decimal point.
     pub(crate) plain: bool,
-    /// The name of the input that the field is read for, or of the column copied to the results.
+    /// The name of the input that the field is read for, or the name of the column that is copied to the results.
     pub(crate) leaf: String,
-    /// The name of the CSV column, or the path of the tuple field (`p.0`), for messages.
+    /// The name of the CSV column, for messages. The column of a tuple field is named by its path (`p.0`).
     pub(crate) path: String,
     /// True if the type of the values was inferred from the data, not declared.
     pub(crate) inferred: bool,
@@ -45,8 +45,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns true if the column accepts `text`, which can be parsed as its type. If the type was inferred, no digit may be lost, and a
-    /// date must begin with a year and a dash unless `spelling` has a date format.
+    /// Returns true if the column accepts `text`, which can be parsed as its type. A declared type accepts every such text. An inferred type
+    /// accepts a number only if no digit is lost, and a date only if it begins with a year and a dash or `spelling` has a date format.
     #[inline(always)]
     pub(crate) fn takes(&self, text: &[u8], spelling: &Spelling) -> bool {
         !self.inferred || str::from_utf8(text).is_ok_and(|text| self.is_as_inferred(text, spelling))
@@ -79,26 +79,27 @@ impl Target {
 pub(crate) enum Cell {
     /// The column has the values of the target with this index.
     Target(usize),
-    /// The column has tuples of this type, whose fields come from several targets.
+    /// The column has tuples of this type. Each field is built from its own cell.
     Tuple(QType, Vec<Cell>),
-    /// The column has optional structs of this type. Each field may be missing in the CSV.
+    /// The column has optional structs of this type, each field built from its own cell. Each field may be missing in the CSV.
     Optional(QType, Vec<Cell>),
 }
 
-/// The mapping from the fields of a CSV record to the columns of a batch.
+/// The mapping from the fields of a CSV record to the columns of a batch: the targets (CSV fields that are read), and for each column the targets
+/// that it is built from.
 #[derive(Debug)]
 pub(crate) struct Layout {
     schema: SchemaRef,
-    /// One cell for each column of a batch.
+    /// For each column of a batch, the targets (CSV fields that are read) that it is built from.
     cells: Vec<Cell>,
     targets: Vec<Target>,
-    /// For each field of a row, the indices of its targets.
+    /// For each field of a CSV record, the indices of its targets: one per column that the field is stored in.
     fields: Vec<SmallVec<[usize; 2]>>,
     nulls: Vec<String>,
     delimiter: u8,
     tolerant: bool,
     spelling: Spelling,
-    /// The bytes of memory for a row in the columns.
+    /// The bytes of memory that one row takes in the columns of a batch.
     row_bytes: u64,
 }
 
@@ -138,7 +139,7 @@ impl Layout {
         &self.targets
     }
 
-    /// For each field of a record, the indices of its targets; empty if the field is not read.
+    /// For each field of a CSV record, the indices of its targets, one per column that the field is stored in; empty if the field is not read.
     pub(crate) fn fields(&self) -> &[SmallVec<[usize; 2]>] {
         &self.fields
     }
@@ -163,7 +164,7 @@ impl Layout {
         &self.spelling
     }
 
-    /// Builds the columns of a batch of `rows` rows from `arrays`, the values of each target.
+    /// Builds the columns of a batch of `rows` rows from `arrays`, which has one array per target (CSV field that is read).
     pub(crate) fn assemble(&self, arrays: &[ArrayRef], rows: usize) -> Vec<ArrayRef> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         fn of(cell: &Cell, arrays: &[ArrayRef], rows: usize, tolerant: bool) -> ArrayRef {
@@ -182,7 +183,8 @@ impl Layout {
         self.cells.iter().map(|cell| of(cell, arrays, rows, self.tolerant)).collect()
     }
 
-    /// Returns the rows in which an optional struct has some fields but lacks a required one, in order, each with its error.
+    /// Returns the rows in which an optional struct has some of its fields but lacks a required one. Each row is returned with its error, in the
+    /// order of rows.
     pub(crate) fn lacking(&self, columns: &[ArrayRef], places: &Places) -> Vec<(usize, DataError)> {
         let mut found = BTreeMap::new();
         for (at, cell) in self.cells.iter().enumerate() {

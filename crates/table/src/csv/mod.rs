@@ -1,11 +1,11 @@
-//! Reader for CSV. A missing value is an empty field, or one of the texts chosen for it. Quotes are not part of a value: `""` is an empty
-//! field, `"1"` a number; but if texts are chosen for missing values, `""` in a text column is an empty text. `scalar` describes how
-//! scalars are spelled. Field `i` of a tuple `name` is the column `name.i`, field `x` of a named tuple is `name.x`.
+//! Reader for CSV. A missing value is an empty field, or one of the texts chosen for it. Quotes are not part of a value: `""` is an empty field,
+//! and `"1"` is a number. But if texts are chosen for missing values, `""` in a text column is an empty text. The module `scalar` describes how
+//! scalars are spelled. Field `i` of a tuple `name` is the column `name.i`; field `x` of a named tuple is the column `name.x`.
 //!
-//! The type of an undeclared input is inferred from the first rows, and always optional: i64 if every field there is a whole number, f64 if
-//! every field is a number, bool, date or timestamp if every field is spelled as one, else text. A number with a leading zero or plus is a
-//! text. Later rows must have the inferred type too. An undeclared input without a column of its name, but with columns `name.0`, `name.1`
-//! and so on, is a tuple of these columns; with columns of other names after the dot, it is a named tuple.
+//! The type of an undeclared input is inferred from the first rows, and always optional: i64 if every field there is a whole number, f64 if every
+//! field is a number, bool, date or timestamp if every field is spelled as one, else text. A number with a leading zero or plus is a text. Rows
+//! after the first must have the inferred type too. If no column has the name of an undeclared input, but there are columns `name.0`, `name.1` and
+//! so on, the input is a tuple of these columns. If there are columns such as `name.x`, it is a named tuple.
 
 pub(crate) mod blocks;
 mod layout;
@@ -34,12 +34,12 @@ use std::sync::Arc;
 use strays::Strays;
 use texts::ColumnTexts;
 
-/// About the bytes of a row, and the least and the most bytes that are read at once.
+/// The approximate bytes of a row. The next two constants are the fewest and the most bytes that are read at once.
 const ROW_BYTES: usize = 16;
 const LEAST_BYTES: usize = 1 << 16;
 const MOST_BYTES: usize = 1 << 24;
 
-/// A CSV file whose header has been read, and no record yet.
+/// A CSV file whose header has been read. No record has been decoded yet.
 pub(crate) struct CsvData {
     blocks: Blocks,
     header: Vec<String>,
@@ -51,8 +51,8 @@ pub(crate) struct CsvData {
 }
 
 impl CsvData {
-    /// Opens the CSV in `text` and reads its header. Without `delimiter`, fields are separated by the candidate character that occurs most
-    /// often in the header.
+    /// Opens the CSV in `text` and reads its header. If `delimiter` is `None`, the delimiter is the candidate (comma, semicolon, ..) that occurs
+    /// most often in the header.
     ///
     /// # Errors
     /// If the header cannot be read, or is not valid.
@@ -61,7 +61,7 @@ impl CsvData {
         CsvData::in_blocks(text, options, delimiter, size)
     }
 
-    /// Opens a CSV like [`open`](Self::open), and reads about `size` bytes at once.
+    /// Opens a CSV like [`open`](Self::open), but splits its text into blocks of about `size` bytes.
     pub(crate) fn in_blocks(
         text: Text,
         options: &ReadOptions,
@@ -124,7 +124,8 @@ impl CsvData {
         self.positions.contains_key(name)
     }
 
-    /// The other delimiter with which the header would have a column `name`; `None` if there is no such delimiter.
+    /// The delimiter, different from the current one, at which the header would have to be split to have a column `name`; `None` if no delimiter
+    /// gives such a column.
     pub(crate) fn other_delimiter(&self, name: &str) -> Option<char> {
         const DELIMITERS: [char; 8] = ['|', ';', '\t', ',', '^', '~', ':', ' '];
         let names = |other: char, column: &String| {
@@ -427,11 +428,11 @@ struct ColumnScan {
 #[derive(Clone, Debug)]
 struct ColumnSummary {
     scalar: Scalar,
-    /// The line of the row that decided the type; `None` if no row has a value.
+    /// The line of the row that decided the type (the row since which it has not changed); `None` if no row has a value.
     line: Option<u64>,
     /// True if one of the numbers is negative.
     has_negative: bool,
-    /// The hint to declare another type for the column, and the line of the text that suggests it; `None` if no text does.
+    /// The hint to declare another type for the column, and the line of the text that suggests the hint; `None` if no text suggests one.
     advice: Option<(String, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! Fast parsing of numbers in the most frequent spellings, in place, up to the end of their field. Other spellings, and numbers that this
-//! fast method cannot convert exactly, are parsed by `scalar`. Both methods give the same value.
+//! Fast parsing of numbers in the most frequent spellings, directly from the bytes of a CSV block. Any other spelling, and numbers that this fast
+//! method cannot convert exactly, are parsed by the module `scalar`. Both methods give the same value.
 
 /// The powers of ten that are exact as an f64, and those that are exact as an f32.
 const POWERS: [f64; 23] = [
@@ -21,12 +21,12 @@ pub(crate) struct Decimal {
     negative: bool,
     digits: u64,
     scale: usize,
-    /// The position after the number.
+    /// The index of the byte after the number.
     end: usize,
 }
 
-/// Parses the number that starts at the index `at` of `bytes` and fills its field up to `delimiter` or a line end: digits, perhaps with a
-/// sign before them and a point among them. `None` if the field is spelled otherwise or has too many digits.
+/// Parses the number that starts at the index `at` of `bytes` and ends at `delimiter` or a line end. It must be digits, perhaps with a sign before
+/// them and a point among them. `None` if the field has any other text or too many digits.
 #[inline(always)]
 pub(crate) fn decimal(bytes: &[u8], at: usize, delimiter: u8) -> Option<Decimal> {
     // The sign has no branch, because it is unpredictable in many columns.
@@ -76,8 +76,8 @@ impl Decimal {
         self.end
     }
 
-    /// Returns true if `text`, the number's spelling, shows that no digit is lost when it is read: it has no plus, no leading zero, is not
-    /// `-0`, and has a fraction or at most `most` digits. If false, digits may be lost.
+    /// Returns true if this number, spelled as `text`, would be written with the same digits again: it has no plus and no leading zero, is not
+    /// `-0`, and has a fraction or at most `most` digits. If the result is false, digits may be lost.
     #[inline(always)]
     pub(crate) fn is_usual(self, text: &[u8], most: usize) -> bool {
         let sign = usize::from(self.negative);

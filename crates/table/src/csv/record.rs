@@ -1,4 +1,4 @@
-//! Records of CSV: a row split into the texts of its fields. Records are used where the fast decoding of `rows` fails.
+//! Records of CSV: a row split into the texts of its fields. Records are used for rows that the fast decoding in the module `rows` cannot handle.
 
 use std::borrow::Cow;
 

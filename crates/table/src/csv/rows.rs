@@ -1,8 +1,8 @@
-//! Decoding of CSV records into column arrays: the fields of a block are parsed in place, record by record. Frequent spellings are parsed
-//! here; every other spelling, and every error, is handled by way of the field's text.
+//! Decoding of CSV records into column arrays: the fields of a block are parsed in place, record by record. Frequent spellings are parsed here; for
+//! any other spelling, and for every error, the field's text is extracted first and passed to the slower functions.
 //!
-//! A field that begins with a quote ends with its closing quote. Between them, two quotes stand for one. Any character after the closing
-//! quote is an error. In other fields quotes are characters like any other.
+//! A field that begins with a quote ends with its closing quote. Between them, two quotes stand for one. Any character after the closing quote is
+//! an error. In a field that does not begin with a quote, quotes are ordinary characters.
 
 use super::blocks::{Block, too_long};
 use super::layout::{Layout, Target};
@@ -31,14 +31,14 @@ enum Ended {
 /// The position of a field in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Field {
-    /// The start of the field's bytes, after an opening quote, and their end.
+    /// The indices of the field's first byte, after an opening quote, and of the byte after its last.
     start: usize,
     end: usize,
     /// True if the field is in quotes.
     quoted: bool,
     /// True if quotes in the field are doubled, so that its value differs from its bytes.
     escaped: bool,
-    /// The fault in the field's quotes; `None` if they are right.
+    /// The fault in the field's quotes; `None` if the quotes are valid.
     fault: Option<QuoteFault>,
 }
 
@@ -201,7 +201,7 @@ impl<'b> Scanner<'b> {
         Ok(Some(record))
     }
 
-    /// Checks that `record` has `expected` fields and no other fault. `first` is the line on which the search for the record began.
+    /// Checks that `record` has `expected` fields and no fault in its quotes. `first` is the line on which the search for the record began.
     ///
     /// # Errors
     /// If the record has another number of fields, a field continues after its closing quote, or, with one column, a blank line precedes
@@ -228,7 +228,7 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// The rows of a CSV block that are not decoded yet: all of them, or the rest.
+/// The rows of a CSV block that are not decoded yet: all rows of the block, or those after the rows that fitted into memory.
 pub(crate) struct Rows {
     /// The bytes of the block. Text values are views of them.
     buffer: Buffer,
@@ -290,7 +290,7 @@ struct Reader<'l, 'b> {
     /// The errors of rows that failed, by index, if such rows are skipped.
     failures: Vec<(usize, DataError)>,
     room: Room,
-    /// True if there was no room for the next row.
+    /// True if decoding stopped because the next row did not fit into the memory limit.
     is_full: bool,
 }
 

@@ -28,7 +28,8 @@ pub struct Spelling {
 }
 
 impl Spelling {
-    /// Returns the number `text` with a decimal point; `None` if it has a point although this spelling has a decimal comma.
+    /// Returns the number `text` with a decimal point in place of a decimal comma; `None` if `text` has a point although this spelling has a
+    /// decimal comma.
     pub(crate) fn number<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
         match self.decimal_comma {
             false => Some(text.into()),
@@ -48,7 +49,7 @@ impl Spelling {
         }
     }
 
-    /// Reads the whole number `count` as a value of type `scalar`; `None` if the type has no such value.
+    /// Converts the whole number `count` from the data to a value of type `scalar`; `None` if the type has no value for it.
     pub(crate) fn parse_count(&self, scalar: Scalar, count: i64) -> Option<ScalarValue> {
         match (scalar, self.unit) {
             (Scalar::Timestamp, Some(unit)) => unit.timestamp(count).map(ScalarValue::from),
@@ -56,8 +57,8 @@ impl Spelling {
         }
     }
 
-    /// Returns true if whole numbers may be values of type `scalar`: dates if they have a format, timestamps if they have a format or a
-    /// unit.
+    /// Returns true if whole numbers may be values of type `scalar` (date or timestamp). For dates this needs a format, for timestamps a format or
+    /// a unit.
     pub(crate) fn takes_counts(&self, scalar: Scalar) -> bool {
         match scalar {
             Scalar::Date => self.dates.is_some(),
@@ -75,7 +76,7 @@ impl Spelling {
         }
     }
 
-    /// Returns true if dates or timestamps are not spelled as by default.
+    /// Returns true if the spelling of dates or of timestamps differs from the default (ISO 8601).
     #[must_use]
     pub fn has_moments(&self) -> bool {
         self.dates.is_some() || self.timestamps.is_some() || self.clock.is_some() || self.unit.is_some()
@@ -112,8 +113,8 @@ impl Spelling {
         }
     }
 
-    /// Returns the reason why the well-formed timestamp `text` is invalid: the time zone's clocks skip that local time. `None` if they do
-    /// not.
+    /// Returns the reason why the well-formed timestamp `text` is invalid: the time zone's clocks skip that local time. `None` if the timestamp is
+    /// valid.
     #[must_use]
     pub fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
@@ -121,8 +122,8 @@ impl Spelling {
         Some(format!("which clocks in {zone} skip because they are put forward"))
     }
 
-    /// The hint for a `text` that may be a number in another spelling; `None` if it cannot be one. `path` is the field of the input `leaf`
-    /// that has the text; for the input itself, `path` is its name.
+    /// The hint for a `text` that may be a number with another decimal character; `None` if it cannot be one. `leaf` is the name of the input, and
+    /// `path` the name of its field with the text; without fields, both are equal.
     pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
@@ -158,7 +159,8 @@ impl Spelling {
         }
     }
 
-    /// The hint for a CSV field that is not a value of its column's type. `path` is a field of the input `leaf`, or the input itself.
+    /// The hint for a CSV field whose text is not a value of its column's type. `leaf` is the name of the input, and `path` the name of its field;
+    /// without fields, both are equal.
     pub(crate) fn said_of_field(
         &self,
         scalar: Scalar,
@@ -170,7 +172,7 @@ impl Spelling {
         of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
     }
 
-    /// The hint for a text, or for the digits of a number, that is not a value of type `scalar`; `None` if there is no hint.
+    /// The hint for `text` from the data (a text, or the digits of a number) that is not a value of type `scalar`; `None` if there is no hint.
     #[must_use]
     pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         self.said_of_moment(scalar, text).or_else(|| scalar::spelling(scalar, text))
@@ -220,8 +222,9 @@ impl Spelling {
         self.may_be_moment(scalar, text) && is_moment()
     }
 
-    /// Returns true if dates or timestamps have a format, or if `text` begins with a year and a dash. With a format, a text of digits alone
-    /// does not count.
+    /// Checks quickly, without parsing, if a column with `text` may be inferred to have the type `scalar` (date or timestamp). If there is a format
+    /// for that type, returns true unless `text` is only digits. Otherwise returns true if `text` has a dash after four characters, as after a
+    /// year.
     pub(crate) fn may_be_moment(&self, scalar: Scalar, text: &str) -> bool {
         let form = if scalar == Scalar::Date { &self.dates } else { &self.timestamps };
         // Digits alone may be a number, whatever the format is.

@@ -1,5 +1,5 @@
-//! Fields that prevent a CSV column from being numbers: marks of missing values (`NA`), and numbers with separators between thousands. Such
-//! fields turn the column into texts, or do not fit its declared type. The message then says what to write instead.
+//! Fields that prevent a CSV column from being numbers: marks of missing values (`NA`), and numbers with separators between thousands. Such a field
+//! makes the inferred type text, or does not fit the declared type. A message then says which option or type to write instead.
 
 use super::spelling::Spelling;
 use super::texts::ColumnTexts;
@@ -13,7 +13,7 @@ const MARKS: [&str; 21] = [
     "missing", "Missing", "\\N", "-", "--", "?", ".",
 ];
 
-/// Returns true if `text` is one that other programs write for a missing value, such as `NA`.
+/// Returns true if `text` is a mark that many other programs write for a missing value, such as `NA`.
 pub(crate) fn is_mark(text: &str) -> bool {
     MARKS.contains(&text)
 }
@@ -26,10 +26,10 @@ pub(crate) fn null_advice(mark: &str) -> String {
     format!("`--null {shown}` if {} stands for missing", quoted(mark))
 }
 
-/// The texts that prevent a CSV column from being numbers or dates.
+/// The texts that prevent a CSV column from being numbers or dates: the first mark of a missing value, and the first other text.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Strays {
-    /// The first mark of a missing value, its line, and the properties of the column's other texts.
+    /// The first mark of a missing value (such as `NA`), its line, and the properties of the column's texts that are not marks.
     mark: Option<(String, u64, ColumnTexts)>,
     /// The first text that is neither a mark of a missing value nor a number, and its line.
     other: Option<(String, u64)>,
@@ -50,7 +50,7 @@ impl Strays {
         }
     }
 
-    /// The hint to give the column `name` another type than `scalar`, and the line of the text that suggests this. `None` if no text does.
+    /// The hint to give the column `name` another type than `scalar`, and the line of the text that suggests this. `None` if no text suggests one.
     pub(crate) fn advice(&self, name: &str, scalar: Scalar, spelling: &Spelling) -> Option<(String, u64)> {
         if scalar != Scalar::Text {
             return None;

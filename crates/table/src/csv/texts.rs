@@ -4,12 +4,13 @@ use super::spelling::Spelling;
 use crate::scalar;
 use cembra_runtime::Scalar;
 
-/// Properties of the texts in a CSV column, updated with each text.
+/// Properties of the texts in a CSV column, from which its type is inferred: whether all are numbers, integers, dates. They are updated with each
+/// text.
 #[derive(Clone, Debug)]
 pub(crate) struct ColumnTexts {
     /// True if all texts are numbers that keep their digits when they are read and written.
     numbers: bool,
-    /// Some text is a whole number that an f64 cannot hold exactly.
+    /// True if some text is a whole number that an f64 cannot hold exactly.
     wide: bool,
     /// True if all texts are integers of 64 bits.
     integers: bool,
@@ -21,7 +22,7 @@ pub(crate) struct ColumnTexts {
     any: bool,
     /// True if some text begins with a minus sign.
     negative: bool,
-    /// True if some texts are empty. They are missing if the others have another type than text.
+    /// True if some texts are empty but in quotes. Unless the column's type is text, they are missing values.
     empty: bool,
 }
 
@@ -47,7 +48,7 @@ impl ColumnTexts {
         self.empty = true;
     }
 
-    /// Records a text of the column; `spelling` is that of its numbers and dates.
+    /// Records `text` of the column; `spelling` says how its numbers and dates are spelled.
     pub(crate) fn add(&mut self, text: &str, spelling: &Spelling) {
         self.any = true;
         let number = spelling.number(text);

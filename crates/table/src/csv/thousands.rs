@@ -1,5 +1,4 @@
-//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are not read as numbers, because `2,590` may also be
-//! a decimal fraction.
+//! Numbers with separators between thousands: `2,590`, `1.355,90` or `1'234.50`. They are not read as numbers, because `2,590` may also mean 2.59.
 
 /// The separators of a number whose digits are grouped in thousands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

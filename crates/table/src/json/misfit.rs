@@ -30,7 +30,7 @@ impl JsonCell<'_> {
     /// Reads the JSON value as a value of its type.
     ///
     /// # Errors
-    /// If a part of the value has another type; the message names the place of the part.
+    /// If a part of the value has another type than `qtype` requires; the message names the path of that part.
     pub(super) fn read(self, spelling: &Spelling) -> Result<Value, DataError> {
         let JsonCell { qtype, value, place, .. } = self;
         let read = match place.inferred {
@@ -137,8 +137,8 @@ fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'
     }
 }
 
-/// The error that `value` does not fit `qtype`, the type that was inferred for `name`. With `is_kept`, `name` is a column that is copied to
-/// the results; otherwise it is an input. `better` is a type that would hold the value.
+/// The error that `value` does not fit `qtype`, the type that was inferred for `name`. With `is_kept`, `name` is a column that is copied to the
+/// results; otherwise it is an input. `better` is a type that would hold the value, if there is one.
 pub(super) fn misfit_of(
     name: &str,
     is_kept: bool,

@@ -1,5 +1,5 @@
-//! Inference of types from JSON values: the form that the values of a column have in common, and the parts of a value that an inferred type
-//! would lose.
+//! Inference of types from JSON values: the form that the values of a column have in common (a scalar kind, a tuple, a list, or optional), and the
+//! parts of a value that an inferred type would lose.
 
 use crate::error::{DataCode, DataError};
 use crate::scalar;
@@ -7,7 +7,8 @@ use crate::schema::{ColumnPlace, quoted};
 use cembra::doors::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
-/// The form that several JSON values have in common, from which their type is inferred.
+/// The form that several JSON values have in common: their kind (scalar, tuple, list), and whether some are missing. Their type is inferred from
+/// it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct JsonForm {
     /// The kind (scalar, tuple, list) of the values that are present.
@@ -16,22 +17,23 @@ pub(super) struct JsonForm {
     pub(super) missing: bool,
 }
 
-/// The kind of JSON values (scalar, tuple, list), without whether some are missing.
+/// The kind of JSON values: a scalar type, tuples or lists. It does not say whether some values are missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
-    /// There are only missing values, which fit any type.
+    /// Only missing values were seen, which fit any type.
     Nothing,
-    /// There are only strings that also name a float: `"NaN"`, `"Infinity"`, `"-Infinity"`.
+    /// Only strings that also name a float were seen: `"NaN"`, `"Infinity"`, `"-Infinity"`.
     FloatName,
     Scalar(Scalar),
     Tuple(Fields<JsonForm>),
     List(List),
 }
 
-/// The form that several JSON arrays have in common.
+/// The form that several JSON arrays have in common: that of all elements together, and that of the elements at each index. An array is inferred to
+/// be a list or a tuple by it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct List {
-    /// The common form of all elements; `None` if they have none.
+    /// The common form of all elements; `None` if no form fits all elements.
     each: Option<Box<JsonForm>>,
     /// The common form of the elements at each index; `None` if the arrays differ in length.
     fields: Option<Fields<JsonForm>>,
@@ -106,7 +108,7 @@ impl JsonForm {
         JsonForm { kind, missing: qtype.is_optional() }
     }
 
-    /// The form of values of either form; `None` if no type holds both.
+    /// The form that holds the values of this form and those of `other`; `None` if no type holds both.
     pub(super) fn join(&self, other: &JsonForm) -> Option<JsonForm> {
         let kind = match (&self.kind, &other.kind) {
             (Kind::Nothing, kind) | (kind, Kind::Nothing) => kind.clone(),
@@ -198,7 +200,7 @@ fn is_float_name(text: JsonText<'_>) -> bool {
     text.kind() == JsonKind::Text && text.scalar(Scalar::Float64).is_some()
 }
 
-/// Returns true if `value` is a number of any size without a fraction and an exponent.
+/// Returns true if `value` is a number of any size that has neither a fraction nor an exponent.
 pub(super) fn is_whole(value: JsonText<'_>) -> bool {
     value.kind() == JsonKind::Number && !value.as_str().contains(['.', 'e', 'E'])
 }
@@ -278,7 +280,7 @@ pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// The type that holds both `value` and the values of `qtype`; `None` if there is none, or if `qtype` was declared.
+/// The type that holds both `value` and the values of `qtype`; `None` if no type does, or if `qtype` was declared instead of inferred.
 pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: ColumnPlace<'_>) -> Option<QType> {
     let joined = JsonForm::of(value, place).ok().and_then(|here| JsonForm::of_type(qtype).join(&here));
     joined.filter(|_| place.inferred).map(|seen| seen.qtype())

@@ -1,5 +1,5 @@
-//! Members (keys and values) of JSON objects that are copied to JSON results in their original spelling. A row needs this if the type of a
-//! column cannot hold its value or would lose a part of it, or if the row has a key that the first rows do not have.
+//! Members (keys and values) of JSON objects that are copied to JSON results in their original spelling. A row's members are copied this way if the
+//! inferred type of a column cannot hold the row's value or would lose a part of it, or if the row has a key that the first rows do not have.
 
 use super::seen::{is_large, is_unsigned, is_whole};
 use crate::schema::Decided;
@@ -18,25 +18,26 @@ use std::sync::Arc;
 pub(super) struct Carried {
     /// The keys in the order of the columns, without the names of outputs.
     keys: Vec<String>,
-    /// The keys that are not copied to the results as further members; `None` if no further members are copied to the results.
+    /// If all members are copied: the keys that are not copied in addition to `keys`. `None` if only the members under `keys` are copied.
     left_out: Option<HashSet<String>>,
 }
 
 impl Carried {
-    /// Chooses the members under `keys` to be copied, and all others if `is_all`, except for members with the name of an output.
+    /// Chooses the members to be copied: those under `keys`, and with `is_all` every other member too. A member with the name of one of `outputs`
+    /// is not copied.
     pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> Carried {
         let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
         let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
         Carried { keys, left_out: is_all.then_some(left_out) }
     }
 
-    /// The column that has the copied members as text. It comes after the columns of values.
+    /// The description of the column whose texts are the copied members. This column comes after the columns of values.
     pub(super) fn column() -> Named {
         Named { name: String::new(), form: Form::AsWritten }
     }
 
-    /// The copied members of `row` as JSON without the braces of an object: first those under the chosen keys, then the others in their
-    /// order.
+    /// The copied members of `row` as JSON without the braces of an object: first the members under the chosen keys, then any further members in
+    /// their order.
     pub(super) fn members(&self, row: &JsonRow) -> String {
         let mut text = String::new();
         let mut add = |key: &str, value: &str| {
@@ -57,9 +58,9 @@ impl Carried {
     }
 }
 
-/// Infers the type of a copied column that has whole numbers beyond an `i64`: `u64`, or text, which preserves their spelling. `found` has
-/// the values with their lines; the returned line is that of the row that decided the type. `None` if an `i64` holds all numbers, or if
-/// there are other values.
+/// Infers the type of a copied column that has whole numbers beyond an `i64`: `u64`, or text, which preserves their spelling. `found` has the
+/// values with their lines; the returned line is that of the row that decided the type. `None` if an `i64` holds all numbers, or if some value is
+/// not a whole number.
 pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
     let (mut has_large, mut are_unsigned) = (false, true);
     let mut decided = Decided::nothing();

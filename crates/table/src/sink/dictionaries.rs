@@ -21,20 +21,22 @@ const MOST_BYTES: usize = 1 << 30;
 const COPIES_OF_ROW: usize = 256;
 const COPIES: usize = 1 << 24;
 
-/// The dictionaries of an Arrow file that is being written.
+/// The dictionaries of an Arrow file that is being written: the distinct values of each dictionary column so far, to which later batches add
+/// values.
 #[derive(Default)]
 pub(super) struct Dictionaries {
     /// The dictionaries so far, in the order in which the schema lists them.
     known: Vec<Dictionary>,
     rows: usize,
-    /// The number of values copied so far.
+    /// The number of dictionary values copied so far.
     copies: usize,
 }
 
 /// A dictionary of the file, with its values so far.
 struct Dictionary {
     values: ArrayRef,
-    /// The index of each value by its text, `None` for a null value. Empty until a batch has another dictionary.
+    /// The index of each value in the dictionary, by the value's text; the key `None` stands for a null value. The map stays empty until a batch
+    /// has a different dictionary.
     numbers: HashMap<Option<Vec<u8>>, usize>,
     bytes: usize,
 }
@@ -52,7 +54,7 @@ impl Dictionaries {
         schema.fields().iter().any(|field| foreign::has(field.data_type(), is_dictionary))
     }
 
-    /// Returns `rows` with keys into the file's dictionaries, to which missing values are added.
+    /// Returns `rows` with their dictionary keys converted to keys of the file's dictionaries. Values that the file's dictionaries lack are added.
     ///
     /// # Errors
     /// If a column has more values than its keys can number, or dictionaries that differ too often.

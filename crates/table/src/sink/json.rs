@@ -18,7 +18,7 @@ const MOST_SHOWN: usize = 100;
 /// The number of elements that a table shows of a longer list.
 const FIRST_SHOWN: usize = 10;
 
-/// The text around the objects of a JSON array. Each object begins with a comma; that of the first object is replaced by the bracket.
+/// The text around the objects of a JSON array. Each object begins with a comma; the comma of the first object is replaced by the bracket.
 pub(super) const ARRAY: Frame = Frame { first: Some(b'['), end: b"\n]\n", end_of_none: b"[]\n" };
 
 /// An encoder that writes rows as JSON objects: one per line, or in an array.
@@ -30,7 +30,8 @@ pub(super) struct JsonEncoder {
 }
 
 impl JsonEncoder {
-    /// Makes an encoder for rows of `columns`. With `array`, the objects are elements of an array; otherwise each has a line.
+    /// Makes an encoder for rows of `columns`. With `array`, the objects are elements of a JSON array; otherwise each object is on a line of its
+    /// own.
     pub(super) fn new(columns: &[Named], array: bool) -> Self {
         let keys = columns.iter().map(|column| key(&column.name)).collect();
         JsonEncoder { columns: columns.to_vec(), keys, array }
@@ -82,7 +83,7 @@ pub(super) enum Node<'a> {
     Arrays(Lists<'a>),
     /// The values are lists of structs.
     Structs(&'a LargeListArray, Box<Node<'a>>),
-    /// The values are tuples. A row that is null in `there` has no object, whatever its fields are.
+    /// The values are tuples. A row that is null in `there` is written as `null`, whatever its fields are.
     Tuple {
         keys: Vec<String>,
         named: bool,

@@ -1,5 +1,5 @@
-//! Sinks for text formats in which rows are independent. Batches are encoded on the threads that computed them. This module writes the
-//! encoded rows in order, and the text at the start and the end of the file.
+//! Sinks for text formats in which rows are independent. Each batch is encoded on the thread that computed it. This module writes the encoded rows
+//! in order, and the text at the start and the end of the file.
 
 use super::failed;
 use crate::error::DataError;
@@ -8,7 +8,8 @@ use arrow_array::RecordBatch;
 use std::io::Write;
 use std::sync::Arc;
 
-/// An encoder of rows, whose result does not depend on the rows before.
+/// An encoder of rows as text, such as CSV records or JSON objects. The text of a row does not depend on the rows before it, so any thread can
+/// encode.
 pub trait Encoder: Send + Sync {
     /// Encodes `rows` as the bytes that a file of the format has for them.
     fn encode(&self, rows: &RecordBatch) -> Vec<u8>;
@@ -19,7 +20,7 @@ pub trait Encoder: Send + Sync {
 pub(super) struct Frame {
     /// The byte that replaces the first byte of the file's first row; `None` if none is replaced.
     pub(super) first: Option<u8>,
-    /// The text after the rows. In a file without rows, `end_of_none` is written instead.
+    /// The text that is written after the rows. In a file without rows, `end_of_none` is written instead.
     pub(super) end: &'static [u8],
     pub(super) end_of_none: &'static [u8],
 }

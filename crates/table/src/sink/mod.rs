@@ -41,7 +41,7 @@ impl Sink {
         }
     }
 
-    /// Writes the end of the file, and returns the output. The file appears only when that is committed.
+    /// Writes the end of the file, and returns the output. The file appears at its path only when the output is committed.
     ///
     /// # Errors
     /// If the end cannot be written.
@@ -53,7 +53,7 @@ impl Sink {
     }
 }
 
-/// A sink that encodes its batches itself, one after the other.
+/// A sink for a binary format (Arrow, Parquet) or for tables on a terminal. It encodes its batches itself, one after the other.
 pub trait Rows {
     /// Appends `rows` to the file.
     ///
@@ -61,7 +61,7 @@ pub trait Rows {
     /// If the rows cannot be written.
     fn write(&mut self, rows: &RecordBatch) -> Result<(), DataError>;
 
-    /// Writes the end of the file, and returns the output. The file appears only when that is committed.
+    /// Writes the end of the file, and returns the output. The file appears at its path only when the output is committed.
     ///
     /// # Errors
     /// If the end cannot be written.

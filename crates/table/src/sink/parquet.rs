@@ -1,4 +1,4 @@
-//! Sink that writes results as Parquet: compressed with zstd, in row groups small enough that a whole one fits into memory.
+//! Sink that writes results as Parquet: compressed with zstd, in row groups small enough that each fits into memory.
 
 use super::{Rows, plain, stored};
 use crate::chunks::too_large;
@@ -30,8 +30,8 @@ pub(super) struct ParquetSink {
 }
 
 impl ParquetSink {
-    /// Begins a Parquet file of `columns` in `output`. Batches have the schema `made`. Parquet has no view types, so the Arrow schema
-    /// embedded in the file records which texts are views.
+    /// Begins a Parquet file of `columns` in `output`. Batches have the schema `made`. Parquet has no view types, so the Arrow schema embedded in
+    /// the file records which columns are string views.
     pub(super) fn open(output: Output, columns: &[Named], made: &SchemaRef, most: u64) -> Result<Self, DataError> {
         if let Some(field) = made.fields().iter().find(|field| foreign::has(field.data_type(), has_no_form)) {
             let message = format!("Parquet has no form for {}", field.data_type());

@@ -1,5 +1,5 @@
-//! Conversion of computed texts and byte strings from views, their layout in memory, to contiguous arrays, which every program can read.
-//! Columns that are copied to the results keep their type.
+//! Conversion of computed texts and byte strings for a file. In memory they are string views; in the file they are contiguous arrays, which every
+//! program can read. Columns that are copied to the results keep their type.
 
 use crate::error::{DataCode, DataError};
 use crate::{Form, Named};
@@ -32,7 +32,7 @@ fn plain(of: &DataType) -> DataType {
     }
 }
 
-/// Converts `rows` to `schema`, and passes them to `write`. They are split into several batches if a column would have more than 2 GiB of
+/// Converts `rows` to `schema`, and passes them to `write`. The rows are split into several batches if a column would have more than 2 GiB of
 /// texts.
 ///
 /// # Errors

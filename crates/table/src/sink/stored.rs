@@ -17,13 +17,13 @@ const DAY: i64 = 86_400_000;
 /// The milliseconds in a second.
 const SECOND: i64 = 1_000;
 
-/// The Arrow type as which Parquet stores values of type `of`.
+/// The Arrow type in which values of type `of` are stored in Parquet.
 pub(super) fn data_type(of: &DataType) -> DataType {
     written(of, &DataType::Date32)
 }
 
-/// The replacement of type `of` in the Arrow schema that is embedded in the file. It keeps dates in milliseconds, because readers of that
-/// schema convert days back to them; other units are not converted back.
+/// The replacement of type `of` in the Arrow schema that is embedded in the file. The type of dates in milliseconds is kept in it, because readers
+/// of that schema convert the stored days back to milliseconds; they do not convert other units back.
 pub(super) fn said_type(of: &DataType) -> DataType {
     written(of, &DataType::Date64)
 }

@@ -1,5 +1,6 @@
-//! Sink that writes results as CSV. A present text that looks like a missing value (an empty text, or the null text) is read back as
-//! missing. But with a null text, an empty text is written as `""` and read as an empty text. An array is written as JSON in one field.
+//! Sink that writes results as CSV. A present text that looks like a missing value (an empty text, or the null text of the options) is read back as
+//! missing. But if the options have a null text, an empty text is written as `""` and read back as an empty text. An array is written as JSON in
+//! one field.
 
 use super::json::Node;
 use super::lines::Encoder;
@@ -16,8 +17,8 @@ use cembra_value::ValueRef;
 /// About the bytes of a field, for the initial size of a buffer.
 const FIELD_BYTES: usize = 12;
 
-/// A column of a CSV or a table on a terminal. A scalar or optional is one column; a tuple `p` has the columns `p.0`, `p.1` and so on, a
-/// named tuple `p.x`.
+/// A column of a CSV or of a table on a terminal. A scalar or optional is one column; a tuple `p` has the columns `p.0`, `p.1` and so on, a named
+/// tuple `p.x`.
 #[derive(Clone, Debug)]
 pub(super) struct FlatColumn {
     /// The name of the column in the header.
@@ -54,7 +55,7 @@ pub(super) fn flat_columns(columns: &[Named]) -> Vec<FlatColumn> {
     flat
 }
 
-/// Access to the values that a flat column has in a batch.
+/// Access to the values that a flat column (a column of the CSV or the table on a terminal) has in a batch.
 pub(super) enum Flat<'a> {
     /// The column has scalars of a type that models have.
     Scalars(Scalars<'a>),
@@ -64,7 +65,8 @@ pub(super) enum Flat<'a> {
     Verbatim(&'a StringViewArray),
     /// The column has values of an Arrow type that models do not have.
     Foreign(&'a dyn Array),
-    /// The column is a field of structs, here with the structs' validity. The field is missing where the struct is null.
+    /// The column is a field of structs. The payload is the validity of the structs, and the access to the field's values; a value is missing where
+    /// its struct is null.
     Part(&'a NullBuffer, Box<Flat<'a>>),
 }
 

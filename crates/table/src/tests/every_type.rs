@@ -1,5 +1,5 @@
-//! Every Arrow type is written in every format: the result must be the value, or an error that names the column, so no cell is lost
-//! silently. This does not compile after Arrow gets a new type, until the type is added here.
+//! Every Arrow type is written in every format: the result must be the value, or an error that names the column, so no cell is lost silently. When
+//! Arrow gets a new type, this module does not compile until the type is added to it.
 
 use super::*;
 use arrow_array::types::{
@@ -261,7 +261,7 @@ pub(super) fn all() -> Vec<Column> {
     foreign::columns().into_iter().chain(more()).collect()
 }
 
-/// Writes a column to a file as one that is copied to the results, and reads it back.
+/// Writes the column `array` to a file in `format`, as a column that is copied to the results, and reads it back.
 pub(super) fn carried(name: &str, array: &ArrayRef, format: Format) -> Result<ArrayRef, String> {
     let said = |error: crate::error::DataError| error.to_string();
     // A second column shows whether rows keep their places.

@@ -1,6 +1,6 @@
-//! The reference evaluator of lane programs. It runs row by row on bits: tapes with their reference evaluator, kernels by
-//! calls. Columns are in scratch memory at their offsets, as in a real backend, so a program whose columns overlap gives
-//! wrong bits here too.
+//! The reference evaluator of lane programs (models for many rows at once). It runs row by row on bits. Tapes are run by the
+//! reference evaluator of tapes, and kernels are called. Columns are in scratch memory at their offsets, as in a real
+//! backend, so a program whose columns overlap gives wrong bits here too.
 
 use crate::lanes::program::{
     Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Source, TapeSegment, ValuePart,
@@ -8,7 +8,8 @@ use crate::lanes::program::{
 use crate::{Outcome, Port};
 use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
 
-/// The bits of the columns for the rows that the reference evaluator runs: inputs, and outputs once the program was run.
+/// The bits of a lane program's columns, for the rows that the reference evaluator runs: inputs and, once the program was
+/// run, outputs.
 #[derive(Clone, Debug)]
 pub struct BitColumns {
     rows: usize,
@@ -30,8 +31,8 @@ impl BitColumns {
 }
 
 impl LaneProgram {
-    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input, given its index, the part and the
-    /// row; it is also called with a row for inputs that all rows share. Returns `None` if a row fails.
+    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input, given the input's index, the part
+    /// and the row. For an input that all rows share, `input` is also called with a row. Returns `None` if a row fails.
     ///
     /// # Safety
     /// CALL: the frame must be made from the template of the plan that the program was recorded from. OPERATOR-DATA: the

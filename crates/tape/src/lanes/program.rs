@@ -4,12 +4,12 @@
 use crate::{Port, Tape};
 use cembra_runtime::{KernelChain, LONG_STRIP_ROWS, MachineType, STRIP_ROWS};
 
-/// The index of a column in its lane program.
+/// The index of a column in its lane program (a model for many rows at once).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ColumnId(u32);
 
 impl ColumnId {
-    /// Makes the id of the column with this index.
+    /// Makes the id of the column with the index `index`.
     #[must_use]
     pub const fn from_index(index: usize) -> Self {
         ColumnId(index as u32)
@@ -43,7 +43,7 @@ impl ValuePart {
     const COUNT: usize = ValuePart::Length as usize + 1;
 }
 
-/// The memory that has a column's elements.
+/// The memory that contains a column's elements: an input, an output, a frame, or scratch memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// The column is a part of an input of the model.
@@ -70,14 +70,15 @@ pub enum Origin {
         /// The offset of the column in bytes for a capacity of 64 rows; it is multiplied by the capacity divided by 64.
         offset: u32,
     },
-    /// The column is a value that all rows share and that a segment computes once per call. It takes 8 bytes.
+    /// The column is a value that all rows share and that a segment computes once per call. The value takes 8 bytes.
     Once {
-        /// The offset of the value in bytes from the start of the memory for such values.
+        /// The offset of the value in bytes, from the start of the memory for values that are computed once per call.
         offset: u32,
     },
 }
 
-/// A column of a lane program: the elements of a part of a value, one per row or one for all rows.
+/// A column of a lane program (a model for many rows at once). It has a part of a value, such as the presence or the number:
+/// one element per row, or one for all rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LaneColumn {
     /// The type of the column's elements; `Flag` for a mask, which has a bit per row, or a byte if all rows share it.
@@ -105,7 +106,8 @@ pub(crate) const fn bytes_for_64_rows(ty: MachineType) -> u32 {
     }
 }
 
-/// A lane program: a model for many rows at once, as segments that work on columns.
+/// A lane program: a model for many rows at once. It has columns, and segments (tapes and calls of kernels) that read and
+/// write the columns.
 #[derive(Clone, Debug)]
 pub struct LaneProgram {
     /// The columns of the program: inputs, outputs and intermediate values.
@@ -116,17 +118,19 @@ pub struct LaneProgram {
     pub(crate) once: u32,
 }
 
-/// A part of a lane program that runs for all rows before the next segment begins.
+/// A segment of a lane program (a model for many rows at once): a tape, the calls of a kernel, or a program per dictionary
+/// value. It runs for all rows before the next segment begins.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// True if the segment runs once per call, as for one row. Its inputs are shared by all rows, and its outputs are
-    /// [`Origin::Once`].
+    /// True if the segment runs once per call of the program, and not per row. The inputs of such a segment are shared by all
+    /// rows, and its outputs are [`Origin::Once`].
     pub once: bool,
     /// The work that the segment does.
     pub body: Body,
 }
 
-/// The work that a segment of a lane program does.
+/// The work that a segment of a lane program (a model for many rows at once) does: running a tape, calling a kernel, or
+/// running a program per dictionary value.
 #[derive(Clone, Debug)]
 pub enum Body {
     /// The segment runs a tape.
@@ -137,7 +141,7 @@ pub enum Body {
     Memo(Box<MemoSegment>),
 }
 
-/// The contents of a segment that runs a tape.
+/// The contents of a segment that runs a tape: the tape, and the columns of its inputs and outputs.
 #[derive(Clone, Debug)]
 pub struct TapeSegment {
     /// The tape, which is finished and has no unneeded instructions. Its stretches pass [`Tape::check_stretches`].
@@ -180,7 +184,8 @@ pub enum Cut {
     Unplayable,
 }
 
-/// A part of a kernel's argument, and the place in the frame that it is written to.
+/// A part of a kernel's argument (such as its presence): where it is read from, and the offset in the frame that it is
+/// written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
     /// The column or constant that the argument's part is read from.
@@ -200,14 +205,15 @@ pub enum Source {
     Constant(u64),
 }
 
-/// A part of a kernel's result, and the column that it is stored in.
+/// A part of a kernel's result (such as its presence): its offset in the frame, and the column that it is stored in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Store {
     /// The offset of the result's part in the frame. A `Flag` is a byte; any byte but 0 is true.
     pub offset: u32,
     /// The column that the result's part is stored in.
     pub column: ColumnId,
-    /// True if the part is the presence of the result. If it is false for a row, the result's other parts are not valid.
+    /// True if the part is the presence of the result. In a row whose result is missing, the result's other parts are not
+    /// valid.
     pub is_presence: bool,
 }
 
@@ -220,18 +226,20 @@ pub struct MemoSegment {
     pub input: u32,
     /// The mask of the rows that need results; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// The program that is run once per dictionary value: each of its rows is a value of the dictionary. It has the inputs of
-    /// the enclosing program, and reads the dictionary and inputs that all rows share. Its outputs are the results. It
-    /// contains no segments for dictionaries.
+    /// The program that is run once per dictionary value: each of its rows is a value of the dictionary. This inner program
+    /// has the inputs of the enclosing program, and reads only the dictionary and inputs that all rows share. The outputs of
+    /// the inner program are the results. The inner program has no such segments itself.
     pub program: LaneProgram,
     /// The results to copy, each with the column that it is copied to.
     pub stores: Vec<MemoStore>,
 }
 
-/// A part of a result that was computed once per dictionary value, and the column that it is copied to.
+/// A part (such as the presence) of a result that is computed once per dictionary value, and the column that the part is
+/// copied to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoStore {
-    /// The column in the inner program (`MemoSegment::program`) that has the part. It is a part of an output of that program.
+    /// The column that has the part. It is a column of the inner program (`MemoSegment::program`), and belongs to an output
+    /// of that program.
     pub result: ColumnId,
     /// The column of the enclosing program that the part is copied to.
     pub column: ColumnId,
@@ -246,12 +254,14 @@ const FEW_MASKS: usize = 64;
 /// The rows of a strip if scratch memory holds only a few masks.
 const MASKS_STRIP: usize = 1 << 12;
 
-/// The columns of a lane program's outputs, indexed by output and part, for callers that look up many.
+/// The columns of a lane program's outputs, indexed by output and part. The table is built once, for callers that look up
+/// many columns.
 #[derive(Clone, Debug, Default)]
 pub struct OutputColumns(Vec<[Option<ColumnId>; ValuePart::COUNT]>);
 
 impl OutputColumns {
-    /// The column that has the part `part` of the output `index`; `None` if the output has no such part.
+    /// The column that has the part `part` (such as the presence) of the output with index `index`; `None` if the output has
+    /// no such part.
     #[must_use]
     pub fn get(&self, index: usize, part: ValuePart) -> Option<ColumnId> {
         self.0.get(index)?[part as usize]
@@ -289,9 +299,9 @@ impl LaneProgram {
         self.once as usize
     }
 
-    /// The best number of rows to run at a time, if the backend needs `more_bytes` bytes per 64 rows in addition. It is a
-    /// multiple of 64, chosen such that the memory of these rows fits in the first-level cache; it is large if the program
-    /// needs little or no memory.
+    /// The best number of rows to run at a time, if the backend needs `more_bytes` bytes per 64 rows in addition. The number
+    /// is a multiple of 64, chosen such that the memory for these rows fits in the first-level cache. It is large if the
+    /// program needs little or no memory.
     #[must_use]
     pub fn strip_rows(&self, more_bytes: usize) -> usize {
         let bytes = self.scratch as usize + more_bytes;
@@ -305,7 +315,7 @@ impl LaneProgram {
     }
 
     /// Returns all tapes of the program, each with the program that its columns belong to, in the order of the segments. For
-    /// a segment that runs an inner program, the tapes of that program are listed.
+    /// a segment that runs an inner program (once per dictionary value), the tapes of the inner program are listed.
     #[must_use]
     pub fn tapes(&self) -> Vec<(&LaneProgram, &TapeSegment)> {
         let mut tapes = Vec::with_capacity(self.segments.len());
@@ -320,8 +330,8 @@ impl LaneProgram {
         tapes
     }
 
-    /// Finds the columns of all outputs in one pass over the columns. If several columns claim to be the same part of an
-    /// output, the first is returned.
+    /// Finds the columns of all outputs in one pass over the columns. If several columns have the same part of an output, the
+    /// first of these columns is returned.
     #[must_use]
     pub fn outputs(&self) -> OutputColumns {
         let mut outputs = OutputColumns::default();
@@ -355,8 +365,8 @@ impl LaneProgram {
 }
 
 impl TapeSegment {
-    /// The memory layouts of the tape's inputs, and those of its outputs. `program` is the program that the columns belong
-    /// to.
+    /// The memory layouts of the tape's inputs, and the memory layouts of its outputs. `program` is the program that the
+    /// columns belong to.
     #[must_use]
     pub fn ports(&self, program: &LaneProgram) -> [Vec<Port>; 2] {
         let output = |column: &ColumnId| match program.column(*column).port {

@@ -1,6 +1,6 @@
-//! Assigns offsets in scratch memory. An intermediate column has its place from the segment that writes the column to the
-//! last segment that reads it; then the place is reused. Places have three sizes, for numbers of 64 and 32 bits and for
-//! masks. Places of the same size are contiguous, so all are aligned without gaps.
+//! Assigns offsets in scratch memory. An intermediate column has its place in scratch memory from the segment that writes the
+//! column to the last segment that reads the column; then the place is reused. Places have three sizes, for numbers of 64 and
+//! 32 bits and for masks. Places of the same size are contiguous, so all are aligned without gaps.
 
 use crate::lanes::program::{LaneColumn, LaneProgram, Origin, Segment, bytes_for_64_rows};
 use cembra_runtime::MachineType;

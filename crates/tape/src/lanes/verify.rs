@@ -1,12 +1,13 @@
-//! Verifies lane programs. It runs the segments symbolically and tracks which column is in each word of scratch memory,
-//! independently of how the offsets were assigned.
+//! Verifies lane programs (models for many rows at once). The verifier runs the segments symbolically, and tracks which
+//! column is in each word of scratch memory, independently of how the offsets were assigned.
 
 use crate::lanes::program::{Body, ColumnId, LaneColumn, LaneProgram, MemoSegment, Origin, Segment, Source};
 use crate::{Output, Port, StretchFault, Tape};
 use cembra_runtime::MachineType;
 use std::fmt;
 
-/// The reason why a lane program is invalid. A variant's `usize` is the index of the segment at fault.
+/// The reason why a lane program (a model for many rows at once) is invalid. The `usize` of a variant is the index of the
+/// segment at fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LaneFault {
@@ -17,18 +18,19 @@ pub enum LaneFault {
     /// The segment writes this column at an offset that is not aligned, is outside the scratch memory, or overlaps a column
     /// that the segment reads.
     Misplaced(usize, ColumnId),
-    /// The number of the segment's columns differs from that of its tape's inputs or outputs, or the type of this column does
-    /// not fit its use. A column of sums must be an `F64` output of a tape.
+    /// The segment has another number of columns than its tape has inputs or outputs, or the type of this column does not fit
+    /// its use. A column of sums must be an `F64` output of a tape.
     Mistyped(usize, Option<ColumnId>),
     /// The segment's tape is not finished, or has instructions that are not needed.
     Unswept(usize),
     /// The segment runs once per call but reads or writes columns with an element per row, or comes after a segment that runs
-    /// on rows; or it runs on rows but writes columns that all rows share.
+    /// on rows. Or the segment runs on rows, but writes columns that all rows share.
     Shared(usize),
     /// A stretch (skippable range of instructions) of the segment's tape cannot be jumped over, for this reason.
     Stretch(usize, StretchFault),
-    /// The segment runs a program per dictionary value, but runs only once per call, contains another such segment, reads a
-    /// column of rows that is not its dictionary's, or stores a column that is not an output.
+    /// The segment runs an inner program once per dictionary value, and breaks a rule: it must not run once per call, its
+    /// program must not contain such a segment or read another column of rows than the dictionary, and it must store only
+    /// outputs of the program.
     Memo(usize),
     /// No segment writes this column, which is an output; or this column and another are the same part of an output.
     Output(ColumnId),

@@ -1,28 +1,28 @@
-//! The conditions under which a run skips steps: of `if c then a @ b else x` the product is computed only where `c` holds. A guard is a
-//! list of conditions. Guards are computed for every node, from the outputs to the leaves. Elementwise maps that are fused into the step
-//! that reads them have no guard of their own: an elementwise expression evaluates the branch that it chooses.
+//! The conditions under which a run of a plan skips steps: of `if c then a @ b else x` the product is computed only where `c` is true. A guard is a
+//! list of conditions. Guards are computed for every node, from the outputs to the leaves. An elementwise map that is fused into the step that reads
+//! it has no guard of its own: an elementwise expression evaluates only the branch that it chooses.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
 use cembra_ops::id;
 use smallvec::SmallVec;
 
-/// A node whose value is a single truth value, and the value that it must have for a step to run.
+/// A condition for running a step: a node whose value is a single truth value, and the value that it must have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Condition {
     /// The node whose value is tested; it has no axes.
     pub node: TensorNodeId,
-    /// The truth value that the node must have.
+    /// The truth value that the condition's node must have.
     pub holds: bool,
 }
 
-/// Conditions that must all hold for a step to run. A condition is computed only if those before it hold.
+/// The conditions that must all hold for a step to run. A condition is computed only if the conditions before it hold.
 pub type Guard = SmallVec<[Condition; 1]>;
 
 /// The most conditions of a guard. Conditionals that are nested deeper compute both branches.
 const MOST: usize = 8;
 
-/// The branches of a conditional, each with the condition under which it is chosen. `None` if the node is not a conditional, or if its
+/// The branches of the conditional `node`, each with the condition under which it is chosen. `None` if `node` is not a conditional, or if its
 /// condition has axes.
 pub fn branches(graph: &TensorGraph, node: &Node) -> Option<[(TensorNodeId, Condition); 2]> {
     let (Operation::Map(op), &[condition, chosen, other]) = (&node.operation, &node.operands[..]) else { return None };
@@ -65,12 +65,12 @@ impl Guards {
         Guards { all }
     }
 
-    /// The guard of a node; empty if the node is computed always.
+    /// The guard (list of conditions) under which a node is computed; empty if the node is always computed.
     pub(super) fn get(&self, node: TensorNodeId) -> &[Condition] {
         self.all.get(node.index()).and_then(Option::as_ref).map_or(&[], |guard| &guard[..])
     }
 
-    /// The nodes tested by the guards of those nodes for which `is_of` holds.
+    /// The nodes tested by the guards of the nodes for which `is_of` returns true.
     pub(super) fn conditions(&self, graph: &TensorGraph, is_of: impl Fn(TensorNodeId) -> bool) -> Vec<TensorNodeId> {
         let guarded = graph.nodes().map(|(id, _)| id).filter(|id| !self.get(*id).is_empty() && is_of(*id));
         let mut nodes: Vec<TensorNodeId> =
@@ -80,8 +80,8 @@ impl Guards {
         nodes
     }
 
-    /// Shortens each guard: drops its first condition whose node has no value in memory, and all after that. With fewer conditions, a step
-    /// is only run more often.
+    /// Shortens each guard (list of conditions): drops its first condition whose node has no value in memory, and all conditions after that. With
+    /// fewer conditions, a step is only run more often.
     pub(super) fn keep(&mut self, has_value: impl Fn(TensorNodeId) -> bool) {
         for guard in self.all.iter_mut().flatten() {
             let kept = guard.iter().take_while(|condition| has_value(condition.node)).count();
@@ -89,7 +89,7 @@ impl Guards {
         }
     }
 
-    /// Returns true if all guards are empty, so that no step is ever skipped.
+    /// Returns true if all guards (lists of conditions) are empty, so that no step is ever skipped.
     pub(super) fn are_none(&self) -> bool {
         self.all.iter().flatten().all(|guard| guard.is_empty())
     }

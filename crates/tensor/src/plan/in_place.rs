@@ -1,15 +1,14 @@
-//! Decides whether the last step of a plan may write its value over a tensor that the plan may read, element by element. The engine runs
-//! such plans, and ensures that no other tensor shares the memory.
+//! Decides whether the last step of a plan may write its value over a tensor that the plan may read, element by element. The engine runs the step in
+//! this way, and ensures that no other tensor shares the memory.
 
 use super::region::may_stop;
 use super::{Plan, Region, Step, ViewedNode, Work, may_share_memory};
 use crate::{TensorGraph, TensorNodeId};
 
 impl Plan {
-    /// Returns the last step if it may write its value over `target`, else `None`. The step must compute the only output, and must not fail
-    /// once it has begun. It may read the memory of `target` only where it is about to write: in the same element, or in the same rows if
-    /// it is run for some rows after others. `target` is `None` if the plan does not read the tensor. Steps before the last one have
-    /// finished reading by then.
+    /// Returns the last step if it may write its value over `target`, else `None`. The step must compute the only output, and must not fail once it
+    /// has begun. It may read the memory of `target` only where it is about to write: an element before that element is written, or some rows before
+    /// these rows are written. `target` is `None` if the plan does not read the tensor. Steps before the last one have finished reading by then.
     #[must_use]
     pub fn step_over(&self, graph: &TensorGraph, target: Option<TensorNodeId>) -> Option<&Step> {
         let step = self.steps.last()?;

@@ -1,6 +1,6 @@
-//! Plans as text: one line per step, with what it computes, reads and drops. For products the line also has the labels, the tensors that
-//! are copied into another order, and the method. The text assumes inputs in row-major order, and products that are computed as matrix
-//! products; the counters of a run depend on its tensors.
+//! Plans as text: one line per step, which shows the values that the step computes, reads and drops. For products the line also has the labels, the
+//! tensors that are copied into another order, and the method. The text assumes inputs in row-major order, and products that are computed as matrix
+//! products. If the tensors of a run differ, the run's own counters differ too.
 
 use super::{Condition, Plan, PlanCounters, Region, Step, Work, is_view};
 use crate::Data;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 
 impl Plan {
-    /// Formats a line for each step, and one for the counters. `graph` must be the one that was planned.
+    /// Formats a line for each step, and a line for the plan's counters. `graph` must be the graph that was planned.
     ///
     /// For a product the line has: the labels; the method, which is matrix products (`gemm`, with rows, columns and terms) or loops; the
     /// operands that are copied (`[P (ba)]`, in the order of these labels); whether the result is copied from such an order; and the number

@@ -1,6 +1,6 @@
-//! Plans: the nodes of a graph that are computed into memory, in their order, and the nodes that are computed where they are read.
-//! Elementwise maps that are read together are one step over one index space; views become layouts of a step's inputs. A plan changes no
-//! bit of a result, except in sums of products that are computed as matrix products.
+//! Plans: the order in which nodes of a graph are computed into memory. Other nodes are computed where they are read. Elementwise maps that are read
+//! together are one step over one index space; views become layouts of a step's inputs. A plan changes no bit of a result, except in sums of products
+//! that are computed as matrix products.
 
 mod guards;
 mod in_place;
@@ -23,40 +23,40 @@ use crate::{Axis, Extents, Node, TensorGraph, TensorNodeId};
 use cembra_value::tensor::element_bytes;
 use smallvec::SmallVec;
 
-/// A node that a step reads, and the view through which the step's index space reads it.
+/// A node that a step reads, and the view (the map of indices) through which the step's index space reads it.
 pub type ViewedNode = (TensorNodeId, View);
 
-/// Elementwise maps that are computed together, as one expression for each index.
+/// A region: elementwise maps that are computed together, as one expression that is evaluated at each index.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Region {
-    /// The extents of the region's index space.
+    /// The extents of the index space at whose indices the maps are computed.
     pub extents: Extents,
-    /// The elementwise expression that is computed for each index.
+    /// The elementwise expression that is computed at each index.
     pub body: Body,
-    /// The nodes that the region reads, whose values earlier steps have computed, each with the view through which the index space reads
-    /// it.
+    /// The nodes that the maps read, whose values earlier steps have computed. Each has the view (the map of indices) through which the index space
+    /// reads it.
     pub inputs: Vec<ViewedNode>,
 }
 
-/// The computation that a step carries out.
+/// The computation that a step carries out: elementwise maps, a reduction, a product, or others.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
-    /// Elementwise maps, fused into one expression.
+    /// Elementwise maps, fused into one expression that is evaluated at each index.
     Map(Region),
     /// A reduction, followed by elementwise maps if only these read its result.
     Reduce {
-        /// The operation that combines the reduced elements.
+        /// The operation that combines several elements to one.
         reduction: Reduction,
-        /// The axes that are reduced, in ascending order.
+        /// The axes that are reduced, in ascending order, as axes of the region `of`.
         axes: SmallVec<[Axis; 8]>,
-        /// The elements that are reduced: an elementwise expression, or a node, which is then the region's only input.
+        /// The elements that are reduced, as a region: its elementwise expression computes them, or they are those of its only input.
         of: Region,
         /// Elementwise maps of the reduction's result, which is their first input; `None` if no maps follow.
         then: Option<Region>,
     },
     /// A product of two operands by labels, followed by elementwise maps if only these read its result.
     Product {
-        /// The node of the product.
+        /// The node of the product that is computed.
         product: TensorNodeId,
         /// Elementwise maps of the product, which is their first input; `None` if no maps follow.
         then: Option<Region>,
@@ -70,27 +70,27 @@ pub enum Work {
     },
     /// Reductions over the same axes of one index space, which read their inputs in one loop. Some are followed by elementwise maps.
     SharedReductions(Vec<Step>),
-    /// The operation of a single node, evaluated as by the reference evaluator.
+    /// The operation of a single node, computed by the code of the reference evaluator.
     Node,
 }
 
-/// A step of a plan: it computes the value of one node, or the values of several in one loop.
+/// A step of a plan. It computes the value of one node, or the values of several nodes in one loop.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// The node whose value the step computes; if it computes several, the last one's node.
+    /// The node whose value the step computes. If the step computes several values, the node of the last one.
     pub node: TensorNodeId,
-    /// The computation that the step carries out.
+    /// The computation that the step carries out, such as a reduction.
     pub work: Work,
-    /// The conditions under which the step is run. If one does not hold, the step's value is not needed.
+    /// The conditions under which the step is run. If one of them does not hold, the step's value is not needed.
     pub guard: Guard,
     /// The nodes whose values are dropped after the step, because no later step reads them.
     pub last_uses: Vec<TensorNodeId>,
 }
 
-/// Counters that describe the size of a plan.
+/// Counts that describe the size of a plan: its steps, its compiled expressions, and its temporary values.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct PlanCounters {
-    /// The number of steps in the plan that compute something. Views do not count.
+    /// The number of steps in the plan that compute something. A view is not counted.
     pub steps: usize,
     /// The number of elementwise expressions that the plan compiles and runs.
     pub kernels: usize,
@@ -122,7 +122,7 @@ pub struct Plan {
     counters: PlanCounters,
 }
 
-/// Returns true if a node only gives another layout to the memory of its operand, and computes nothing.
+/// Returns true if a node only gives the memory of its operand another layout, and computes nothing.
 #[must_use]
 pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
     match node.operation {
@@ -163,7 +163,7 @@ impl Plan {
         plan
     }
 
-    /// Counters that describe the size of the plan.
+    /// The counters that describe the size of the plan, such as its number of steps.
     #[must_use]
     pub const fn counters(&self) -> PlanCounters {
         self.counters
@@ -175,13 +175,13 @@ impl Plan {
         &self.steps
     }
 
-    /// The nodes that the plan computes as outputs.
+    /// The nodes whose values the plan computes as outputs, in order.
     #[must_use]
     pub fn outputs(&self) -> &[TensorNodeId] {
         &self.outputs
     }
 
-    /// Checks the plan against `graph`, from which it must have been made. Debug builds check whenever a plan is made.
+    /// Checks the plan against `graph`, from which the plan must have been made. Debug builds run this check whenever a plan is made.
     ///
     /// # Errors
     /// The first flaw that is found in the plan.
@@ -238,8 +238,8 @@ impl Step {
     }
 }
 
-/// Returns, for each step, the values that no later step reads. `reads` has the values that each step reads; outputs are read after all
-/// steps. `base` returns the node whose memory a view shares: a step that reads the view counts as reading both.
+/// Returns, for each step, the nodes whose values no later step reads. `reads` has the nodes that each step reads; outputs are read after all steps.
+/// `base` returns the node whose memory a view shares: a step that reads a view counts as reading that node too.
 pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],

@@ -1,5 +1,5 @@
-//! Groups elementwise maps into steps. All readers of a map are known before it is decided whether the map is fused into its readers, or
-//! computed once into memory. Nodes are visited once, from the outputs to the leaves, so planning takes linear time.
+//! Groups elementwise maps into steps. All readers of a map are known before the decision whether the map is fused into its readers, or computed once
+//! into memory. Nodes are visited once, from the outputs to the leaves, so planning takes linear time.
 
 use super::guards::{Guards, branches};
 use super::view::View;
@@ -143,8 +143,8 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>
     (with_epilogues(graph, &has_own, steps, &guards), guards)
 }
 
-/// Marks the nodes that get a value of their own when elements of `output` are computed one at a time. Storing intermediate values never
-/// pays off then: a map has a value of its own only where its expression would become too long, or be repeated too often.
+/// Marks the nodes whose values are stored when elements of `output` are computed one at a time. In this case storing a value never saves time. So
+/// the value of a map is stored only where its expression would otherwise become too long, or be repeated too often.
 #[must_use]
 pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
@@ -261,8 +261,8 @@ fn is_constant(graph: &TensorGraph, node: TensorNodeId) -> bool {
     matches!(graph.node(node).operation, Operation::Constant(_))
 }
 
-/// Returns the region that computes the node `root` in one step: an elementwise expression over nodes that have values, which `is_made`
-/// marks.
+/// Returns the region (fused elementwise maps) that computes the node `root` in one step: an elementwise expression over nodes that have values,
+/// which `is_made` marks.
 ///
 /// If `own` is true, `root` itself is computed here although it is marked, because this is the step that computes it.
 #[must_use]

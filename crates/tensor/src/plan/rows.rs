@@ -1,6 +1,6 @@
-//! Merges steps that share their leading axes, as the three of a softmax do, into one step. It is run for a few rows at a time, so that
-//! the values between its steps stay in the cache and are not temporaries. The number of rows at a time depends on extents alone, and
-//! changes no bit: a row is computed as it would be with all other rows.
+//! Merges steps that share their leading axes, such as the three steps of a softmax, into one step. The merged step is run for a few rows at a time,
+//! so that the values between its steps stay in the cache and are not temporaries. The number of rows at a time depends on extents alone. It changes
+//! no bit, because the computation of a row does not depend on the other rows.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};
@@ -29,7 +29,8 @@ impl Step {
         }
     }
 
-    /// The nodes that a map or a reduction reads, each with the view through which the step's index space reads it; empty for other steps.
+    /// The nodes that a map or a reduction reads, each with the view (the map of indices) through which the step's index space reads it. Empty for
+    /// steps that are neither.
     pub(super) fn seen(&self) -> impl Iterator<Item = &ViewedNode> {
         let (first, second): (&[_], &[_]) = match &self.work {
             Work::Map(region) => (&region.inputs, &[]),
@@ -40,15 +41,15 @@ impl Step {
     }
 }
 
-/// The number of rows that are computed at a time, where rows are indexed by the `depth` leading axes. 0 if a row has more than 32,768
-/// elements, which is too large.
+/// The number of rows that are computed at a time, where rows are indexed by the `depth` leading axes. 0 if a row has more than 32,768 elements,
+/// which is too large to run steps by rows.
 #[must_use]
 pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
     let inner = |step: &Step| step.space().map_or(1, |(extents, _)| extents[depth..].iter().product());
     STRIP / steps.iter().map(inner).max().unwrap_or(1).max(1)
 }
 
-/// Returns `steps`, where steps that share rows are merged into one, in the position of the last of them.
+/// Returns `steps` with some of them merged: steps that share rows become one step, in the position of the last of them.
 pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     let by_node: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect();
     // The number of times that each step's result is read. The caller reads outputs too.

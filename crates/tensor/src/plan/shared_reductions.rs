@@ -1,6 +1,6 @@
-//! Merges reductions over the same axes of one index space that read the same tensor into one step, which reads that memory once: for
-//! example a sum and a sum of squares, or a minimum and a maximum. Elements are combined as they would be without merging, so no bit
-//! changes. Steps that already share rows are left out.
+//! Merges reductions into one step if they read one tensor, and reduce the same axes of one index space. The step reads the tensor's memory once: for
+//! example for a sum and a sum of squares, or for a minimum and a maximum. Elements are combined as they would be without merging, so no bit changes.
+//! Steps that already share rows are left out.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};
@@ -25,8 +25,8 @@ struct Key {
     seen: ViewedNode,
 }
 
-/// Returns `steps`, where reductions that can share a loop are merged into one step, in the position of the last of them. Each step comes
-/// after the steps that compute the conditions of its guard.
+/// Returns `steps` with some reductions merged: reductions that can share a loop become one step, in the position of the last of them. Each step
+/// comes after the steps that compute the conditions of its guard.
 pub(super) fn with_shared_loops(graph: &TensorGraph, mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     if !guards.are_none() {
         steps.iter_mut().for_each(|step| step.guard = guards.get(step.node).into());

@@ -1,5 +1,7 @@
-//! Checks plans against their graph, without the code that makes plans. A step is followed from the indices of its index space down to the
-//! nodes that it reads, one operation of the graph at a time, and compared with the step's description.
+//! Checks plans against their graph, without the code that makes plans. For each step, indices of its index space are followed down to the nodes that
+//! the step reads, one operation of the graph at a time, and compared with the step's description. The view (map of indices) through which an index
+//! space reads an operand is linear in each axis. So views are compared at a few points: the first index, the last one, and for each axis the second
+//! one along it.
 //!
 //! The view through which an index space reads an operand is linear in each axis. So views are compared at a few points: the first index,
 //! the last one, and for each axis the second one along it.
@@ -11,31 +13,31 @@ use crate::{Extents, Node, TensorGraph, TensorNodeId};
 use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 
-/// An error in a plan, with the number of the affected node in the graph.
+/// An error in a plan, such as a read of a missing value, with the number of the affected node in the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanFlaw {
     /// A step reads a node that has no value yet, or an output has no value at the end.
     #[error("%{0} is read, and has no value")]
     Unmade(usize),
-    /// Two steps compute the same node.
+    /// Two steps compute the value of this node.
     #[error("%{0} is made twice")]
     MadeTwice(usize),
-    /// A value is dropped before its last use, or twice.
+    /// The value of this node is dropped before its last use, or twice.
     #[error("%{0} is dropped too early")]
     Dropped(usize),
-    /// A step reads a node at indices outside of its extents, or with a wrong number of axes.
+    /// A step reads this node at indices outside of its extents, or with a wrong number of axes.
     #[error("%{0} is seen outside of its extents")]
     Outside(usize),
     /// A step computes something other than the value of its node.
     #[error("%{0} is not what its step computes")]
     Computed(usize),
-    /// An expression's input has another type than the node that it reads.
+    /// An input of an elementwise expression has another type than this node, from which the input is read.
     #[error("%{0} is read as another type")]
     Type(usize),
-    /// Steps that are run row by row read other rows of each other's values than those that are computed at the time.
+    /// Steps are run for some rows at a time, but a step reads a row of another step's value that is not computed at that time.
     #[error("a row of %{0} is made of other rows")]
     Rows(usize),
-    /// Reductions that share a loop have different axes or index spaces.
+    /// Reductions that share a loop differ in their axes or index spaces.
     #[error("%{0} is reduced over other axes than what it shares a loop with")]
     Loop(usize),
     /// A step is skipped although an output may depend on its node, or its guard is tested before the conditions are computed.

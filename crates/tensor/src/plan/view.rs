@@ -1,6 +1,6 @@
-//! Views without a tensor: maps from the indices of a step's index space to the indices of a node. Each index of the node is a constant,
-//! or linear in the index along one axis of the space. Transpositions, diagonals, slices, broadcasts and axes of extent 1 have this form,
-//! and so have compositions of them.
+//! Views as maps, independent of tensors: from the indices of a step's index space to the indices of a node. Each index of the node is a constant, or
+//! linear in the index along one axis of the space. Transpositions, diagonals, slices, broadcasts and axes of extent 1 have this form, and so have
+//! compositions of them.
 
 use crate::node::{Axis, Node, Operation};
 use crate::{Extents, Layout, Strides};
@@ -29,7 +29,7 @@ impl AxisSource {
 pub struct View(SmallVec<[AxisSource; 4]>);
 
 impl View {
-    /// The identity view, of a node whose axes are those of the index space.
+    /// The identity view, through which an index space reads a node that has the axes of the index space.
     #[must_use]
     pub fn identity(extents: &[usize]) -> View {
         View(extents.iter().enumerate().map(|(axis, extent)| AxisSource::along(axis, *extent)).collect())
@@ -73,8 +73,8 @@ impl View {
         }))
     }
 
-    /// Composes two views: this one reads a node from an index space, `next` reads an operand from that node; the result reads the operand
-    /// from the index space.
+    /// Composes two views. This view reads a node from an index space, and `next` reads an operand from that node. The result reads the operand from
+    /// the index space.
     pub(crate) fn then(&self, next: &View) -> View {
         // Along an axis of extent 0 the index may be anything, because no element is read.
         let place = |place: &AxisSource| match place.axis {
@@ -88,21 +88,22 @@ impl View {
         View(next.0.iter().map(place).collect())
     }
 
-    /// Returns true if the node's leading axes are those of the index space, with the extents `rows`, and no other axis depends on them.
+    /// Returns true if the node's leading axes are those of the index space, with the extents `rows`, and the node's other axes do not depend on
+    /// them.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
         let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));
         let is_within = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
         rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
     }
 
-    /// The view of a node whose axis `i` follows axis `axes[i]` of the index space. Several axes may follow the same one. `extents` are
-    /// those of the node.
+    /// The view of a node whose axis `i` follows axis `axes[i]` of the index space. Several axes of the node may follow one axis. `extents` are the
+    /// extents of the node.
     #[must_use]
     pub fn along(axes: &[Axis], extents: &[usize]) -> View {
         View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
     }
 
-    /// The index in the node that the index `space` of the index space is mapped to.
+    /// The index in the node to which the view maps the index `space` of the index space.
     pub fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
         self.0.iter().map(|place| {
             let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());
@@ -132,15 +133,15 @@ impl View {
     }
 }
 
-/// Splits an index space into parts of at most `most` indices, each given by a slice of every axis. The parts, and the indices within each
+/// Splits an index space into parts of at most `most` indices. Each part is given by a slice of every axis. The parts, and the indices within each
 /// part, are in row-major order.
 #[inline]
 pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     some_pieces(extents, most, 0..usize::MAX)
 }
 
-/// Returns the parts of an index space that [`pieces`] has at the positions `which`. The last parts take no longer to compute than the
-/// first.
+/// Returns the parts of an index space that [`pieces`] has at the positions `which`. Computing a late part takes no longer than computing an early
+/// one.
 #[inline]
 pub fn some_pieces(
     extents: &[usize],

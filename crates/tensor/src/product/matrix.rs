@@ -1,11 +1,12 @@
-//! Products of two matrices in memory: the description of a product, checked once; the trait of its implementations; and a plain
-//! implementation. The plan decides which tensors are which matrices.
+//! Products of two matrices in memory: the description of a product, checked once; the trait of its implementations; and a plain implementation. The
+//! plan decides which tensors form the matrices.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind;
 use std::fmt;
 
-/// The layout of a matrix in memory: the position of its first element, its size, and its strides, all in elements.
+/// The layout of a matrix in memory: the position of its first element, its numbers of rows and columns, and its strides. Positions and strides are
+/// in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MatrixLayout {
     /// The position of the matrix's first element in its memory, in elements.
@@ -14,9 +15,9 @@ pub struct MatrixLayout {
     pub rows: usize,
     /// The number of columns of the matrix.
     pub columns: usize,
-    /// The distance in memory from an element to the one in the next row, in elements.
+    /// The distance in memory from an element to the element below it, in the next row, in elements.
     pub row_stride: isize,
-    /// The distance in memory from an element to the next one in its row, in elements.
+    /// The distance in memory from an element to the next element in its row, in elements.
     pub column_stride: isize,
 }
 
@@ -71,8 +72,8 @@ pub struct Multiplication<'d, T> {
 }
 
 impl<'d, T> Multiplication<'d, T> {
-    /// Describes a product of two matrices. If `adds` is true, the product is added to the elements of the result's memory, else it
-    /// overwrites them.
+    /// Describes a product of two matrices. If `adds` is true, the product will be added to the elements of the result's memory; otherwise it will
+    /// overwrite them.
     ///
     /// # Errors
     /// If sizes do not agree, elements are outside of their memory, or elements of the result may overlap.
@@ -129,17 +130,17 @@ impl<'d, T> Multiplication<'d, T> {
     }
 }
 
-/// An implementation of matrix products of floats. The same product must have the same bits each time, whatever else runs: only the sizes
-/// may decide how an implementation splits its work.
+/// An implementation of matrix products of floats. Each product must have the same bits whenever it is computed: only the sizes of the matrices may
+/// decide how an implementation splits its work.
 pub trait MatrixProduct: fmt::Debug + Send + Sync {
-    /// Computes a matrix product of FLOAT32. Sums are in that type or a wider one.
+    /// Computes a matrix product of FLOAT32. Sums are computed in FLOAT32 or a wider type.
     fn multiply_f32(&self, product: Multiplication<'_, f32>);
 
     /// Computes a matrix product of FLOAT64.
     fn multiply_f64(&self, product: Multiplication<'_, f64>);
 }
 
-/// Computes matrix products in plain loops: each element is summed in the order of its terms, in its own type.
+/// Computes matrix products in plain loops. For each element, the terms are added in order, in the type of the element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlainProduct;
 
@@ -156,8 +157,8 @@ impl MatrixProduct for PlainProduct {
 /// The most terms, and the most columns, of a block: the packed part of the right matrix stays in the cache while all rows use it.
 const BLOCK: usize = 128;
 
-/// Computes a matrix product in plain loops: one block of the right matrix after the other, with a row of sums for each row of the left
-/// matrix. Each element is summed in the order of its terms. `add_product(sum, a, b)` returns `sum` plus the product of `a` and `b`.
+/// Computes a matrix product in plain loops: one block of the right matrix after the other, with a row of sums for each row of the left matrix. For
+/// each element, the terms are added in order. `add_product(sum, a, b)` returns `sum` plus the product of `a` and `b`.
 #[doc(hidden)]
 pub fn multiply_plainly<T: Copy + Default>(product: Multiplication<'_, T>, add_product: impl Fn(T, T, T) -> T) {
     // Columns are the inner loop, so the elements of a row of the result should be adjacent.

@@ -9,13 +9,13 @@ const TOGETHER: usize = 4;
 /// The memory positions of the elements and terms of a small product, in elements from the start of each tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Places {
-    /// The number of result elements that are computed together: they use the same factors of the first operand, and are adjacent in the
-    /// second operand and in the result. 1 if elements are computed one by one.
+    /// The number of result elements that are computed together: they use the same factors of the first operand, and are adjacent both in the second
+    /// operand and in the result. 1 if elements are computed one by one.
     pub together: usize,
-    /// For each result element, or for the first of those computed together, three positions: of its first factor in the first operand, of
-    /// its first factor in the second operand, and of the element in the result.
+    /// For each result element, three memory positions: of its first factor in the first operand, of its first factor in the second operand, and of
+    /// the element in the result. If elements are computed together, the list has an entry only for the first of them.
     pub elements: Vec<[isize; 3]>,
-    /// For each term of a sum, the distances in memory of its two factors from those of the first term, in elements.
+    /// For each term of a sum, the distances in memory from the two factors of the sum's first term to the two factors of this term, in elements.
     pub terms: Vec<[isize; 2]>,
 }
 
@@ -30,8 +30,8 @@ fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec
 }
 
 impl Places {
-    /// Lists the positions of a product. Its elements are indexed by the labels `kept`, the terms of each by the labels `summed`. The last
-    /// label varies fastest.
+    /// Lists the positions of a product. The elements of the result are indexed by the labels `kept`, the terms of each element by the labels
+    /// `summed`. The last label varies fastest.
     pub(super) fn new(
         kept: impl Iterator<Item = (usize, [isize; 3])>,
         summed: impl Iterator<Item = (usize, [isize; 2])>,
@@ -45,7 +45,7 @@ impl Places {
         Places { together, elements: all(kept.into_iter()), terms: all(summed) }
     }
 
-    /// The number of multiplications of two elements that the product takes.
+    /// The number of multiplications of two elements that computing the product takes.
     #[must_use]
     #[inline]
     pub fn products(&self) -> usize {

@@ -1,9 +1,9 @@
 //! Plans of products of two operands: the labels that are rows, columns and terms of matrices, the labels that are looped over, and the
 //! copies that this needs. Nothing is computed here.
 //!
-//! A group of labels is one dimension of a matrix if the strides of each nest in those of the next, in all tensors that have the group. If
-//! they do not, either the labels that break the nesting are looped over, or an operand is copied into the order that is needed, or the
-//! result is made in such an order and copied. All eight choices of copies are compared.
+//! A group of labels can be one dimension of a matrix if, in all tensors that have the labels, the elements along them have a constant distance.
+//! Otherwise, either some of the labels are looped over, or an operand is copied into the order that is needed, or the result is computed in another
+//! order and copied. All eight choices of copies are compared.
 
 use super::places::Places;
 use crate::Layout;
@@ -21,28 +21,29 @@ const LEAST_SLICE: usize = 64 * 64 * 64;
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
 
-/// Labels that are treated as one: their indices are counted together, with one stride per tensor.
+/// Labels that are treated as one label: their indices are counted together, with one stride per tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FusedLabels {
     /// The number of index combinations of the fused labels.
     pub extent: usize,
-    /// The strides of the fused labels in the left operand, the right operand and the result, in elements; 0 in a tensor that does not
-    /// have the labels.
+    /// The strides of the fused labels in the left operand, the right operand and the result, in elements. A stride is 0 if the tensor does not have
+    /// the labels.
     pub strides: [isize; 3],
 }
 
-/// The preparation of an operand before the product, such as a copy.
+/// The preparation of an operand before the product: a copy, a sum over labels, or nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Preparation {
-    /// Nothing: the operand is read as it is.
+    /// The operand is not prepared, but read in its own layout.
     None,
     /// The operand is copied, with its axes in another order.
     Permute(Vec<CopiedAxis>),
-    /// The operand is summed over labels that no other tensor has, each given by its extent and stride. The sums may have any order.
+    /// The operand is summed over the labels that no other tensor has. Each such label is given by its extent and stride. The result has the axes in
+    /// the first list.
     Sum(Vec<CopiedAxis>, Vec<(usize, isize)>),
 }
 
-/// The method by which a product is computed once its operands are prepared.
+/// The method by which a product is computed once its operands are prepared, such as loops or matrix products.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Kernel {
     /// Nothing is computed: the result has no elements, or its elements are sums without terms, which are 0.
@@ -53,11 +54,11 @@ pub enum Kernel {
         kept: Vec<FusedLabels>,
         /// The memory positions of the product's elements and terms.
         places: Places,
-        /// False if no label is summed over, not even one of extent 1: then a product of -0 stays -0.
+        /// False if no label is summed over, not even a label of extent 1. Then a product of -0 stays -0.
         is_sum: bool,
     },
-    /// Nested loops: over labels of the result and, within these, over labels that are summed. Used for products of elements, of vectors,
-    /// and of a matrix and a vector.
+    /// Nested loops: the outer loops are over labels of the result, the inner ones over labels that are summed. Used for products of elements, of
+    /// vectors, and of a matrix and a vector.
     Nest {
         /// The labels of the result, each of which is a loop.
         kept: Vec<FusedLabels>,
@@ -65,28 +66,28 @@ pub enum Kernel {
         summed: Vec<FusedLabels>,
         /// The index of the innermost loop in the list `kept` followed by `summed`.
         inner: usize,
-        /// False if no label is summed over, not even one of extent 1: then a product of -0 stays -0.
+        /// False if no label is summed over, not even a label of extent 1. Then a product of -0 stays -0.
         is_sum: bool,
     },
     /// Matrix products, one for each index of the loops around them.
     Matrices {
         /// The labels of the result over which the matrix products are looped.
         kept: Vec<FusedLabels>,
-        /// The labels that are summed over in loops: each matrix product is added to those before.
+        /// The labels that are summed over in loops: each matrix product is added to the products before it.
         summed: Vec<FusedLabels>,
         /// The labels that are the rows, the columns and the terms of each matrix product.
         dimensions: [FusedLabels; 3],
     },
 }
 
-/// The way in which a product of two operands by labels is computed.
+/// The plan of a product of two operands by labels: how the operands are prepared, how the product is computed, and how the result is copied.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ProductPlan {
-    /// The preparation of each operand, left and right.
+    /// The preparation of the left and of the right operand, such as a copy.
     pub operands: [Preparation; 2],
     /// The method by which the product is computed once the operands are prepared.
     pub kernel: Kernel,
-    /// The copy of the result into its own order of axes; `None` if it is computed in that order.
+    /// The copy of the result into its own order of axes; `None` if the result is computed in that order.
     pub result: Option<Vec<CopiedAxis>>,
 }
 
@@ -121,13 +122,13 @@ const COLUMNS: [bool; 3] = [false, true, true];
 const TERMS: [bool; 3] = [true, true, false];
 
 impl ProductPlan {
-    /// The fewest multiplications that a panel has, if a product that is computed in loops is split into panels.
+    /// The fewest multiplications that a panel (a part of the result) must have for a product that is computed in loops to be split into panels.
     pub const LEAST_LOOPS: usize = 1 << 21;
 
     /// The number of result elements that a loop sums at a time.
     pub const CHUNK: usize = 4096;
 
-    /// The numbers of adjacent result elements whose sums all stay in registers: from the lanes of one register to those of eight.
+    /// The numbers of adjacent result elements for which all sums stay in registers: from the lanes of one register to those of eight registers.
     pub const IN_REGISTERS: RangeInclusive<usize> = 8..=64;
 
     /// Plans a product by `labels` for operands with the layouts `layouts`, whose elements have `bytes` bytes each. The result is in
@@ -170,8 +171,8 @@ impl ProductPlan {
         Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
     }
 
-    /// Returns the number of indices per panel, if the first label of a result, with `extent` indices, is split into panels. A panel is a
-    /// product of its own, and all panels together take about as long as the whole product. `has` tells which operands have the label.
+    /// Returns the number of indices per panel (a part of the result), if the first label of a result, with `extent` indices, is split into panels. A
+    /// panel is a product of its own, and all panels together take about as long as the unsplit product. `has` tells which operands have the label.
     /// `None` if the product is not split, because it is too small, or because a copy would be repeated for each panel.
     #[must_use]
     pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
@@ -222,8 +223,8 @@ impl ProductPlan {
         prepared.chain(self.result.is_some().then_some(result))
     }
 
-    /// For each operand and the result, the axes that are copied into another order, in the ascending order of their labels, without axes
-    /// of extent 1; `None` for a tensor that is not copied.
+    /// For each operand and the result, the axes of the copy into another order; `None` for a tensor that is not copied. The axes are in the
+    /// ascending order of their labels, without axes of extent 1.
     pub(crate) fn copied(&self) -> [Option<&[CopiedAxis]>; 3] {
         let operand = |of: usize| match &self.operands[of] {
             Preparation::Permute(axes) => Some(&axes[..]),

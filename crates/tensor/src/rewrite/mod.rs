@@ -1,4 +1,4 @@
-//! Rewriting: a graph is replaced by one with less to compute and the same results. It is done once for a whole graph, operands before
+//! Rewriting: a graph is replaced by a graph that computes the same results with less work. All nodes of a graph are rewritten once, operands before
 //! their users. Every rule is an entry of a table, and user-defined rules are entries like those of the library.
 //!
 //! Results are the same if they are equal bit for bit, where all NaNs are equal. Each kind of rule that is not exact in this sense must be
@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// The ways in which a rewrite rule may change results.
+/// The ways in which a rewrite rule may change results, from no change to other roundings.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Exactness {
@@ -34,12 +34,12 @@ pub enum Exactness {
     FiniteOnly,
     /// The rule may change the rounding of ordinary numbers: sums and products are computed in another order, or quotients as products.
     Reassociate,
-    /// The rule may change the rounding of ordinary numbers, and overflow: functions that undo each other are left out.
+    /// The rule may change the rounding of ordinary numbers, and overflow: a function and its inverse, applied one after the other, are left out.
     Inverses,
 }
 
 impl Exactness {
-    /// The ways in which a rule may change results, all except `Exact`.
+    /// All ways in which a rule may change results, without `Exact`.
     pub const ALL: [Exactness; 4] =
         [Exactness::SignedZeros, Exactness::FiniteOnly, Exactness::Reassociate, Exactness::Inverses];
 }
@@ -65,14 +65,14 @@ fn library() -> &'static FxHashMap<u16, Vec<Compiled>> {
     })
 }
 
-/// The result of rewriting a graph.
+/// The result of rewriting a graph: the new graph and its outputs.
 #[derive(Clone, Debug)]
 pub struct Rewritten {
     /// The new graph: the rewritten nodes that the outputs need, and all leaves.
     pub graph: TensorGraph,
     /// The rewritten outputs, as nodes of the new graph.
     pub outputs: Vec<TensorNodeId>,
-    /// For each rule, the number of nodes that it created and that the outputs still need.
+    /// For each rule, by its name, the number of nodes that it created and that the outputs still need.
     pub applied: BTreeMap<Arc<str>, usize>,
 }
 
@@ -87,7 +87,7 @@ impl Default for Rewriter {
 }
 
 impl Rewriter {
-    /// Also allows rules that change results in the way `exactness`.
+    /// Also allows the rules that change results in the way `exactness`.
     #[must_use]
     pub fn allow(mut self, exactness: Exactness) -> Rewriter {
         self.allowed.push(exactness);
@@ -111,8 +111,8 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: a slice among zeros has
-    /// lost the operand that says how it is tiled.
+    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: a slice placed among zeros has lost
+    /// the operand that determines its tiles.
     ///
     /// # Errors
     /// If the new graph has too many nodes, a constant fails, or [`elements.go_on`](Elements::go_on) ends the rewriting.
@@ -170,7 +170,7 @@ impl Rewriter {
     }
 }
 
-/// The state of rewriting one graph.
+/// The state of rewriting one graph: the new graph, the rules, and the uses of its nodes.
 pub(crate) struct Rewriting<'r> {
     pub(crate) made: TensorGraph,
     rules: &'r Rewriter,
@@ -184,8 +184,7 @@ pub(crate) struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the node that the rules replace `node` by, or the node itself if no rule applies. The depth and the number of replacements
-    /// are bounded.
+    /// Returns the node by which the rules replace `node`, or `node` itself if no rule applies. The depth and the number of replacements are bounded.
     pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {
@@ -203,7 +202,7 @@ impl Rewriting<'_> {
         self.made.intern(node)
     }
 
-    /// Returns true if a node has several users. Replacing it for one of them would then compute its replacement in addition to it.
+    /// Returns true if a node has several users. If it were replaced for one user only, both the node and its replacement would be computed.
     pub(crate) fn is_shared(&self, node: TensorNodeId) -> bool {
         self.uses.get(&node).is_some_and(|uses| *uses > 1)
     }
@@ -280,7 +279,7 @@ impl Rewriting<'_> {
         parts.last().copied().ok_or_else(incomplete)
     }
 
-    /// Applies an elementwise operator to rewritten nodes, and rewrites the result.
+    /// Applies an elementwise operator to rewritten nodes, and rewrites the new node.
     pub(crate) fn map(
         &mut self,
         op: impl Into<ElementOperator>,
@@ -292,13 +291,13 @@ impl Rewriting<'_> {
         if matches!(node.operation, Operation::Map(_)) && self.left > 0 { self.node(node) } else { Ok(plain) }
     }
 
-    /// Adds a product by labels to the new graph, and rewrites it.
+    /// Adds a product by labels to the new graph, and rewrites the product.
     pub(crate) fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let plain = self.made.contract(labels, operands)?;
         self.again(plain)
     }
 
-    /// Adds a reduction to the new graph, and rewrites it.
+    /// Adds a reduction to the new graph, and rewrites the reduction.
     pub(crate) fn reduce(
         &mut self,
         reduction: Reduction,

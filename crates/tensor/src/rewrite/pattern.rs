@@ -14,19 +14,19 @@ use std::sync::Arc;
 /// The most commutative operators of a pattern: all combinations of their operand orders are tried.
 const MOST_COMMUTATIVE: usize = 4;
 
-/// A node of a rule's pattern or replacement. An operand is given by the position of another such node.
+/// A node of a rewrite rule's pattern or replacement. Its operands are given by their positions in the list of these nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PatternNode {
-    /// A variable: any node, but the same one wherever the variable occurs.
+    /// A variable: it stands for any node, but for one and the same node wherever it occurs.
     Variable(usize),
-    /// A variable for a constant: any constant, but the same one wherever the variable occurs.
+    /// A variable for a constant: it stands for any constant, but for one and the same constant wherever it occurs.
     Constant(usize),
-    /// A constant with exactly this value and sign.
+    /// A constant that has exactly this value and sign.
     Number(f64),
     Apply(OpId, SmallVec<[usize; 3]>),
 }
 
-/// A rewrite rule after parsing.
+/// A rewrite rule after parsing: the nodes of its pattern and of its replacement.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) name: Arc<str>,
@@ -234,7 +234,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Matches a rule's pattern with `node`, whose operands are in the graph; `None` if the rule does not apply.
+    /// Matches a rule's pattern with `node`, whose operands are in the graph; `None` if the pattern does not match.
     pub(super) fn of(rule: &Compiled, graph: &TensorGraph, node: &Node) -> Option<Match> {
         // Operands of commutative operators are tried in both orders.
         (0..1_u32 << rule.commutative.len()).find_map(|swapped| {
@@ -296,8 +296,8 @@ impl Match {
         self.nodes.get(variable).copied().flatten()
     }
 
-    /// The type for number constants in a replacement: that of the first matched node that is not a truth value, or else that of
-    /// `like`.
+    /// The type of number constants in a replacement: the type of the first matched node that is not a truth value. If there is no such node, the
+    /// type of `like`.
     pub(super) fn scalar(&self, graph: &TensorGraph, like: &Node) -> Scalar {
         let found = self.nodes.iter().flatten().map(|id| graph.scalar(*id)).find(|scalar| *scalar != Scalar::Boolean);
         found.unwrap_or(like.scalar)

@@ -1,5 +1,5 @@
-//! The rewrite rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware with special values and
-//! random bits of both float types, and is compared with golden data. Rules that are not exact must be allowed explicitly.
+//! The rewrite rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware, with special values and random bits of
+//! both float types, and is compared with golden data. A rule that is not exact must be allowed explicitly.
 
 use super::Exactness;
 use super::pattern::RuleMatch;
@@ -12,15 +12,15 @@ use super::pattern::RuleMatch;
 pub struct RewriteRule<'t> {
     /// The rule's name, under which its uses are counted.
     pub name: &'t str,
-    /// The pattern: an expression that the rule replaces.
+    /// The pattern: the expression that the rule replaces.
     pub pattern: &'t str,
     /// The replacement: the expression that takes the place of the pattern.
     pub replacement: &'t str,
-    /// A further condition on the matched nodes; `None` if the rule has none.
+    /// A further condition on the matched nodes; `None` if the rule has no further condition.
     pub guard: Option<fn(&RuleMatch<'_>) -> bool>,
-    /// The way in which the rule may change results.
+    /// The way in which the rule may change results; `Exact` if it does not.
     pub exactness: Exactness,
-    /// True if the rule also holds for integers.
+    /// True if the rule also applies to integers.
     pub integers: bool,
 }
 
@@ -31,19 +31,19 @@ impl<'t> RewriteRule<'t> {
         RewriteRule { name, pattern, replacement, guard: None, exactness: Exactness::Exact, integers: false }
     }
 
-    /// Makes the rule apply to integers too.
+    /// Makes the rule apply to integers too, in addition to floats.
     #[must_use]
     pub const fn of_integers(self) -> Self {
         RewriteRule { integers: true, ..self }
     }
 
-    /// Makes the rule apply only to matches for which `guard` holds.
+    /// Makes the rule apply only to matches for which `guard` returns true.
     #[must_use]
     pub const fn when(self, guard: fn(&RuleMatch<'_>) -> bool) -> Self {
         RewriteRule { guard: Some(guard), ..self }
     }
 
-    /// Marks the rule as one that may change results in the given way.
+    /// Marks the rule as one that may change results in the way `exactness`.
     #[must_use]
     pub const fn relaxed(self, exactness: Exactness) -> Self {
         RewriteRule { exactness, ..self }

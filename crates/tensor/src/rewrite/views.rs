@@ -1,5 +1,5 @@
-//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. They depend on numbers
-//! of axes and extents, so they are code and not patterns. Each has a name, as the other rules have.
+//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. They depend on numbers of axes and
+//! extents, so they are code and not patterns. Each has a name, as the rules that are patterns have.
 
 use super::Rewriting;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};

@@ -1,4 +1,4 @@
-//! Expressions over labelled tensors, built part by part. Tensors are given as nodes of a graph; their names are not known here.
+//! Expressions over labelled tensors, built part by part. Tensors are given as nodes of a graph, without names.
 
 use super::FullReduction;
 use super::labels::Demands;
@@ -8,13 +8,13 @@ use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// A part of a labelled expression. It can be an operand of only one other part, because the labels that its value has depend on that
-/// part. A value that is needed twice must be built twice.
+/// A part of a labelled expression. It can be an operand of only one other part, because that other part decides which labels the value of this part
+/// has. A value that is needed twice must be built twice.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Subexpression(u32);
 
-/// An expression over labelled tensors, with the labels of the target that it is assigned to. The part that is added last is the whole
-/// expression.
+/// An expression over labelled tensors, with the labels of the target that the expression is assigned to. The part that is added last is the root of
+/// the expression.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -56,7 +56,7 @@ impl Expression {
         Ok(Expression { tree, known_labels, target_labels, target_span: span, nodes: Vec::new() })
     }
 
-    /// Checks that an expression may have as many as `parts` parts.
+    /// Checks that an expression may have `parts` parts.
     ///
     /// # Errors
     /// If it would have too many parts.
@@ -79,7 +79,8 @@ impl Expression {
         Ok(Subexpression(self.tree.push(part, span)))
     }
 
-    /// Adds a node, with a label for each of its axes, separated by commas. A label that occurs twice selects a diagonal.
+    /// Adds a tensor: a node of the graph, with a label for each of its axes. `labels` are separated by commas. A label that occurs twice selects a
+    /// diagonal.
     ///
     /// # Errors
     /// If a text between commas is not a label, or there are too many parts.
@@ -89,7 +90,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
-    /// Adds a number, whose type is adapted to the operands beside it.
+    /// Adds a number. Its type is adapted to the operands beside it.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -105,7 +106,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Negated(of.0), span)
     }
 
-    /// Adds the sum of two parts. A part is repeated along labels that only the other part has.
+    /// Adds the sum of two parts. Each part is repeated along the labels that only the other part has.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -113,7 +114,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Sum(a.0, b.0), span)
     }
 
-    /// Adds the difference of two parts. A part is repeated along labels that only the other part has.
+    /// Adds the difference of two parts. Each part is repeated along the labels that only the other part has.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -121,7 +122,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Difference(a.0, b.0), span)
     }
 
-    /// Adds the product of two parts. It is summed over labels that both parts have, unless the target or the parts around it need the
+    /// Adds the product of two parts. If both parts have a label, the product is summed over it, unless the target or the enclosing parts need the
     /// label.
     ///
     /// # Errors
@@ -130,7 +131,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Product(a.0, b.0), span)
     }
 
-    /// Adds the quotient of two parts: division by a number, or element by element.
+    /// Adds the quotient `of / by` of two parts: a division by a number, or a division element by element.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -144,7 +145,8 @@ impl Expression {
         }
     }
 
-    /// Adds an elementwise operator, with its string literals, on parts. A part is repeated along labels that only other parts have.
+    /// Adds an elementwise operator, with its string literals, on parts. Each part is repeated along the labels that it does not have but other parts
+    /// have.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -197,8 +199,8 @@ impl Expression {
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()
     }
 
-    /// Builds the node of the expression, as an operand beside the target's own elements. `extents` are those of the target's axes. The
-    /// node broadcasts along labels of the target that no part has.
+    /// Builds the node of the expression, as an operand that is combined with the target's own elements. `extents` are the extents of the target's
+    /// axes. The node broadcasts along labels of the target that no part has.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

@@ -1,7 +1,7 @@
-//! Determines the labels that the value of every part of a labelled expression must have. The target requires its labels. A sum, and any
-//! other elementwise operator, requires from each operand the labels that the operand has, and repeats it along the others. A factor of a
-//! product keeps those of its labels that are required, or that another factor has too. A label of two factors that is not required is
-//! summed over, so parentheses around products change nothing.
+//! Determines which labels the value of every part of a labelled expression must have. The target requires its own labels. A sum, or any other
+//! elementwise operator, requires from each operand the labels that the operand has, and repeats the operand along the remaining labels. A factor of
+//! a product keeps those of its labels that are required, or that another factor has too. A label of two factors that is not required is summed over,
+//! so parentheses around products change nothing.
 
 use super::tree::{ExpressionNode, Tree};
 use super::whole::{FullReduction, check_trace};
@@ -11,22 +11,22 @@ use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::SmallVec;
 
-/// A set of labels, one bit per label.
+/// A set of axis labels, one bit per label.
 pub(super) type Set = u128;
 
-/// For each part of a labelled expression, the labels that it has, and the labels that its value must have.
+/// The result of resolving labels. For each part of a labelled expression: the labels that it has, and the labels that its value must have.
 #[derive(Debug)]
 pub(super) struct Demands {
     /// For each part of the expression, the set of labels that it has.
     pub(super) own: Vec<Set>,
     /// For each part of the expression, the set of labels that its value must have.
     pub(super) wanted: Vec<Set>,
-    /// For each part of the expression, whether it is computed as a value of its own. A product or negation inside a larger product is not:
-    /// it is merged into that product.
+    /// For each part of the expression, true if it is computed as a value of its own. A product or negation inside a larger product is not: it is
+    /// merged into that product.
     pub(super) is_delivered: Vec<bool>,
 }
 
-/// A product with all its factors, including those of nested products. Parentheses and signs are looked through.
+/// A chain: a product with all its factors, including those of nested products, also behind parentheses and signs.
 #[derive(Default, Debug)]
 pub(super) struct Chain {
     /// The factors of the product that are not numbers, in the order of the text.
@@ -67,7 +67,7 @@ impl Chain {
         chain
     }
 
-    /// The product of all numbers in the chain.
+    /// The product of all factors that are numbers.
     pub(super) fn number(&self) -> f64 {
         self.scales(Scalar::Float64).into_iter().fold(1.0, |number, scale| match scale {
             Scale::Times(by) => number * by,
@@ -75,9 +75,8 @@ impl Chain {
         })
     }
 
-    /// The numbers by which a product with elements of type `scalar` is scaled: the product of all factors that are numbers, and the
-    /// product of all divisors. If one of these is outside the range of the type, the numbers are returned one by one, because each may be
-    /// within the range.
+    /// The numbers by which a product with elements of type `scalar` is scaled: the product of all factors that are numbers, and the product of all
+    /// divisors. If one of these two is outside the range of the type, the single numbers are returned instead, because each may be within the range.
     pub(super) fn scales(&self, scalar: Scalar) -> SmallVec<[Scale; 4]> {
         let rounded = |number: f64| if scalar == Scalar::Float32 { f64::from(number as f32) } else { number };
         let (mut number, mut divisor) = (1.0, 1.0);
@@ -116,8 +115,8 @@ impl Scale {
     }
 }
 
-/// Returns the product that `part` sums over all elements, which need not be computed before it is summed. `None` if `part` is not such a
-/// sum.
+/// If `part` is the sum of all elements of a product, returns the product, which need not be computed before it is summed. `None` if `part` is
+/// anything else.
 pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
     let ExpressionNode::FullReduction(FullReduction::Sum, of) = tree.parts[part as usize] else { return None };
     matches!(tree.parts[of as usize], ExpressionNode::Product(..)).then(|| Chain::of(tree, of))
@@ -209,8 +208,8 @@ impl Demands {
         Ok(Demands { wanted, is_delivered, ..demands })
     }
 
-    /// Returns the error for a label of the target that no part has; `None` if there is no such label. Other errors are reported first,
-    /// because such a label is often a misspelling of another one.
+    /// Returns the error for a label of the target that no part has; `None` if each label of the target is in a part. Other errors are reported
+    /// before this one, because a label that no part has is often a misspelling of another one.
     pub(super) fn unbound(&self, tree: &Tree, target_labels: &[u32]) -> Option<Error> {
         let label = first(set(target_labels) & !self.own[tree.root() as usize])?;
         let message = format!("nothing has the label `{}` of the target", name(tree, label));

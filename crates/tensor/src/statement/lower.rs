@@ -39,7 +39,7 @@ impl<'s> Lowering<'s> {
         Lowering { tree, demands, graph, leaves, extents, made }
     }
 
-    /// Builds the node of the whole expression.
+    /// Builds the node of the complete expression.
     pub(super) fn value(&mut self) -> Result<TensorNodeId, Error> {
         for part in 0..self.tree.parts.len() {
             if self.demands.is_delivered[part] {
@@ -54,7 +54,7 @@ impl<'s> Lowering<'s> {
         self.node(self.tree.root())
     }
 
-    /// Builds the node of the whole expression, as an operand beside a target with the given labels and extents. The node broadcasts
+    /// Builds the node of the complete expression, as an operand that is combined with a target of the given labels and extents. The node broadcasts
     /// along labels that no part has.
     pub(super) fn value_beside(&mut self, target: &[u32], extents: &[usize]) -> Result<TensorNodeId, Error> {
         for (label, extent) in target.iter().zip(extents) {

@@ -1,5 +1,5 @@
-//! Labelled expressions as trees in an arena, in which operands come before their users; and labels as they are written. `labels`
-//! determines over which labels to sum.
+//! Labelled expressions as trees in an arena, in which operands come before their users. Also parses the texts of labels. `labels` determines over
+//! which labels to sum.
 
 use super::FullReduction;
 use crate::{ElementOperator, TensorErrorKind};
@@ -8,10 +8,10 @@ use cembra_value::Error;
 use cembra_value::Span;
 use smallvec::{SmallVec, smallvec};
 
-/// A part of a labelled expression. Its operands are positions of other parts in the tree.
+/// A part of a labelled expression: a tensor, a number or an operation. Its operands are positions of other parts in the tree.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum ExpressionNode {
-    /// A tensor: its position in the expression's list of nodes, and the label of each of its axes.
+    /// A tensor: its position in the list of the expression's tensors, and the label of each of its axes.
     Tensor(u32, Vec<u32>),
     Number(f64),
     Negated(u32),
@@ -41,7 +41,7 @@ impl ExpressionNode {
     }
 }
 
-/// A labelled expression. Its last part is the root.
+/// A labelled expression as a list of parts. The last part is the root.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Tree {
     pub(super) parts: Vec<ExpressionNode>,

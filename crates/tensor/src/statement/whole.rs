@@ -24,7 +24,7 @@ pub enum FullReduction {
     Norm,
     /// The sum of the squares of the elements.
     SquaredNorm,
-    /// The sum of the diagonal of a matrix.
+    /// The sum of the diagonal elements of a matrix.
     Trace,
 }
 
@@ -42,8 +42,7 @@ impl FullReduction {
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// If the reduction does not exist for the element type, a minimum or maximum is of no elements, or a trace is not of two axes.
+    /// # Errors If the reduction does not exist for the element type, a minimum or maximum has no elements, or a trace does not have two axes.
     pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);

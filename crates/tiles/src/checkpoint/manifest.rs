@@ -42,7 +42,7 @@ pub(super) struct Manifest {
 pub(super) struct Entry {
     pub(super) tiling: Tiling,
     pub(super) scalar: Scalar,
-    /// The shards of the tensor, one for each rank that wrote it.
+    /// The shard files with the tensor's tiles, one for each rank (process) that wrote some of them.
     pub(super) shards: Vec<Shard>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Shard {
     pub(super) index: Hash,
 }
 
-/// The fields that are read first, from a manifest of any version.
+/// The fields of a manifest that are read first, whatever its version is: they tell whether the other fields can be read.
 #[derive(Deserialize)]
 struct Header {
     format: Option<String>,
@@ -84,7 +84,7 @@ struct TensorLine {
     scalar: String,
 }
 
-/// An axis: either its boundaries, or the other three fields.
+/// An axis of a tiling in the manifest: either its list of `boundaries`, or the three fields `lower`, `size` and `upper`.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AxisLine {
@@ -209,7 +209,7 @@ impl Manifest {
         text
     }
 
-    /// Merges another manifest into this one. A tensor that is in both gets the shards of both entries.
+    /// Merges the manifest `other` into this one. A tensor that is in both manifests gets the shard files of both entries.
     pub(super) fn add(&mut self, other: Manifest) {
         for (name, entry) in other.tensors {
             match self.tensors.get_mut(&name) {

@@ -17,7 +17,7 @@ use reading::StoredTiles;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Tiled tensors in a directory, by their names.
+/// A checkpoint: tiled tensors in the files of a directory, by their names.
 ///
 /// The directory has `manifest.json`, which lists the tensors and their tilings, and files of tiles for each tensor. Elements and norms
 /// keep their bits. Everything has a hash, so a file that was damaged, cut short or exchanged causes an error that names it, of the kind
@@ -49,7 +49,7 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Writes `tensors` as the checkpoint in `directory`, which is created if it does not exist. Lazy tiles are computed and written one by
-    /// one; when such a tensor is read, its norms are those of its elements.
+    /// one; when a lazy tensor is read from the checkpoint, its norms are those of its elements.
     ///
     /// An older checkpoint in the directory stays until all files of the new one are on the disk. Then the new one replaces it, and the
     /// files of the older one are removed. Tensors that are read lazily from the older checkpoint may be written too. Only one process may
@@ -72,7 +72,7 @@ impl Checkpoint {
     }
 
     /// Opens the checkpoint in `directory`. Only its manifest is read. If a newer checkpoint replaces this one, lazy tensors that were
-    /// opened before can still be read, but others are no longer found.
+    /// opened before can still be read, but the checkpoint's other tensors are no longer found.
     ///
     /// # Errors
     /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.

@@ -1,4 +1,4 @@
-//! Tiles that are read from shard files when they are needed. Each is compared with its hash. Files are opened once and read at
+//! Tiles that are read from shard files when they are needed. Each tile is compared with its hash. Files are opened once and read at
 //! positions, so several threads can read at a time, and a shard can be read after a newer checkpoint replaced it.
 
 #![deny(clippy::arithmetic_side_effects)]
@@ -20,12 +20,13 @@ use std::path::Path;
 pub(super) struct StoredTiles {
     scalar: Scalar,
     files: Vec<Opened>,
-    /// The record of each tile in ascending order, and the position of its file.
+    /// The record of each tile in ascending order of tiles, and the position of the tile's file in the list of shard files.
     records: Vec<(Record, usize)>,
 }
 
 impl StoredTiles {
-    /// Opens the shard files of the tensor `name` and reads their indices, but no tiles. The returned shape has the tiles of all shards.
+    /// Opens the shard files of the tensor `name` and reads their indices, but no tiles. The returned shape (the list of present tiles) has the tiles
+    /// of all shards.
     ///
     /// # Errors
     /// If a shard is missing, damaged or of another tensor, or two have the same tile.

@@ -103,7 +103,7 @@ fn publish(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     Ok(())
 }
 
-/// Shards that no manifest lists yet. They are removed when they are dropped, unless a manifest lists them by then.
+/// Shard files that no manifest lists yet. When this list is dropped, the files are removed, unless a manifest lists them by then.
 struct Unlisted(Vec<PathBuf>);
 
 impl Unlisted {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Facts about a machine and its software, each with a name and a value. They must be the same on all ranks.
 pub(crate) type Facts = Arc<[(String, String)]>;
 
-/// Hashes the text that is written to it.
+/// A writer that hashes the text that is formatted into it.
 struct Hashed(DefaultHasher);
 
 impl Write for Hashed {

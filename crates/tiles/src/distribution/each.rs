@@ -16,11 +16,11 @@ use std::ops::Range;
 /// The most tiles of one task.
 const MOST_TOGETHER: usize = 1024;
 
-/// The operands of a step, with all tiles that this rank reads.
+/// The operands of one step of an evaluation, with all operand tiles that this rank reads.
 pub(crate) type Operands = SmallVec<[Tiled; 2]>;
 
-/// A step that computes the tiles of a shape, each from tiles of operands. A thread uses `each_bytes` bytes in addition to the tile that it
-/// computes.
+/// A step of an evaluation that computes the tiles of a result, each from tiles of operands. A thread uses `each_bytes` bytes in addition to the tile
+/// that it computes.
 pub(crate) struct Making<'m> {
     /// The name of the step's operation, and a number that distinguishes operations of the same name, such as a factor's bits. Ranks compare both
     /// before the step.
@@ -49,11 +49,11 @@ impl<'m> Making<'m> {
     }
 }
 
-/// The tiles of a shape that this rank computes or reads: all, or those that it owns.
+/// The tiles of a step's result that this rank (one of the processes or threads that compute together) computes: all tiles, or those that it owns.
 pub(crate) struct Parts<'p> {
     pub(crate) shape: &'p Shape,
     pub(crate) scalar: Scalar,
-    /// The positions in the shape of this rank's tiles; `None` for all tiles.
+    /// The positions of this rank's tiles among the present tiles of the result; `None` if the rank computes all tiles.
     pub(crate) positions: Option<&'p [u32]>,
 }
 
@@ -63,7 +63,7 @@ impl Parts<'_> {
         self.positions.map_or(self.shape.len(), <[u32]>::len)
     }
 
-    /// Returns the position in the shape of this rank's tile number `at`.
+    /// Returns the position among the result's present tiles of this rank's tile number `at`.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions.map_or(at, |positions| positions[at] as usize)
     }
@@ -87,8 +87,8 @@ impl Parts<'_> {
         parts
     }
 
-    /// Runs `of_part` on each part, and returns the results in the order of the parts. A part is a range of this rank's tiles. The calling thread
-    /// runs `watch` meanwhile, if it is given.
+    /// Runs `of_part` on each part of a step, and returns the results in the order of the parts. A part is a range of this rank's tiles. The calling
+    /// thread runs `watch` meanwhile, if it is given.
     ///
     /// # Errors
     /// The error of the first part that fails, or of `watch`; or the evaluation was cancelled.
@@ -185,7 +185,7 @@ pub(crate) fn normed_of(
     Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
 }
 
-/// A function that makes a tile and its norm from the operands and from the tile's position.
+/// A function that makes a tile and its norm from the operands, given the tile's position among the result's present tiles.
 type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync);
 
 /// Makes the tensor of a step on several ranks, each of which makes the tiles that it owns.

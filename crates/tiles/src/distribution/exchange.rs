@@ -27,7 +27,7 @@ pub(crate) struct Parcel {
     pub(crate) peer: u32,
 }
 
-/// The tiles that a rank receives in a step (`incoming`), and those that it sends. Both lists are sorted.
+/// The traffic of a rank in one step: the tiles that it receives (`incoming`), and the tiles that it sends. Both lists are sorted.
 #[derive(Default, Debug)]
 pub(crate) struct Traffic {
     pub(crate) incoming: Vec<Parcel>,
@@ -75,12 +75,12 @@ pub(crate) struct Exchange<'e> {
     pool: Arc<Pool>,
     token: Option<&'e Cancellation>,
     traffic: Traffic,
-    /// The number of receives that began, and the number of sends.
+    /// The number of receives that have begun in this step. The sends that have begun are counted separately.
     begun: usize,
     sent: usize,
-    /// The receives that began and are not complete, in their order.
+    /// The receives that have begun and are not complete, in the order in which they began.
     open: VecDeque<Request>,
-    /// The outcome of the first open receive, if it was complete before it was waited for.
+    /// The outcome of the first receive in `open`, if a test found it complete before the step waited for it.
     over: Option<Done>,
     sending: Vec<Request>,
     /// The outcome of the step on all ranks.

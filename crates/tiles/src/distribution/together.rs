@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The positions of an operand's tiles from which one tile of the result is computed.
+/// The positions of the operand tiles from which one result tile is computed, among the operand's present tiles.
 pub(crate) type Reads = SmallVec<[usize; 2]>;
 
 /// An operand of a step, and which of its tiles the step reads: `positions` maps the position of a result tile to the positions of the
@@ -36,7 +36,7 @@ pub(crate) struct PlannedStep<P> {
     /// The hash of the parts of the plan that must be equal on all ranks.
     pub(crate) hash: u64,
     pub(crate) traffic: Traffic,
-    /// The parts of the plan that are specific to this rank, besides the traffic.
+    /// The parts of the plan that are specific to this rank, besides the tiles that it sends and receives.
     pub(crate) own: P,
 }
 
@@ -50,7 +50,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Records the number of a task if its `result` is an error. `lowest` keeps the lowest number.
+/// Records the number of a task if its `result` is an error. `lowest` is the lowest number of a failed task so far.
 pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Error>) -> Result<R, Error> {
     result.inspect_err(|_| {
         lowest.fetch_min(task as u64, Ordering::Relaxed);

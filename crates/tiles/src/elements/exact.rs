@@ -33,7 +33,7 @@ pub(crate) fn exact_sum<T: Float>(numbers: &[T]) -> T {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ExactSum {
     words: [i64; WORDS],
-    /// The number of floats that were added since carries were propagated.
+    /// The number of floats that were added to the sum since carries were last propagated between its words.
     added: u32,
     has_nan: bool,
     has_positive_infinity: bool,

@@ -10,7 +10,7 @@ use crate::tiled::tile::{Float, Tile, with_float};
 use crate::{Evaluator, Shape, Tiled};
 use cembra_value::Error;
 
-/// A function that makes a tile from a tile.
+/// A function that makes a result tile from one operand tile, such as a multiple of it.
 type OfTile<'f> = &'f (dyn Fn(&Workers, &Tile) -> Result<Tile, Error> + Sync);
 
 impl Evaluator {

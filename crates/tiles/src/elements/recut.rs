@@ -28,13 +28,14 @@ pub(crate) struct Pieces<'p> {
     to: &'p Tiling,
 }
 
-/// A new tile to compute: the copies into it, and the elements around them.
+/// A new tile to compute: the copies of elements into it, and the existing tile whose other elements it keeps, if there is one.
 pub(crate) struct Target<'c> {
     pub(crate) number: u64,
     /// The copies of elements into this tile.
     pub(crate) copies: &'c [Copied],
-    /// An existing tile, and ranges within it. Outside of the ranges, the new tile has the elements of the existing one; within them, it
-    /// has copied elements, and zeros elsewhere. `None` if the new tile has only copied elements and zeros.
+    /// For a new tile that replaces elements of an existing tile: that tile, and the ranges within it that are replaced. Outside of these ranges, the
+    /// new tile has the existing elements; within them, it has copied elements, and zeros elsewhere. `None` if the new tile has only copied elements
+    /// and zeros.
     pub(crate) around: Option<(Tile, &'c [Range<i64>])>,
 }
 

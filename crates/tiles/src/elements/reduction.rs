@@ -28,16 +28,17 @@ pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &
     with_float!(of.scalar_type(), T => Reducing::of(run, reduction, axes, of)?.make::<T>())
 }
 
-/// A reduction to be carried out.
+/// A reduction that is being computed: the operation, the axes that it removes, and the tiles that each result tile is computed from.
 struct Reducing<'r> {
     run: &'r Evaluator,
     reduction: Reduction,
     axes: &'r [Axis],
     of: &'r Tiled,
     tiling: Tiling,
-    /// For each present tile, the number of the result's tile that it is reduced to, and its own position in the shape; sorted.
+    /// For each present tile of the operand, the number of the result tile that it is reduced to, and its own position among the present tiles;
+    /// sorted.
     parts: Vec<(u64, usize)>,
-    /// The number of tiles with elements, present or absent, for each tile of the result.
+    /// The number of the operand's tiles with elements, present or absent, that each result tile is computed from.
     all: u64,
 }
 

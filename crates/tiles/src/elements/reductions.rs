@@ -27,10 +27,10 @@ fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f
     sums.iter().sum()
 }
 
-/// An extreme: the least or the greatest, of numbers or of their magnitudes.
+/// An extreme of all elements of a tensor: the least or the greatest element, or the least or the greatest magnitude.
 #[derive(Clone, Copy)]
 struct Extreme {
-    /// The name of the computation, which ranks compare.
+    /// The name of the computation, such as that of a minimum. Ranks compare it before they compute together.
     name: &'static str,
     is_least: bool,
     is_magnitude: bool,

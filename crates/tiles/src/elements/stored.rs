@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 impl Tiled {
-    /// Returns the tensor with all tiles stored, and with norms computed from their elements. No tile is left out.
+    /// Returns the tensor with all tiles stored in memory, and with norms computed from their elements. No tile is left out.
     ///
     /// # Errors
     /// If a lazy tile cannot be computed, or there is no memory.

@@ -22,7 +22,7 @@ const PLANNED: usize = 16;
 /// The most products of tiles that the plan of a candidate product visits: a few hundredths of a second.
 const MOST_VISITED: u64 = 1 << 20;
 
-/// A factor, or a product of some, with its labels.
+/// An operand of a product, or a product of some of the operands, with the label of each of its axes.
 type Labelled<T> = (T, Axes);
 
 /// Multiplies the operands by labels, and sums over the labels that the result does not have.

@@ -35,7 +35,7 @@ struct Leaf<'t> {
     /// For each axis of the result, the term that it adds to the number of the tensor's tile: a factor for the tile's coordinate, and a
     /// constant.
     strides: SmallVec<[(u64, u64); 6]>,
-    /// True if tiles have the same numbers as in the result.
+    /// True if each tile of the tensor has the same number in its grid as the result tile that is computed from it.
     is_full: bool,
 }
 
@@ -165,13 +165,13 @@ pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&
     contract(run, &Labels { operands: labels, output: (0..extents.len() as Axis).collect() }, narrow)
 }
 
-/// A tile to make: its number, and the position of its pattern.
+/// A result tile to compute: its number in the grid, and the position of its pattern (the expression for tiles with the same operands present).
 struct Wanted {
     number: u64,
     pattern: usize,
 }
 
-/// An expression that is being evaluated.
+/// An elementwise expression that is being evaluated: its steps, the tensors that it reads, and the evaluator of elements.
 struct Run<'r> {
     run: &'r Evaluator,
     region: &'r Region,

@@ -19,7 +19,7 @@ pub(crate) enum Place {
     Step(usize),
 }
 
-/// The operation of one step in a fused expression.
+/// The operation of one step in a fused expression: a constant, an elementwise operator, or a broadcast.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// The step is a constant, given by its bits.
@@ -49,8 +49,8 @@ pub(crate) struct Region {
 /// The decision for each node of a graph whether it is stored in tiles, by position.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
-    /// Marks the values that other expressions read. Values that are constant along an axis have one tile along it. An expression that
-    /// combines such a value with a tensor of several tiles computes it again, tile by tile.
+    /// For each node, true if another expression reads its value. A value that is constant along an axis has one tile along that axis. An expression
+    /// that combines such a value with a tensor of several tiles computes the value again for each tile.
     is_read: Vec<bool>,
 }
 
@@ -93,7 +93,7 @@ fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) ->
 }
 
 impl Grouping {
-    /// Decides which of the nodes that `outputs` need are stored in tiles.
+    /// Decides for each node that `outputs` need whether its value is stored in tiles or fused into the expressions that read it.
     pub(crate) fn of(graph: &TensorGraph, outputs: &[TensorNodeId], needed: &[bool]) -> Grouping {
         let mut is_forced = vec![false; graph.len()];
         let mut readers = vec![0_usize; graph.len()];

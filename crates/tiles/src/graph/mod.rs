@@ -187,7 +187,7 @@ impl Evaluator {
     }
 }
 
-/// The state from which an evaluation continues. It must be of the same graph and inputs.
+/// The state from which an evaluation continues: the known outputs, and a function for new ones. The graph and the inputs must be the same as before.
 pub struct Resumed<'r> {
     /// The outputs that are already known, each with its position in the list of outputs. The other outputs are computed.
     pub known: &'r [(usize, Tiled)],
@@ -246,9 +246,9 @@ fn unknown(
     left
 }
 
-/// The memory of values that steps made and others still need. Inputs, and views that share their tiles, are the caller's memory. Other
-/// views share the memory of the node that made their tiles: they take none while that node's value is needed, and afterwards no more than
-/// it took.
+/// The memory of values that steps made and that later steps still need. Inputs, and views that share the tiles of inputs, are the caller's memory.
+/// A view of another node's tiles shares that node's memory: it takes none while that node's value is needed, and afterwards no more than the node
+/// took.
 struct Held {
     bytes: usize,
     /// For each node with a value, the node that made its tiles; `None` if the tiles are the caller's.
@@ -262,7 +262,7 @@ struct Held {
 struct HeldTiles {
     /// The bytes of all tiles that the node made.
     all: usize,
-    /// True if the node's own value is held, and not only views of its tiles.
+    /// True if the value of the node itself is still needed, and not only views of its tiles.
     is_whole: bool,
     /// The bytes of the views of these tiles that are held, each view counted by itself.
     views: usize,

@@ -12,8 +12,8 @@ use cembra_value::Error;
 use cembra_value::tensor::Layout;
 
 impl Planned {
-    /// Makes a planned tensor with the tiles of `shape`, computed from this planned tensor's tiles. If `keeps_all` is true, they are tiles
-    /// of this tensor in the same order, and stored tiles are not copied.
+    /// Makes a planned tensor with the tiles of `shape`, which stands for a result computed from this planned tensor's tiles. If `keeps_all` is true,
+    /// the result has all of this tensor's tiles in the same order, and stored tiles are not copied.
     pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_all: bool) -> Tiled {
         let planned = if keeps_all && !self.is_lazy() { self.clone() } else { Planned::new(false) };
         Tiled::of_plan(shape, scalar, planned)
@@ -55,7 +55,7 @@ impl Tiled {
         Ok(Tiled::of_plan(shape.clone(), scalar, Planned::new(false)))
     }
 
-    /// Returns true if the tensor is for plans: it has a shape but no tiles.
+    /// Returns true if the tensor is for plans, so that it has a shape (the list of present tiles) but no elements.
     #[must_use]
     pub const fn is_planned(&self) -> bool {
         self.plan().is_some()

@@ -29,7 +29,7 @@ pub(crate) struct Pattern {
     pub(crate) kernel: Option<(Body, Vec<usize>)>,
 }
 
-/// Upper estimates for a tile of a step: its norm, and the largest magnitude of an element.
+/// Upper estimates for a tile of a step's result: the tile's norm, and the largest magnitude of one of its elements.
 #[derive(Clone, Copy, Debug)]
 struct Bound {
     norm: f64,
@@ -87,7 +87,7 @@ impl Pattern {
         }
     }
 
-    /// The value of the whole expression, which is that of its last step.
+    /// The value of the expression on these tiles: the value of its last step.
     pub(crate) fn value(&self) -> Content {
         self.contents.last().copied().unwrap_or(Content::Absent)
     }

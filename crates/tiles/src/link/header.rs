@@ -31,9 +31,9 @@ pub const MOST_CONTENT_BYTES: u64 = (1 << 48) - 1;
 pub struct MessageId {
     /// The hash of the plan that decides which rank sends which tiles, and so this message.
     pub plan: u64,
-    /// The number of the step within the plan, in which the message is sent.
+    /// The number of the plan's step in which the message is sent.
     pub step: u32,
-    /// The number of the tile, or of the other content, that the message contains.
+    /// The number of the tile that the message contains. For a collective, which of its messages this is.
     pub tile: u64,
 }
 

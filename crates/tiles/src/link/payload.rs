@@ -13,14 +13,14 @@ use cembra_value::Error;
 use cembra_value::tensor::{check_room, index_count};
 use std::sync::Arc;
 
-/// A message to send, or one that arrived: its header, and its contents. Cloning it copies no contents.
+/// A message to send, or one that has arrived: its header, and its contents. Cloning a message copies no contents.
 #[derive(Clone, Debug)]
 pub struct Payload {
     header: Header,
     data: Data,
 }
 
-/// The contents of a message.
+/// The contents of a message: a tile, bytes, or nothing if it is poison (the sender could not compute the tile).
 #[derive(Clone, Debug)]
 enum Data {
     Poison,
@@ -122,9 +122,9 @@ fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header,
 #[derive(Clone, Debug)]
 pub struct Room {
     awaited: Header,
-    /// The extents of the tile; `None` if bytes are awaited.
+    /// The extents of the expected tile; `None` if bytes are expected.
     extents: Option<Vec<usize>>,
-    /// The pool whose memory the tile takes; `None` for new memory.
+    /// The pool (memory of dropped tiles) that the expected tile's memory is taken from; `None` to allocate new memory.
     pool: Option<Arc<Pool>>,
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The most bytes that one rank may share with the others in one collective.
+/// The most bytes that one rank may share with the other ranks in one collective.
 pub const MOST_SHARED_BYTES: u64 = 1 << 28;
 
 /// The bytes of the first message of an exchange, which has the number of bytes in all. Bytes that do not fit follow in a second message.
@@ -39,21 +39,21 @@ pub struct Failure {
 pub struct Ranks {
     link: Arc<dyn Link>,
     patience: Patience,
-    /// The number of exchanges so far.
+    /// The number of exchanges (collective calls of all ranks) so far.
     exchanges: AtomicU32,
     /// The number of steps of evaluations so far.
     steps: AtomicU32,
-    /// The number of errors so far that all ranks had together.
+    /// The number of errors so far that all ranks got together, each as the same error.
     shared_errors: AtomicU32,
     /// True if another rank sent poison in this step.
     is_poisoned: AtomicBool,
     sent_tiles: AtomicU64,
     sent_bytes: AtomicU64,
-    /// The error after which the link cannot be used, because messages that no rank took may be under way.
+    /// The error after which the link cannot be used any more, because messages that no rank has received may still be in transit.
     broken: OnceLock<Error>,
 }
 
-/// Counts of the tiles that a rank has sent to others so far.
+/// The number of tiles that a rank has sent to other ranks so far, and their bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Sent {
     /// The number of tiles that were sent.
@@ -69,7 +69,7 @@ pub(crate) struct StepId {
     pub(crate) step: u32,
 }
 
-/// The collective function that an exchange belongs to. Ranks that call different ones get an error.
+/// The collective function that an exchange of messages belongs to. If ranks call different functions, all get an error.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Broadcast = 0,
@@ -78,7 +78,7 @@ enum Purpose {
     Settle = 3,
 }
 
-/// An exchange of messages between all ranks.
+/// An exchange of messages between all ranks: each sends its letter (its bytes or its error), and all receive the result.
 struct Exchange<'r> {
     ranks: &'r Ranks,
     number: u32,
@@ -239,7 +239,7 @@ impl Ranks {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns counts of the tiles that this rank has sent to others so far.
+    /// Returns the number of tiles that this rank has sent to other ranks so far, and their bytes.
     #[must_use]
     pub fn sent(&self) -> Sent {
         let [tiles, bytes] = [&self.sent_tiles, &self.sent_bytes].map(|count| count.load(Ordering::Relaxed));

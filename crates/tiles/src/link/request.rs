@@ -7,7 +7,7 @@ use crate::error::{bad_message, guarded_link};
 use cembra_value::Error;
 use std::fmt;
 
-/// A message that is being sent or received, implemented by a link.
+/// A message that a link is sending or receiving. Links implement this trait, and wrap it in a [`Request`].
 pub trait Transfer: Send {
     /// Returns the outcome of the message; `None` while it is not complete. Never waits.
     ///

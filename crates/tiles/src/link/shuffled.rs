@@ -63,7 +63,7 @@ impl Link for Shuffled {
     }
 }
 
-/// A request that needs `tests` more tests than the one that it delays.
+/// A request that is reported as complete only after `tests` more tests than the request of the wrapped link needs.
 struct Delayed {
     request: Request,
     tests: u64,

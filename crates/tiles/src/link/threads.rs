@@ -17,15 +17,15 @@ pub const MOST_RANKS: usize = 1024;
 /// The bytes of a rank's stack: as many as the first thread of a program has.
 const STACK_BYTES: usize = 8 << 20;
 
-/// The messages of one sender with one tag that a rank has not received. Messages and receives are numbered, and those with the same number
-/// belong together.
+/// The messages that one rank has sent to another with one tag, and that were not received yet. Messages are numbered, and so are receives; a message
+/// is given to the receive with the same number.
 #[derive(Debug, Default)]
 struct Stream {
-    /// The number of messages that were sent, and of receives that began.
+    /// The number of messages that were sent in this stream. The receives that began are counted separately.
     sent: u64,
     begun: u64,
     messages: BTreeMap<u64, ([u8; HEADER_BYTES], Payload)>,
-    /// The numbers of receives that were dropped before their message came.
+    /// The numbers of receives that were dropped before their message arrived.
     dropped: BTreeSet<u64>,
 }
 
@@ -38,9 +38,9 @@ struct Shared {
     /// The mailbox of each rank: the messages that were sent and not received. It has at most as many streams as there are pairs of ranks
     /// and tags.
     boxes: Vec<Mutex<Mailbox>>,
-    /// For each rank, true once it sends nothing any more.
+    /// For each rank, true once it has ended and sends no more messages.
     ended: Vec<AtomicBool>,
-    /// The error because of which no rank can go on.
+    /// The error because of which no rank can continue, such as a panic or an abort.
     failure: OnceLock<Error>,
     /// The threads of the ranks that have begun. A rank that pauses is unparked when something has changed for it.
     threads: Vec<OnceLock<Thread>>,
@@ -135,7 +135,7 @@ impl Link for ThreadLink {
     }
 }
 
-/// A send whose message is in its mailbox.
+/// A send that is complete, because its message is in the receiver's mailbox.
 struct Sent;
 
 impl Transfer for Sent {
@@ -144,13 +144,13 @@ impl Transfer for Sent {
     }
 }
 
-/// A receive that is under way.
+/// A receive that is not complete: its message is taken from the mailbox as soon as it is there.
 struct Receive {
     shared: Arc<Shared>,
     rank: usize,
     stream: (usize, u16),
     number: u64,
-    /// `None` once the message came.
+    /// The description of the expected message; `None` once the message has arrived.
     room: Option<Room>,
 }
 

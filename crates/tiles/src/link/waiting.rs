@@ -30,7 +30,7 @@ const ASLEEP: Duration = Duration::from_millis(50);
 pub struct Patience {
     token: Option<Cancellation>,
     stall: Duration,
-    /// True if the link unparks the thread that waits.
+    /// True if the link unparks the waiting thread when a message arrives, so that the thread may sleep until then.
     is_woken: bool,
 }
 

@@ -15,7 +15,7 @@ use cembra_value::Error;
 pub(crate) struct LeftTile {
     /// The number of the row that the tile is in. Rows ascend with the tiles of the result.
     pub(crate) row: u64,
-    /// The norm of the tile, times a factor for the estimates of its products.
+    /// The norm of the tile, multiplied by the `factor` of its row in the right operand (`right_row`).
     pub(crate) weight: f64,
     pub(crate) position: u32,
     /// The row of the right operand's matrix that has the same key as this tile.
@@ -27,9 +27,9 @@ pub(crate) struct RightRow {
     key: u64,
     start: u32,
     end: u32,
-    /// The segment of sums that its products are in. Segments are numbered in the order of sums.
+    /// The segment (a range of the terms of a sum) that the row's products are in. Segments are numbered in the order of sums.
     segment: u32,
-    /// The factor by which a product of norms is multiplied for an estimate.
+    /// The factor by which the product of two tiles' norms is multiplied, to estimate the norm of their product.
     factor: f64,
 }
 
@@ -40,17 +40,17 @@ pub(crate) struct RightTile {
     pub(crate) position: u32,
     /// The index of the tile's key among the keys of the right operand.
     pub(crate) key: u32,
-    /// The index of the segment of sums that the tile's products belong to.
+    /// The index of the segment (a range of the terms of a sum) that the tile's products belong to.
     pub(crate) segment: u32,
 }
 
 /// The two operands of a product as sparse matrices of tiles.
 pub(crate) struct Factors {
-    /// The left operand's tiles whose keys the right operand has too, sorted by row and key.
+    /// The left operand's tiles whose keys (coordinates of the labels that both operands have) the right operand has too, sorted by row and key.
     pub(crate) left: Vec<LeftTile>,
     pub(crate) rows: Numbering,
     right_rows: Vec<RightRow>,
-    /// The position, the column and the norm of each tile of the right operand, sorted by key and column.
+    /// For each tile of the right operand, its position among the present tiles. Tiles are sorted by key and column.
     positions: Vec<u32>,
     columns: Vec<u32>,
     norms: Vec<f64>,
@@ -58,7 +58,8 @@ pub(crate) struct Factors {
     pub(crate) column_numbers: Vec<u64>,
 }
 
-/// The grid of some of the result's labels, in its order, and the amount that each of its tiles adds to the number of a result tile.
+/// The grid of some labels of the result, in the result's order, and for each of the grid's tiles the amount that it adds to the number of a result
+/// tile.
 pub(crate) struct Numbering {
     labels: Axes,
     strides: TileIndex,
@@ -153,7 +154,7 @@ impl Factors {
         (start, &self.columns[tiles.clone()], &self.norms[tiles])
     }
 
-    /// Returns the tiles of the right operand, in the order of sums and then of columns.
+    /// Returns the tiles of the right operand, in the order in which sums add their products, and then of columns.
     pub(crate) fn right_tiles(&self) -> Vec<RightTile> {
         let mut tiles = Vec::with_capacity(self.positions.len());
         for (row, key) in self.right_rows.iter().zip(0..) {

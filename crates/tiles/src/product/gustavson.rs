@@ -31,7 +31,7 @@ pub(crate) struct TileProduct {
 #[derive(Default)]
 pub(crate) struct Made {
     pub(crate) entries: Vec<Entry>,
-    /// For each result tile, its number; the field `bounds` has the estimate of its norm.
+    /// The number of each result tile in the grid of the result. The field `bounds` has the estimates of the tiles' norms.
     pub(crate) numbers: Vec<u64>,
     pub(crate) bounds: Vec<f64>,
     /// For each row of the result, the index after its last entry.
@@ -41,7 +41,7 @@ pub(crate) struct Made {
     pub(crate) visited: u64,
 }
 
-/// The state of a column while a row is multiplied.
+/// The state of a column of the result while a row is multiplied, such as the sum of its estimates so far.
 #[derive(Clone, Copy)]
 struct Column {
     bound: f64,
@@ -158,14 +158,14 @@ fn list_of<T>(count: usize) -> Vec<T> {
     list
 }
 
-/// The state of a product, of which one row is multiplied at a time.
+/// The state of a product of sparse matrices of tiles. One row of the result is computed at a time.
 struct Rows<'f> {
     factors: &'f Factors,
     screening: Screening,
-    /// The state of each column. Between two rows all are untouched.
+    /// The state of each column. Between two rows of the result, all columns are in their initial state.
     columns: Vec<Column>,
     is_wanted: Vec<bool>,
-    /// The columns that the row has: the first `touched_count` entries.
+    /// The columns that have a product in the current row: the first `touched_count` entries of this list.
     touched: Vec<u32>,
     touched_count: usize,
     /// A bit per column, all 0 except while the columns are sorted.

@@ -13,11 +13,11 @@ use std::ops::Range;
 pub(crate) struct Arrangement {
     /// For each axis of the packed tile, the axis of the tensor; `None` if the tensor's own order is suitable, so that nothing is packed.
     pub(crate) order: Option<Vec<usize>>,
-    /// The axes of each group in the packed tile.
+    /// The range of axes in the packed tile for each of the three groups.
     groups: [Range<usize>; 3],
 }
 
-/// A group of axes as one axis: its number of elements, and its stride.
+/// A group of adjacent axes, seen as one axis: its number of elements, and its stride.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     extent: usize,

@@ -37,31 +37,31 @@ struct Target<T: Float> {
     entry: Entry,
     /// The position of the tile in the result.
     position: usize,
-    /// The extents of the tile, and of its packed form for the kernel.
+    /// The extents of the tile. The extents of the tile in the axis order that the kernel writes are stored separately.
     extents: Extents,
     packed: Extents,
-    /// The products to add next, among the products of the entry.
+    /// The range of the tile's products that are added next, among all products of the tile.
     range: Range<usize>,
-    /// The segment that is being summed, and its sum so far; `None` if it has no products yet.
+    /// The number of the segment (a range of the terms of a sum) that is being summed.
     segment: u32,
     part: Option<TileMemory<T>>,
-    /// The sum of the segments that were added up so far; `None` if there are none.
+    /// The sum of the segments (ranges of the terms) that were completed so far; `None` if there are none.
     sum: Option<TileMemory<T>>,
-    /// The finished tile and its norm; `None` until then.
+    /// The finished tile and its norm; `None` until the tile is finished.
     done: Option<(Tile, f64)>,
 }
 
 /// The result tiles that one task makes.
 type Block<T> = Vec<Target<T>>;
 
-/// A product of two tiles that a task must add.
+/// A product of two tiles that a task must add to a result tile.
 struct Job {
     right: u32,
     target: u32,
     left: u32,
 }
 
-/// A product that is being computed.
+/// A product of two tensors that is being computed: its plan, the kernel for two tiles, and the ranks and threads that share it.
 struct Run<'r> {
     plan: &'r SymbolicProduct,
     matrices: &'r dyn MatrixProduct,
@@ -183,13 +183,13 @@ fn multiply_on<T: Float>(
     Ok(made)
 }
 
-/// The memory of a product: its panels, threads and waves of segments.
+/// The memory that a product uses: its panels (operand tiles that are in memory together), its threads, and the segments summed at once.
 struct Memory {
     panels: Panels,
     workers: Workers,
     /// The number of segments that are summed at once if they are distributed over threads; 0 if they are not.
     wave: usize,
-    /// The most bytes that the product holds at once, besides its result.
+    /// The most bytes that the product uses at once in addition to its result.
     beside_bytes: usize,
 }
 

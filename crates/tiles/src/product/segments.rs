@@ -8,17 +8,17 @@ use crate::{Segment, Tiling1};
 /// many tiles, where there may be 2^40 before it.
 const WINDOW: u64 = 1024;
 
-/// A walk over the grid of the summed labels, the last axis the fastest.
+/// A walk over the grid of the labels that a product sums over, tile by tile, the last axis the fastest.
 struct Walk<'t> {
     axes: &'t [&'t Tiling1],
     segment: Segment,
-    /// The next tile of the walk.
+    /// The number of the tile that the walk visits next.
     next: u64,
-    /// The first tile of the segment, and the tiles and elements that the segment has in front of the next tile.
+    /// The first tile of the current segment. The segment's tiles and elements in front of the next tile are counted separately.
     first: u64,
     tiles: usize,
     elements: usize,
-    /// The end of the line of tiles that differ in the last coordinate alone, and the elements of such a tile along the other axes.
+    /// The end of the current line of tiles (tiles that differ only in the last coordinate).
     line_end: u64,
     outer: usize,
 }

@@ -17,15 +17,15 @@ use std::ops::Range;
 /// The most bytes of tiles that are held together, unless those of one key have more. Wider panels would not be faster.
 const PANEL_BYTES: usize = 1 << 27;
 
-/// An operand of a product. If its tiles are stored as matrices need them, none is made.
+/// An operand of a product. If its tiles are already stored in the axis order that matrix products need, none is computed.
 struct Operand<'o> {
     tiled: &'o Tiled,
     arrangement: &'o Arrangement,
-    /// The tiles that are held at the moment, by position; empty if none must be made.
+    /// The computed tiles that are in memory at the moment, by position among the present tiles; empty if no tiles must be computed.
     made: Vec<Option<Tile>>,
 }
 
-/// A tile that must be made, for one of the two operands.
+/// An operand tile that must be computed for a product, and which of the two operands it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Need {
     key: u32,
@@ -36,7 +36,7 @@ struct Need {
 /// The operand tiles that a product needs, stored or to be computed.
 pub(crate) struct Supply<'o> {
     operands: [Operand<'o>; 2],
-    /// The tiles that must be made, in the order of keys.
+    /// The operand tiles that must be computed, in the order of keys (coordinates of the labels that both operands have).
     needs: Vec<Need>,
 }
 
@@ -252,7 +252,8 @@ impl Operand<'_> {
     }
 }
 
-/// Returns the tiles that this rank sends and receives for a product. Their place in the order is the key.
+/// Returns the tiles that this rank sends and receives for a product. They are exchanged in the order of their keys, the coordinates of the
+/// labels that both operands have.
 pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: Makers<'_>) -> Traffic {
     let mut readers = operands.map(|operand| Readers::new(operand, makers.ranks));
     // The key of each tile of a distributed operand that is read.

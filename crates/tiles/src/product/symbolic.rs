@@ -44,9 +44,10 @@ pub struct SymbolicProduct {
     shape: Shape,
     /// The tiles of the result, row by row.
     pub(crate) entries: Vec<Entry>,
-    /// For each row, the position after its last entry.
+    /// For each row of result tiles, the position after its last tile in the list `entries`.
     row_ends: Vec<usize>,
-    /// The position of each entry in the shape, and the entry of each position; `None` if entries are in the order of the shape.
+    /// The position of each entry among the present tiles of the result's shape, and the entry at each position; `None` if entries are in the order
+    /// of the shape.
     orders: Option<[Vec<u32>; 2]>,
     /// The products of two tiles that are summed, grouped by result tile, and each group in the order of its sum.
     pub(crate) products: Vec<TileProduct>,
@@ -171,17 +172,18 @@ impl SymbolicProduct {
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
     }
 
-    /// Returns, for each key of the right operand, the segment of sums that it belongs to.
+    /// Returns, for each key of the right operand, the segment (a range of the terms of a sum) that it belongs to. A key is the coordinates of the
+    /// labels that both operands have.
     pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
         self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
     }
 
-    /// The number of keys for which the right operand has tiles.
+    /// The number of keys for which the right operand has tiles. A key is the coordinates of the labels that both operands have.
     pub(crate) fn key_count(&self) -> usize {
         self.right.chunk_by(|a, b| a.key == b.key).count()
     }
 
-    /// Returns true if the sums of the product are cut into several segments.
+    /// Returns true if the sums of the product are cut into several segments, which are summed separately.
     pub(crate) fn has_segments(&self) -> bool {
         self.right.iter().any(|tile| tile.segment > 0)
     }
@@ -192,7 +194,7 @@ impl SymbolicProduct {
         starts.zip(&self.row_ends).map(|(start, end)| start..*end)
     }
 
-    /// The entries of the result's tiles, each with its position in the shape.
+    /// The entries of the result's tiles, each with its position among the present tiles of the result's shape.
     pub(crate) fn entries_with_positions(&self) -> impl Iterator<Item = (Entry, usize)> {
         self.entries.iter().enumerate().map(|(at, entry)| (*entry, self.position(at)))
     }
@@ -219,7 +221,7 @@ impl SymbolicProduct {
         self.right[product.right as usize]
     }
 
-    /// Splits `products`, the products of one result tile, into segments.
+    /// Splits `products`, the products of one result tile, into the segments (ranges of the terms) whose sums are added separately.
     pub(crate) fn segments_of<'p>(&'p self, products: &'p [TileProduct]) -> impl Iterator<Item = Range<usize>> + 'p {
         let segment = |product: &TileProduct| self.right(*product).segment;
         let mut start = 0;

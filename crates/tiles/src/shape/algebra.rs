@@ -1,7 +1,7 @@
-//! The algebra of shapes: upper estimates of the norms of a result from those of its operands, before any tile is computed. Norms are per
-//! element, so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor. Sums over products of
-//! tiles are in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile, because nothing is known about it. The time is
-//! linear in the number of present tiles, except for sorting when axes are permuted.
+//! The algebra of shapes (the present tiles with their norms): upper estimates of the norms of a result from those of its operands, before any tile
+//! is computed. Norms are per element, so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor.
+//! Sums over products of tiles are in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile, because nothing is known about
+//! it. The time is linear in the number of present tiles, except for sorting when axes are permuted.
 
 use crate::error::unlike_tilings;
 use crate::shape::sparse::Building;
@@ -78,7 +78,7 @@ impl Shape {
         }
     }
 
-    /// Returns the tiles that are present both here and in `wanted`, with the norms from here.
+    /// Returns the tiles that are present both in this shape and in `wanted`, with the norms of this shape.
     ///
     /// # Errors
     /// If the tilings differ.

@@ -1,5 +1,5 @@
-//! Shapes of tiled tensors, without elements: tilings of axes and of tensors, the tiles of a grid that are present (`sparse.rs`), and the shapes of
-//! results (`algebra.rs`).
+//! Shapes of tiled tensors, without elements: tilings of axes and of tensors, the present tiles of a grid with their norms (`sparse.rs`), and the
+//! shapes of results (`algebra.rs`).
 
 pub(crate) mod algebra;
 pub(crate) mod mixing;

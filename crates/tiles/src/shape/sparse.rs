@@ -26,7 +26,7 @@ pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
     Err(error.hint("list the present tiles with `Shape::of_norms`"))
 }
 
-/// The rule that decides whether a tile is present.
+/// The rule that decides whether a tile is present in a tensor's shape.
 ///
 /// A tile is absent if its norm is less than `threshold`. A norm that is NaN or infinite is not less, so the tile is present.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -45,7 +45,7 @@ impl Screening {
         Screening { threshold, most_tiles: MOST_TILES }
     }
 
-    /// Returns true if a tile with this norm is present.
+    /// Returns true if a tile with the norm `norm` is present, because the norm is not less than the threshold.
     #[must_use]
     #[inline]
     pub fn keeps(&self, norm: f64) -> bool {
@@ -169,7 +169,7 @@ impl Shape {
         Shape { tiling, tiles: Arc::new(tiles), norms: Arc::new(norms) }
     }
 
-    /// Returns the shape with other norms, one for each present tile.
+    /// Returns the shape with the norms `norms`, one for each present tile, in place of its own.
     pub(crate) fn with_norms(&self, norms: Vec<f64>) -> Shape {
         debug_assert_eq!(self.tiles.len(), norms.len());
         Shape { norms: Arc::new(norms), ..self.clone() }
@@ -187,13 +187,13 @@ impl Shape {
         &self.tiles
     }
 
-    /// The norms of the present tiles, in the order of [`tiles`](Shape::tiles).
+    /// The norms (root of the sum of squares, per element) of the present tiles, in the order of [`tiles`](Shape::tiles).
     #[must_use]
     pub fn norms(&self) -> &[f64] {
         &self.norms
     }
 
-    /// The number of present tiles in the shape.
+    /// The number of tiles that are present in the shape.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tiles.len()
@@ -205,18 +205,18 @@ impl Shape {
         self.tiles.is_empty()
     }
 
-    /// The number and the norm of each present tile, in ascending order of tiles.
+    /// The number in the grid and the norm (root of the sum of squares, per element) of each present tile, in ascending order of tiles.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, f64)> {
         self.tiles.iter().copied().zip(self.norms.iter().copied())
     }
 
-    /// The position of `tile` among the present tiles; `None` if it is absent.
+    /// The position of `tile` among the present tiles; `None` if the tile is absent.
     #[must_use]
     pub fn position(&self, tile: u64) -> Option<usize> {
         self.tiles.binary_search(&tile).ok()
     }
 
-    /// The norm of `tile`; `None` if it is absent.
+    /// The norm (root of the sum of squares, per element) of `tile`; `None` if the tile is absent.
     #[must_use]
     pub fn norm(&self, tile: u64) -> Option<f64> {
         self.norms.get(self.position(tile)?).copied()
@@ -245,7 +245,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// A shape under construction: tiles are added in ascending order.
+/// A shape (the list of present tiles with their norms) under construction. Tiles are added in ascending order.
 pub(crate) struct Building {
     tiling: Tiling,
     screening: Screening,

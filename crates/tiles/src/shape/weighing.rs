@@ -5,13 +5,13 @@ use crate::Tiling;
 use crate::shape::tiling::TileIndex;
 use smallvec::SmallVec;
 
-/// Computes weighted sums of the coordinates of a grid's tiles, with several weights for each axis.
+/// Computes weighted sums of a tile's coordinates, such as the tile's number in another grid, with several weights for each axis.
 pub(crate) struct Weighing<const N: usize> {
     /// The number of tiles of each axis but the last, and the weights of the axis.
     outer: SmallVec<[(u64, [u64; N]); 6]>,
     last: (u64, [u64; N]),
-    /// The tiles that differ from the last one asked for in the last coordinate alone: the first of them, their number, and the sums of the
-    /// other coordinates.
+    /// The line of tiles of the last request: those that differ from the requested tile only in the last coordinate. It is stored as its first tile,
+    /// its number of tiles, and the weighted sums of the other coordinates.
     line: (u64, u64, [u64; N]),
 }
 

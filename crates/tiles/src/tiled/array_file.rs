@@ -26,17 +26,17 @@ pub struct ArrayPlace {
     pub is_column_major: bool,
 }
 
-/// An axis in the order of a file, the slowest first: its elements in the whole array, and in a tile.
+/// An axis of an array in a file, the slowest first: the number of its elements in the whole array, and in a tile.
 #[derive(Clone, Copy)]
 struct Axis {
-    /// The distance between neighbours along the axis, in elements of the array.
+    /// The distance in the file between two neighbours along the axis, in elements.
     stride: u64,
     whole: u64,
     start: u64,
     count: u64,
 }
 
-/// An array in an open file, as a source of tiles.
+/// An array in an open file. It is the source of a lazy tensor: each tile reads its elements when it is needed.
 #[derive(Debug)]
 struct ArrayFile {
     file: Opened,

@@ -110,7 +110,7 @@ impl Tiled {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, made))
     }
 
-    /// Returns the tensor whose tiles are computed by `map` from the tiles here. Absent tiles stay absent, and `map` is not called for
+    /// Returns the tensor whose tiles are computed by `map` from this tensor's tiles. Absent tiles stay absent, and `map` is not called for
     /// them.
     ///
     /// # Errors

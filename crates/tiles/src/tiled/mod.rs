@@ -28,7 +28,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The place of a tile in its tensor: its number, its coordinates in the grid, and the index ranges of its elements.
+/// The place of a tile in its tensor: the tile's number, its coordinates in the grid, and the index ranges of its elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TilePlace {
     /// The tile's number: its position in the grid, where the last axis varies fastest.
@@ -75,7 +75,7 @@ impl<F: Fn(&TilePlace) -> Result<Tensor, Error> + Send + Sync> TileSource for F 
     }
 }
 
-/// The tiles of a tensor.
+/// The tiles of a tensor: stored in memory, computed on demand, distributed over ranks, or only planned.
 #[derive(Clone)]
 enum Tiles {
     /// The tiles are stored in memory, in the order of the shape.
@@ -243,7 +243,7 @@ impl Tiled {
         self.shape.tiling()
     }
 
-    /// The shape of the tensor: its present tiles, and their norms.
+    /// The shape of the tensor: the tiles that are present, with the norm (root of the sum of squares, per element) of each.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
@@ -335,7 +335,7 @@ impl Tiled {
         Ok(tile.elements::<T>()[at])
     }
 
-    /// Keeps the tiles that are also present in `wanted`. The others become absent.
+    /// Returns the tensor with only those tiles that are also present in `wanted`; all other tiles become absent.
     ///
     /// # Errors
     /// If the tilings differ.
@@ -372,7 +372,7 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// Returns the tensor with another shape, which must have as many tiles, with the same extents.
+    /// Returns the tensor with the shape `shape` in place of its own. `shape` must have as many tiles, with the same extents.
     pub(crate) fn with_shape(&self, shape: Shape) -> Tiled {
         debug_assert_eq!(shape.len(), self.shape.len());
         Tiled { shape, ..self.clone() }

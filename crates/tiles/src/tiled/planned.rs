@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// The facts that a planned tensor has instead of tiles: whether it would be lazy, and which tensors would share its memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    /// True if an evaluation would make the tiles only when they are needed.
+    /// True if an evaluation would compute the tiles only when they are needed.
     is_lazy: bool,
     /// A token that all tensors share whose tiles would be in the same memory. Only one of them counts its bytes.
     memory: Arc<()>,

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A type of elements whose memory a pool can reuse. Code outside of this crate cannot name this trait.
 pub trait Recycled: Element {
-    /// Returns those lists of a pool whose elements have this type, grouped by length.
+    /// Returns the lists in a pool whose elements have this type, grouped by length.
     fn lists(lists: &mut Lists) -> &mut ByLength<Self>;
 }
 
-/// Lists of elements, by their length.
+/// Unused lists of elements, grouped by their length.
 type ByLength<T> = BTreeMap<usize, Vec<Vec<T>>>;
 
 /// The unused lists of elements in a pool, and their total size in bytes.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The tiles of a distributed tensor that this rank has, and the owners of all its tiles.
 #[derive(Clone)]
 pub(crate) struct Spread {
-    /// The owner of each present tile, by position.
+    /// The rank that owns each present tile, by the tile's position in the shape.
     owners: Arc<[u32]>,
-    /// The tiles that this rank has, by position; `None` for tiles of other ranks.
+    /// The tiles that this rank has, by position in the shape; `None` for tiles that only other ranks have.
     tiles: Arc<[Option<Tile>]>,
 }
 
@@ -56,7 +56,7 @@ impl Spread {
         Spread { owners: self.owners.clone(), tiles: tiles.into() }
     }
 
-    /// The positions of the tiles that this rank has.
+    /// The positions, in the shape, of the tiles that this rank has.
     pub(crate) fn here(&self) -> impl Iterator<Item = usize> {
         self.tiles.iter().enumerate().filter(|(_, tile)| tile.is_some()).map(|(at, _)| at)
     }

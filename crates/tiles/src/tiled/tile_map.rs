@@ -9,7 +9,7 @@ use cembra_value::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// A function from a tile's place to its owner.
+/// A user's function from a tile's place in the grid to the rank that owns the tile.
 type OwnerOf = dyn Fn(&TilePlace) -> usize + Send + Sync;
 
 /// A map from the tiles of a tensor to the ranks that own them. It changes no bit of a result.

@@ -8,7 +8,7 @@ use crate::{ScalarValue, with_data};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-/// A comparison of two elements.
+/// A function that returns true if two elements count as the same.
 type IsSame<T> = fn(T, T) -> bool;
 
 fn by_bits<T: Element>(a: T, b: T) -> bool {

@@ -10,10 +10,10 @@ use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
 use std::ops::Deref;
 
-/// Elements of one type, in own memory or borrowed from another owner. Borrowed elements are copied before one of them
+/// Elements of one type, either in memory of their own or borrowed from another owner. Borrowed elements are copied before one of them
 /// is written.
 pub struct Buffer<T> {
-    /// Empty while elements are lent.
+    /// The elements that the buffer owns; empty while elements are borrowed.
     own: Vec<T>,
     lent: Option<Box<Lent<T>>>,
 }
@@ -237,7 +237,7 @@ macro_rules! elements {
                 match self { $(DataMut::$variant(elements) => DataMut::$variant(elements),)* }
             }
 
-            /// Splits the elements into the first `at` and the others; `None` if there are fewer.
+            /// Splits the elements into the first `at` elements and the remaining elements; `None` if there are fewer than `at`.
             #[must_use]
             #[inline]
             pub fn split_at(self, at: usize) -> Option<[DataMut<'d>; 2]> {

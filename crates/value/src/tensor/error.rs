@@ -24,7 +24,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Extents differ although neither is 1.
+    /// Extents of operands differ although neither is 1, so the operands cannot be broadcast.
     Broadcast = "broadcast";
     /// The maximum or minimum of no elements was requested.
     EmptyReduction = "empty-reduction";
@@ -34,15 +34,15 @@ kinds! {
     RankMismatch = "rank-mismatch";
     /// An axis does not exist, or is named twice.
     Axis = "axis";
-    /// An index is outside of its axis.
+    /// An index is outside of the range of its axis.
     Index = "index";
-    /// An operator does not accept the types of the elements.
+    /// An operator on tensors does not accept the types of its operands' elements.
     ElementType = "element-type";
     /// Two indices of a view that is written map to one element.
     OverlappingTarget = "overlapping-target";
     /// A text is not a statement, or not a list of labels.
     Syntax = "bad-syntax";
-    /// An operator cannot be compiled for its literal.
+    /// An operator on tensors cannot be compiled for the literal that it is given.
     Literal = "bad-literal";
     /// A text is not a label.
     BadLabel = "bad-label";
@@ -72,11 +72,11 @@ kinds! {
     File = "bad-file";
     /// A tensor or a graph exceeds a limit.
     Limit = "limit";
-    /// An element could not be computed.
+    /// An element of a tensor could not be computed.
     Evaluation = "evaluation";
-    /// A run was cancelled.
+    /// A run on tensors was cancelled by its token.
     Cancelled = "cancelled";
-    /// A run exceeded its time.
+    /// A run on tensors exceeded its time limit.
     Deadline = "deadline";
     /// Ranks that compute together were given different programs, tilings, shapes or options.
     RanksDisagree = "ranks-disagree";

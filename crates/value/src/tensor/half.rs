@@ -1,5 +1,5 @@
-//! Tensors whose elements are stored in 16 bits. They are only a storage format: graphs compute with FLOAT32, to which every such
-//! element widens exactly, and results are rounded once to be stored. No operator, type or backend knows of them.
+//! Tensors whose elements are stored in 16 bits. This is only a storage format: graphs compute with FLOAT32, to which every 16-bit element widens
+//! exactly, and results are rounded once to be stored. No operator, type or backend handles 16-bit elements.
 
 #![deny(clippy::arithmetic_side_effects)]
 

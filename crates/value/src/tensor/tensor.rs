@@ -252,7 +252,7 @@ impl Tensor {
         Tensor { data: Arc::new(self.gathered()), layout: self.layout.ordered() }
     }
 
-    /// Makes a tensor of as many elements as `layout` has indices, in row-major order of its indices.
+    /// Makes a tensor of `elements`, in row-major order. It has the extents of `layout`, which must have as many indices.
     pub(super) fn ordered<T: Element>(layout: &Layout, elements: Vec<T>) -> Tensor {
         debug_assert_eq!(layout.len(), elements.len());
         Tensor { data: Arc::new(T::data(elements)), layout: layout.ordered() }

@@ -1,4 +1,4 @@
-//! Instructions on general registers: those that count rows, compute addresses, jump and call.
+//! Instructions on general registers. They count rows, compute addresses, jump and call.
 
 use super::{Assembler, Memory, Rm};
 
@@ -24,7 +24,7 @@ pub(crate) enum Gpr {
     R15,
 }
 
-/// The condition of a jump, by its code in the opcode.
+/// The condition of a conditional jump. The value is the condition's code in the opcode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Condition {
@@ -42,7 +42,7 @@ const NOTHING: u8 = 0x1F;
 /// cache line to all cache levels.
 pub(crate) const FETCHES: (u8, u8) = (0x18, 1 << 3);
 
-/// The position in the code of a four-byte jump distance or number that is filled in later.
+/// A position in the code whose four bytes are filled in later: the distance of a jump, or another number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Label(pub(crate) usize);
 
@@ -299,7 +299,7 @@ impl Assembler {
         self.fill(label, distance as u32);
     }
 
-    /// Fills in the four-byte number at `label`.
+    /// Fills in the four-byte number that was left open at `label`.
     pub(crate) fn fill(&mut self, label: Label, value: u32) {
         self.bytes[label.0..label.0 + 4].copy_from_slice(&value.to_le_bytes());
     }

@@ -1,5 +1,5 @@
-//! The encoder of x86-64 machine code: the vector and mask instructions of a table, with EVEX and VEX prefixes, and the few
-//! other instructions that a loop needs. Instructions and registers are chosen elsewhere.
+//! The encoder of x86-64 machine code: the vector and mask instructions of a table, with EVEX and VEX prefixes, and the few other instructions that a
+//! loop needs. `select` chooses instructions, `registers` chooses registers.
 
 mod integer;
 mod table;
@@ -9,7 +9,7 @@ mod tests;
 pub(crate) use integer::{Condition, FETCHES, Gpr, Label};
 pub(crate) use table::{Code, Shape, Tuple};
 
-/// The length of the vectors that an instruction works on.
+/// The length of the vectors that an instruction works on: 128, 256 or 512 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Length {
     /// Vectors of 128 bits: `xmm` registers.
@@ -21,7 +21,7 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// The length of a vector in bytes.
+    /// The length in bytes of a vector of this length.
     pub(crate) const fn bytes(self) -> u32 {
         16 << self as u8
     }
@@ -54,7 +54,7 @@ impl Memory {
 /// The operand of an instruction that may be a register or in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rm {
-    /// The operand is the register with this number.
+    /// The operand is in the register with this number.
     Register(u8),
     /// The operand is in memory, in the length that the instruction requires.
     Memory(Memory),
@@ -62,15 +62,15 @@ pub(crate) enum Rm {
     Broadcast(Memory),
 }
 
-/// The kind of prefix that a vector instruction is encoded with.
+/// The kind of prefix that a vector instruction is encoded with: EVEX or VEX.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefix {
     Evex,
     Vex,
 }
 
-/// The operands of an instruction: registers, and what may be in memory. The instruction's shape determines which of the
-/// fields are used.
+/// The operands of an instruction: the register of the result, the first operand, and an operand that may be in memory. The instruction's shape
+/// determines which of these fields are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
     /// The register of the result, or of the operand that a store writes.
@@ -80,7 +80,7 @@ pub(crate) struct Operands {
     pub(crate) rm: Rm,
     /// The mask register that restricts the instruction to some lanes; 0 if it is not restricted.
     pub(crate) mask: u8,
-    /// True if lanes of the result become zero where the mask does not hold.
+    /// True if lanes of the result become zero where the mask is not set.
     pub(crate) zeroing: bool,
 }
 
@@ -90,7 +90,7 @@ impl Operands {
     }
 }
 
-/// Machine code that is being written.
+/// The machine code that is written so far, with a method for each kind of instruction.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     pub(crate) bytes: Vec<u8>,

@@ -1,7 +1,7 @@
-//! The table of vector and mask instructions, with their EVEX and VEX encodings. Which of these implements an instruction of
-//! a tape is decided elsewhere.
+//! The table of vector and mask instructions, with their EVEX and VEX encodings. The files in `select` decide which of these instructions implements
+//! an instruction of a tape.
 
-/// The placement of an instruction's operands in the fields of its encoding.
+/// The placement of an instruction's operands in the fields of its encoding: `reg`, `vvvv` and `rm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     /// The result is in `reg`, the first operand in `vvvv`, the second in `rm`.
@@ -14,8 +14,8 @@ pub(crate) enum Shape {
     Vm(u8),
 }
 
-/// The amount of memory that an instruction's memory operand covers. It is the unit of one-byte displacements, and determines
-/// broadcasts.
+/// The bytes that an instruction's memory operand covers: a whole vector, half of one, or one element. One-byte displacements count in units of this
+/// size. It also determines whether one element can be broadcast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tuple {
     /// The memory operand is a whole vector, or one element of this many bytes, which is broadcast.
@@ -41,15 +41,15 @@ pub(crate) struct Form {
     pub(crate) map: u8,
     pub(crate) prefix: u8,
     pub(crate) opcode: u8,
-    /// The bit W of the instruction's EVEX prefix; `None` if the instruction has no EVEX encoding.
+    /// The bit W of the instruction's EVEX prefix, which selects the element width; `None` if the instruction has no EVEX encoding.
     pub(crate) evex: Option<bool>,
-    /// The bit W of the instruction's VEX prefix; `None` if the instruction has no VEX encoding.
+    /// The bit W of the instruction's VEX prefix, which selects the element width; `None` if the instruction has no VEX encoding.
     pub(crate) vex: Option<bool>,
     pub(crate) shape: Shape,
     pub(crate) tuple: Tuple,
     /// The vector lengths that the instruction may have, one bit for each of 128, 256 and 512 bits.
     pub(crate) lengths: u8,
-    /// True if an immediate byte follows the instruction.
+    /// True if an immediate byte follows the bytes of the instruction.
     pub(crate) immediate: bool,
     /// True if the instruction's two operands may be swapped.
     pub(crate) commutes: bool,
@@ -71,7 +71,7 @@ macro_rules! table {
     ($($code:ident $name:literal $map:literal $prefix:literal $opcode:literal $evex:tt $vex:tt
        $shape:ident $(($more:literal))? $tuple:ident $(($bytes:literal))? $lengths:literal
        $($immediate:ident)? $(, $commutes:ident)?;)*) => {
-        /// The vector and mask instructions of the table.
+        /// The vector and mask instructions of the table, one variant per row.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Code { $($code),* }
 

@@ -1,6 +1,5 @@
-//! Instruction selection for masks: comparisons, and logic on their results. With AVX-512 a mask is in a mask register. With
-//! AVX2 it is a vector whose lanes are as wide as those of the compared numbers; where lanes of another width are needed, it
-//! is converted.
+//! Instruction selection for masks: comparisons, and logic on their results. With AVX-512 a mask is in a mask register. With AVX2 it is a vector
+//! whose lanes are as wide as the compared numbers. Where lanes of another width are needed, the vector is converted.
 //!
 //! A comparison that only a conjunction or a negation uses becomes a part of that instruction. A negation is made at its first
 //! use.
@@ -92,7 +91,7 @@ impl Selector<'_> {
         }) as u32
     }
 
-    /// Selects the machine instructions for `instr`, the tape's instruction at index `at`, which makes a mask.
+    /// Selects the machine instructions for `instr`, an instruction that makes a mask and has the index `at` in the tape.
     pub(super) fn mask_instr(&mut self, at: usize, instr: &Instr) {
         let (value, element) = match instr {
             Instr::MaskConst(holds) => {
@@ -203,7 +202,7 @@ impl Selector<'_> {
         Some(Comparison { op: *op, operands, float: ty.is_float(), opposite: false })
     }
 
-    /// Returns the mask of the tape's instruction at index `at`, with lanes of any width for which it exists, else of its
+    /// Returns the mask of the tape's instruction at index `at`, with lanes of any width. A width for which the mask exists is preferred to its
     /// natural width.
     pub(super) fn mask_of_any_width(&mut self, at: usize) -> Value {
         let element = match self.selection.values[at] {
@@ -231,8 +230,8 @@ impl Selector<'_> {
         }
     }
 
-    /// Returns the mask of the tape's instruction at index `at` with lanes of `element` bytes. It is converted or computed if
-    /// it does not exist yet.
+    /// Returns the mask of the tape's instruction at index `at` with lanes of `element` bytes. If the mask does not exist in this width yet, it is
+    /// converted or computed.
     pub(super) fn mask(&mut self, at: usize, element: u8) -> Value {
         let width = self.width(element);
         let known = self.selection.values[at][width];
@@ -299,8 +298,8 @@ impl Selector<'_> {
         result
     }
 
-    /// Selects a logical operation on two masks whose lanes have `element` bytes. `codes` are its instructions for masks of 8
-    /// bits, masks of 16 bits, and vectors.
+    /// Selects a logical operation on two masks whose lanes have `element` bytes. `codes` are three instructions for the operation: for mask
+    /// registers of 8 bits, for those of 16 bits, and for vectors.
     pub(super) fn logic(&mut self, codes: [Code; 3], element: u8, operands: [Value; 2]) -> Value {
         if !self.is_avx512() {
             let length = self.length(element);
@@ -321,7 +320,7 @@ impl Selector<'_> {
         self.even_words(mask)
     }
 
-    /// Returns a vector of the lower halves of four 64-bit elements.
+    /// Returns a vector of the lower 32 bits of four 64-bit elements.
     pub(super) fn even_words(&mut self, vector: Value) -> Value {
         let upper = self.plain(Code::UpperHalf, 4, Length::Y, [vector, Value::NONE], 1);
         self.plain(Code::Shuffle32, 4, Length::X, [vector, upper], 0x88)
@@ -378,8 +377,8 @@ impl Selector<'_> {
         if negated == opposite { found } else { self.negated(found, element) }
     }
 
-    /// Selects an instruction that compares or tests two vectors and returns the resulting mask register. The result may hold
-    /// only where the mask `under` holds.
+    /// Selects an instruction that compares or tests two vectors, and returns the resulting mask register. The result may only be true where the mask
+    /// `under` is.
     pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
         let element = self.program.info(a).element;
         let result = self.new_mask(Home::None, element);
@@ -388,7 +387,8 @@ impl Selector<'_> {
         result
     }
 
-    /// Selects a comparison of two vectors that are not results of the tape's instructions; `float` tells their kind.
+    /// Selects a comparison of two vectors, for vectors that are not results of the tape's instructions. `float` tells whether their elements are
+    /// floats.
     pub(super) fn compared(&mut self, op: Cmp, operands: [Value; 2], float: bool) -> Value {
         self.compare(Comparison { op, operands, float, opposite: false }, Value::NONE)
     }

@@ -59,7 +59,7 @@ struct Selector<'a> {
 }
 
 impl Selection {
-    /// Finds which instructions of a tape are needed, and returns the number of rows in a step.
+    /// Finds which instructions of a tape are needed, and returns the number of rows in a step (one vector of rows).
     ///
     /// # Errors
     /// If no loop can execute an instruction of the tape.
@@ -88,14 +88,13 @@ impl Selection {
         tape.inputs().zip(inputs).any(reads) || tape.outputs().iter().any(|output| matches!(output, Output::Mask(_)))
     }
 
-    /// Returns true if outputs or faults of the tape given to [`look`](Selection::look) need its instruction with the index
-    /// `at`.
+    /// Returns true if the instruction with the index `at`, in the tape given to [`look`](Selection::look), is needed for outputs or faults.
     pub(crate) fn is_played(&self, at: usize) -> bool {
         self.needs.played[at]
     }
 
-    /// Selects the machine instructions of an iteration of `steps` steps with `rows` rows each. The tape must have been given
-    /// to [`look`](Selection::look).
+    /// Selects the machine instructions of an iteration of `steps` steps (vectors of rows) with `rows` rows each. The tape must have been given to
+    /// [`look`](Selection::look).
     pub(crate) fn choose(
         &mut self,
         tape: &Tape,

@@ -1,6 +1,5 @@
-//! Finds which instructions of a tape are needed by outputs and faults, counts the uses of each, and decides which stretches
-//! are worth a jump. The operands that a fault reports are not needed, because a slower backend runs the rows that fail
-//! again.
+//! Finds which instructions of a tape are needed by outputs and faults, counts the uses of each instruction, and decides for which instructions a
+//! jump that skips them is worth its cost. The operands that a fault reports are not needed, because a slower backend runs the rows that fail again.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Port, Tape, Un};
@@ -8,14 +7,14 @@ use cembra_tape::{Bin, Instr, Port, Tape, Un};
 /// The fewest plain instructions that a stretch must cost to be jumped over.
 const WORTH_A_JUMP: u32 = 20;
 
-/// For each instruction of a tape, whether it is needed, and how often it is used.
+/// The use of each instruction of a tape: whether it is needed, how often it is used, and which instruction uses it first.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// For each instruction, the number of instructions and outputs that use it. Uses by unneeded instructions do not count.
+    /// For each instruction, the number of instructions and outputs that use it. Unneeded instructions are not counted.
     pub(super) uses: Vec<u32>,
     /// For each instruction, the first instruction in the order of the tape that uses it.
     pub(super) user: Vec<u32>,
-    /// For each instruction, whether it is needed and so translated.
+    /// For each instruction, true if it is needed, so that it is translated.
     pub(super) played: Vec<bool>,
     /// The open stretches while the tape is walked backwards: the index of the end, and the cost of all instructions after it.
     open: Vec<(usize, u32)>,
@@ -79,7 +78,7 @@ impl Needs {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
-    /// Returns true if a needed instruction has a 64-bit number, other than a conversion whose only use is a sum over rows.
+    /// Returns true if a needed instruction has a 64-bit number. A conversion whose only use is a sum over rows does not count.
     pub(super) fn has_double(&self, tape: &Tape, outputs: &[Port]) -> bool {
         let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
         let is_double = |(at, instr): (usize, &Instr)| match instr {

@@ -24,7 +24,7 @@ impl Selector<'_> {
         self.plain(code, element, length, [Value::NONE, a], immediate)
     }
 
-    /// Selects the machine instruction `code` on two operands, with a result of the same width.
+    /// Selects the machine instruction `code` on two operands, whose result is as wide as the operands.
     pub(super) fn two(&mut self, code: Code, a: Value, b: Value) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
@@ -271,7 +271,7 @@ impl Selector<'_> {
         self.one(code, a, by)
     }
 
-    /// Selects a blend: `on` where the mask holds, else `off`.
+    /// Selects a blend of two vectors: `on` where the mask is set, else `off`.
     pub(super) fn blend(&mut self, mask: Value, on: Value, off: Value) -> Value {
         let element = self.program.info(on).element;
         let length = self.length(element);
@@ -294,8 +294,8 @@ impl Selector<'_> {
         result
     }
 
-    /// Selects a scaling of `a` by the power of two `power` where the mask holds; other lanes become zero. Those lanes are
-    /// not computed, so subnormal results there take no time.
+    /// Selects a scaling of `a` by the power of two `power` where the mask is set; the other lanes become zero. The other lanes are not computed, so
+    /// subnormal results there take no time.
     pub(super) fn scaled_or_zero(&mut self, mask: Value, [a, power]: [Value; 2]) -> Value {
         let element = self.program.info(a).element;
         let result = self.vector(Home::None, element);

@@ -12,7 +12,7 @@ fn write(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
     let _never_fails = serde_json::to_writer(out, value);
 }
 
-/// Returns the bytes before an output's value in the answer: the bracket or comma, the key `name`, and the colon.
+/// Returns the bytes that precede an output's value in the answer: the bracket or comma, the key `name`, and the colon.
 pub(super) fn key(name: &str, is_first: bool) -> Vec<u8> {
     let mut key = if is_first { b"{".to_vec() } else { b",".to_vec() };
     write(&mut key, name);
@@ -99,12 +99,12 @@ fn array<T>(
     Ok(())
 }
 
-/// The JSON form of a value in a frame, or of an element of a column.
+/// The JSON form of a value in a frame, or of an element of a column: a scalar, an object or an array.
 #[derive(Debug)]
 pub(super) enum Form {
     /// The value is a scalar or an optional scalar.
     Scalar(QType),
-    /// The value becomes a JSON object. Each field has the bytes up to its value, the value's offset, and its form.
+    /// The value becomes a JSON object. For each field, there are the bytes that precede the field's value, the value's offset, and its form.
     Object(Box<[(Vec<u8>, u32, Form)]>),
     /// The value becomes a JSON array. Each element has an offset and a form.
     Array(Box<[(u32, Form)]>),

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr::with_exposed_provenance;
 use std::slice;
 
-/// The most bytes of a dictionary's memory that are kept for the next text.
+/// The most bytes of a dictionary's memory that are reused for the next text.
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
 /// The entries of a dictionary that was read from a JSON text. Its texts are views of the JSON text, valid as long as that text is.
@@ -16,7 +16,7 @@ pub(super) const MOST_KEPT: usize = 1 << 20;
 pub(super) struct JsonMap {
     key: Scalar,
     value: Scalar,
-    /// The offset of a value after its presence, and the bytes of both.
+    /// The offset of the value in an optional value, after the presence. The size of both together is stored separately.
     inside: u32,
     size: u32,
     entries: Vec<Entry>,
@@ -31,7 +31,7 @@ struct Entry {
 
 #[derive(Clone, Copy, Debug)]
 enum Key {
-    /// The key is a text: its address and length.
+    /// The key of an entry is a text, given by its address and length.
     Text(usize, usize),
     Number(u64),
 }

@@ -25,7 +25,7 @@ use target::{Memory, Object, ObjectTarget, Plan};
 #[derive(Debug, Default)]
 pub(crate) struct Answer(Vec<u8>);
 
-/// A listener that writes outputs to an [`Answer`].
+/// A listener that writes the outputs of a run to an [`Answer`].
 struct AnswerListener;
 
 impl Listener<Answer> for AnswerListener {
@@ -53,7 +53,7 @@ impl Listener<Answer> for AnswerListener {
 /// A compiled model with the memory of one thread. It evaluates a JSON object of inputs to a JSON object of outputs: see [`Model::json_executor`]. A
 /// clone shares the code and has its own memory.
 pub struct JsonExecutor {
-    /// Reads and writes value by value. It owns the frame and the context.
+    /// The executor that reads and writes value by value. It owns the frame and the context.
     executor: ModelExecutor<LoaderRow<JsonRow>, (), Answer>,
     row: JsonRow,
     pass: Option<Arc<Pass>>,
@@ -69,14 +69,14 @@ pub struct JsonExecutor {
 struct Pass {
     inputs: ObjectTarget,
     maps: Vec<JsonMap>,
-    /// The slots of dictionaries, each with the index of its dictionary.
+    /// The slots of the frame for dictionaries, each with the index of its dictionary.
     views: Vec<(u32, usize)>,
     lists: usize,
-    /// The outputs: for each, the bytes up to the end of its key, and the value.
+    /// For each output, the bytes of the answer up to the end of the output's key, and the source of its value.
     outputs: Vec<(Vec<u8>, AnswerPart)>,
 }
 
-/// The source and form of an output's JSON.
+/// The source of an output's value, and the form in which it is written as JSON.
 #[derive(Debug)]
 enum AnswerPart {
     /// The output is the value in a slot of the frame.

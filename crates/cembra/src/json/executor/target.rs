@@ -49,7 +49,7 @@ impl ScalarTarget {
     }
 }
 
-/// The place that a scalar is written to.
+/// The location that a scalar is written to: a slot of the frame, or an element of a column.
 #[derive(Clone, Copy, Debug)]
 enum ScalarPlace {
     /// The scalar is stored in the frame's slot at this offset.
@@ -70,12 +70,12 @@ pub(super) struct ObjectTarget {
 /// The plan for which targets are made, with its slots, columns and lists by path, so that a lookup takes constant time for any number of inputs.
 pub(super) struct Plan<'p> {
     loops: Option<&'p LoopPlan>,
-    /// The slots of values that the plan reads as a whole.
+    /// The slots of the values that the plan reads as a whole, by path.
     slots: HashMap<&'p InputPath, u32>,
-    /// The columns of elements that are part of inputs.
+    /// The columns of elements of lists, by the path of the part of an input that the elements are.
     columns: HashMap<&'p InputPath, usize>,
     lists: HashMap<&'p InputPath, usize>,
-    /// The dictionaries in the inputs so far: the path, key type and value type of each.
+    /// The dictionaries that were found in the inputs so far: the path, key type and value type of each.
     pub(super) maps: Vec<(InputPath, Scalar, Scalar)>,
 }
 
@@ -195,7 +195,7 @@ pub(super) struct Memory<'m, 't> {
     /// The number of elements that were read of each list so far.
     pub(super) counts: &'m mut [usize],
     pub(super) maps: &'m mut [JsonMap],
-    /// The most bytes that a column may have.
+    /// The most bytes that a column may have, by the limit `array_bytes`.
     pub(super) array_bytes: u64,
     /// The decoded texts of strings that had escapes.
     pub(super) texts: &'m mut Vec<Box<str>>,
@@ -229,7 +229,7 @@ impl Memory<'_, '_> {
     }
 }
 
-/// Takes a scalar for a target; in a list, for the element `row`.
+/// Stores a scalar that is read from JSON at its target. Inside of a list, that is the element `row` of a column.
 struct SlotSink<'a, 'm, 't> {
     target: &'a ScalarTarget,
     memory: &'a mut Memory<'m, 't>,
@@ -297,7 +297,7 @@ impl<'t> ScalarSink<'t> for SlotSink<'_, '_, 't> {
     }
 }
 
-/// Reads a JSON value into a target; in a list, into the element `row`.
+/// Reads a JSON value and stores it at its target. Inside of a list, that is the element `row` of the columns.
 pub(super) struct TargetSeed<'a, 'm, 't> {
     pub(super) target: &'a Target,
     pub(super) memory: &'a mut Memory<'m, 't>,
@@ -387,7 +387,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
     }
 }
 
-/// Reads an optional struct.
+/// Reads an optional struct from JSON: null, or an object whose fields are stored at their destinations.
 struct OptionalObject<'a, 'm, 't> {
     slot: Option<&'a OptionalSlot>,
     object: &'a ObjectTarget,
@@ -414,7 +414,7 @@ impl<'de> Visitor<'de> for OptionalObject<'_, '_, 'de> {
     }
 }
 
-/// Reads a list.
+/// Reads a list from JSON, and stores the elements in the columns of the list.
 struct List<'a, 'm, 't> {
     list: Option<usize>,
     element: &'a Target,
@@ -445,7 +445,7 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
     }
 }
 
-/// Reads the entries of a dictionary.
+/// Reads the entries of a dictionary from a JSON object, and stores them in a `JsonMap`.
 struct Entries<'a, 'm, 't> {
     map: usize,
     memory: &'a mut Memory<'m, 't>,
@@ -477,10 +477,10 @@ impl<'de> Visitor<'de> for Entries<'_, '_, 'de> {
     }
 }
 
-/// Takes the value of a key in a dictionary.
+/// Receives the value of one dictionary entry, and adds the entry to the dictionary.
 struct EntrySink<'a, 'k> {
     key: &'k str,
-    /// The bits of a key that is not a text; `None` for a text.
+    /// The bits of the entry's key; `None` if the key is a text.
     own: Option<u64>,
     map: &'a mut JsonMap,
     texts: &'a mut Vec<Box<str>>,

@@ -58,15 +58,15 @@ impl serde::ser::Error for Refused {
     }
 }
 
-/// The memory for the value of one input, which is written anew for each row.
+/// A cell: the memory for the value of one input, which is written anew for each row.
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     name: Arc<str>,
     qtype: QType,
-    /// The number of the row that last wrote the value.
+    /// The number of the row that last wrote the cell's value.
     round: u64,
     held: CellValue,
-    /// Memory for bytes and texts, reused from row to row.
+    /// The memory for the cell's bytes and texts, reused from row to row.
     bytes: Vec<u8>,
     text: String,
 }
@@ -151,10 +151,10 @@ impl Cell {
     }
 }
 
-/// Stores a scalar in a cell.
+/// A serde serialiser that stores a scalar in a cell (the memory of one input).
 struct CellSerializer<'c>(&'c mut Cell);
 
-/// Defines the methods for integers, which all do the same.
+/// Defines the serialiser's methods for integers, which differ only in the Rust type.
 macro_rules! integers {
     ($($method:ident($ty:ty))*) => { $(
         fn $method(self, value: $ty) -> Result<(), Refused> {
@@ -242,7 +242,7 @@ impl Serializer for CellSerializer<'_> {
     }
 }
 
-/// Returns the rejection for a value that is a sequence.
+/// Returns the error for a value that is a sequence, because cells hold no sequences.
 pub(super) fn a_sequence() -> Refused {
     Refused::Found("a sequence".to_owned())
 }

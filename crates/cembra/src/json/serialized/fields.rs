@@ -13,7 +13,7 @@ pub(super) struct RowSerializer<'r>(pub(super) &'r mut SerializedRow);
 /// The serialiser that accepts the fields of a row, one after the other.
 pub(super) struct FieldSerializer<'r> {
     row: &'r mut SerializedRow,
-    /// The number of fields so far.
+    /// The number of the row's fields that were serialised so far.
     at: usize,
 }
 

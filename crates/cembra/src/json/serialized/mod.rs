@@ -1,6 +1,6 @@
-//! Rows of any type with `serde::Serialize`. A row is serialised into cells, one per input that the model needs, and an ordinary loader reads the
-//! cells. The cell of each field is remembered by the field's position, so names are looked up once per shape of rows. No JSON text is written, and
-//! nothing is allocated once the cells have enough memory.
+//! Evaluates models on rows of any Rust type that implements `serde::Serialize`. A row is serialised into cells (memory for one value), one per input
+//! that the model needs, and a loader reads the cells. The cell of each field is remembered by the field's position, so names are looked up only when
+//! rows with other fields arrive. No JSON text is written, and
 
 mod cell;
 mod fields;
@@ -26,11 +26,11 @@ const MOST_REMEMBERED: usize = 4096;
 pub(crate) struct SerializedRow {
     cells: Vec<Cell>,
     positions: HashMap<Arc<str>, usize>,
-    /// The number of the row. A cell that was not written in this row is missing.
+    /// The number of the current row. If a cell was not written in this row, its input is missing.
     round: u64,
-    /// The name and the cell of each field in the last rows, in their order.
+    /// The name of each field in the last rows, and the cell that it is stored in, in the order of the fields.
     shape: Vec<Remembered>,
-    /// The key of a map that was serialised last.
+    /// The key of a map that was serialised last, before its value.
     key: String,
 }
 
@@ -57,7 +57,7 @@ impl SerializedRow {
     }
 }
 
-/// A loader that creates a new cell for each input that is bound.
+/// A loader that creates a new cell (the memory of one input) for each input that is bound.
 #[derive(Default)]
 struct Cells(RefCell<Vec<Cell>>);
 
@@ -82,16 +82,17 @@ impl Loader<SerializedRow> for Cells {
     }
 }
 
-/// A compiled model with the frame of one thread, which evaluates rows of any types with `serde::Serialize` to an `O`: see
-/// [`Model::executor_for_rows`]. A clone shares the code and has its own frame.
+/// A compiled model with the frame of one thread. It evaluates rows to results of type `O`. A row may have any type that implements
+/// `serde::Serialize`: see [`Model::executor_for_rows`]. A clone shares the code and has its own frame.
 pub struct SerializeExecutor<O> {
     executor: ModelExecutor<LoaderRow<SerializedRow>, O>,
     row: SerializedRow,
 }
 
 impl Model {
-    /// Compiles the model for rows of any types with `serde::Serialize`: structs, maps, and combinations of them with serde's attributes. An input is
-    /// read from the field of its name, as the type that the model declares or [`Options::input_type`] sets. Other fields are ignored.
+    /// Compiles the model for rows of any type that implements `serde::Serialize`: structs, maps, and combinations of them with serde's attributes.
+    /// An input is read from the field of its name, as the type that the model declares or [`Options::input_type`] sets. Fields that are not inputs
+    /// are ignored.
     ///
     /// Values are read as [`Json`](crate::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. A number fits each integer
     /// type that can represent it; it is rounded to a float type. Dates, bytes and NaNs may be texts. Tuples, arrays and lists are sequences; named

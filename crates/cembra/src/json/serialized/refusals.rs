@@ -1,5 +1,5 @@
-//! Macros that implement those methods of serde's serialisers that all serialisers of rows reject in the same way. Serde's trait
-//! has one method per kind of value.
+//! Macros for serde serialisers of rows. Serde's trait has one method per kind of value; these macros define the methods that all serialisers of rows
+//! reject in the same way.
 
 /// Defines methods that refuse their values with the given error. A method without a result type results in `()`.
 macro_rules! refuse {
@@ -12,7 +12,7 @@ macro_rules! refuse {
     )* };
 }
 
-/// Defines the methods for options and newtype structs: they serialise the inner value.
+/// Defines a serialiser's methods for options and newtype structs: they serialise the inner value.
 macro_rules! inner_values {
     () => {
         fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
@@ -25,7 +25,7 @@ macro_rules! inner_values {
     };
 }
 
-/// Defines the methods for sequences and tuples: they reject the value.
+/// Defines a serialiser's methods for sequences and tuples: they reject the value.
 macro_rules! no_sequences {
     ($refused:expr) => {
         type SerializeSeq = Impossible<(), Refused>;
@@ -40,7 +40,7 @@ macro_rules! no_sequences {
     };
 }
 
-/// Defines the methods for variants with several fields: they reject the value.
+/// Defines a serialiser's methods for enum variants with several fields: they reject the value.
 macro_rules! no_variants {
     ($refused:expr) => {
         type SerializeTupleVariant = Impossible<(), Refused>;
@@ -53,7 +53,7 @@ macro_rules! no_variants {
     };
 }
 
-/// Defines the method for variants with one field: it rejects the value.
+/// Defines a serialiser's method for enum variants with one field: it rejects the value.
 macro_rules! no_newtype_variants {
     ($refused:expr) => {
         fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -68,7 +68,7 @@ macro_rules! no_newtype_variants {
     };
 }
 
-/// Defines the methods for maps and structs: they reject the value.
+/// Defines a serialiser's methods for maps and structs: they reject the value.
 macro_rules! no_maps {
     ($refused:expr) => {
         type SerializeMap = Impossible<(), Refused>;

@@ -32,7 +32,7 @@ pub(crate) struct ArrayHost<'r> {
     /// The source program that the array program was made from.
     pub(crate) program: &'r Program,
     pub(crate) terms: RunTerms<'r>,
-    /// The limits of this run; those that the model was compiled with unless the run sets others.
+    /// The limits of this run: by default, the limits that the model was compiled with.
     pub(crate) limits: &'r Limits,
     /// For each plan, its memory if it runs on scalars; `None` until it is first run.
     pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
@@ -60,8 +60,8 @@ impl ArrayHost<'_> {
         Ok(rows_of.run(&columns, outputs, rows, &terms, Some(strings))?.columns.into_iter().flatten().collect())
     }
 
-    /// Evaluates the plan `part` for `elements` elements. `args` must be arrays of that size, or scalars that all elements share. The strings that
-    /// the plan makes may take at most `room` bytes.
+    /// Evaluates the plan `part` for `elements` elements. `args` must be arrays of `elements` elements, or scalars that all elements share. The
+    /// strings that the plan makes may take at most `room` bytes.
     ///
     /// # Errors
     /// If an element fails, or strings take more than `room` bytes.

@@ -1,5 +1,5 @@
 //! The memory that one run of an array program leaves to later runs of the same program: the slots of values, the workspaces of fused loops, and the
-//! memory of unused arrays. Its size is bounded. A run that finds enough of it allocates nothing.
+//! memory of unused arrays. The size of this memory is bounded. A run that finds enough memory here allocates nothing.
 
 use super::runner::Workspace;
 use cembra_array::{ArrayProgram, BlockId, Lifetimes, ProgramId, SweepId, ValueId};
@@ -38,7 +38,7 @@ pub(crate) struct RunMemory {
     group_bytes: u64,
 }
 
-/// The state of a program's value.
+/// The state of a slot, which holds a value of the program.
 #[derive(Clone, Debug)]
 enum Slot {
     /// The slot has no value yet.
@@ -88,7 +88,8 @@ impl Slots<'_> {
     }
 }
 
-/// The memory of one run of an array program, in parts that can be borrowed separately.
+/// The memory of one run of an array program: slots of values, workspaces of fused loops, and spare arrays. They are separate fields, so that they
+/// can be borrowed separately.
 #[derive(Debug)]
 pub(super) struct RunParts<'r> {
     pub(super) slots: Slots<'r>,
@@ -145,14 +146,14 @@ impl RunParts<'_> {
         (self.made, self.since) = (self.held(), 0);
     }
 
-    /// Takes the workspace that an earlier run of the fused loop `sweep` left; `None` if there is none.
+    /// Takes the workspace (memory and state) that an earlier run of the fused loop `sweep` left; `None` if no run left one.
     pub(super) fn take_workspace(&mut self, sweep: SweepId) -> Option<Box<Workspace>> {
         let workspace = self.workspaces[sweep.index()].take()?;
         *self.group_bytes -= workspace.kept_bytes();
         Some(workspace)
     }
 
-    /// Keeps the workspace of the fused loop `sweep` for later runs, unless all kept workspaces together would exceed their limit.
+    /// Keeps the workspace (memory and state) of the fused loop `sweep` for later runs, unless all kept workspaces together would exceed their limit.
     pub(super) fn keep_workspace(&mut self, sweep: SweepId, workspace: Box<Workspace>) {
         let kept = self.group_bytes.saturating_add(workspace.kept_bytes());
         if kept > MOST_GROUP_BYTES {
@@ -162,7 +163,7 @@ impl RunParts<'_> {
         self.workspaces[sweep.index()] = Some(workspace);
     }
 
-    /// The exact bytes of arrays and edges in slots. Each counts once; those of inputs and literals are not counted.
+    /// The exact bytes of arrays and edges in slots. Each array or edge counts once; arrays and edges of inputs and literals are not counted.
     fn held(&self) -> u64 {
         let literal = |slot: &'_ Slot| if let Slot::Literal(value) = slot { parts(value) } else { SmallVec::new() };
         let literals = self.slots.slots.iter().flat_map(literal);
@@ -303,13 +304,13 @@ struct Spare {
 pub(super) struct SpareArray {
     /// The words of the array's values, and the words of its presence bits.
     pub(super) words: (Words, Vec<u64>),
-    /// The shared pointer that held the array, used again for the new one; `None` if there is none.
+    /// The shared pointer (`Arc`) of the spare array, used again for the new array; `None` if there was no spare array.
     pub(super) array: Option<Arc<Array>>,
 }
 
 impl Spares {
-    /// Drops a value and keeps the memory of its arrays for later ones, unless they are shared. Returns the bytes that were
-    /// freed or kept, including those of edges.
+    /// Drops a value, and keeps the memory of its arrays for later arrays unless the memory is shared. Returns the bytes that were freed or kept,
+    /// including the bytes of edges.
     fn add(&mut self, value: Value) -> u64 {
         let mut rest = Vec::new();
         let mut bytes = self.add_one(value, &mut rest);
@@ -357,8 +358,8 @@ impl Spares {
         (self.asked, self.most_words) = (0, most_words);
     }
 
-    /// Returns spare memory for an array with `data` words of values and `presence` words of presence bits: the smallest that is large enough, else
-    /// any.
+    /// Returns spare memory for an array with `data` words of values and `presence` words of presence bits: preferably the memory of a spare array
+    /// that is large enough, with the least waste. If there are no spare arrays, the returned memory is empty.
     pub(super) fn take(&mut self, data: usize, presence: usize) -> SpareArray {
         self.asked = self.asked.saturating_add(data).saturating_add(presence);
         let waste = |spare: &Spare| {

@@ -7,7 +7,7 @@ use cembra_runtime::{Column, LINE, Scalar};
 use cembra_value::{Array, ArrayData, ScalarValue, Words};
 use std::ops::Range;
 
-/// The memory that a column of a fused loop is stored in: its values and its presence bits. It only grows.
+/// The memory for one column of a fused loop: its values and its presence bits. The memory only grows.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) data: Words,
@@ -172,11 +172,11 @@ impl ColumnPointers {
     }
 }
 
-/// Writes the results of some groups of a reduction to the column `place`.
+/// Writes the results of a reduction for some groups to the column `place`.
 ///
 /// # Safety
-/// SWEEP-PLACE: `place` must have memory for as many results of the type as there are groups, and for their bits if it has
-/// any, that nothing else uses.
+/// SWEEP-PLACE: `place` must have memory for one result per group and, if the column has presence bits, for one bit per group. Nothing else may use
+/// this memory.
 pub(super) unsafe fn finish(
     accumulator: &Accumulator,
     finish: Finish,
@@ -192,7 +192,7 @@ pub(super) unsafe fn finish(
 /// True if the target's processors have non-temporal stores.
 pub(super) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 
-/// Copies `bytes` bytes with non-temporal stores, except in cache lines that are shared with other data. Other threads see them after
+/// Copies `bytes` bytes with non-temporal stores, except in cache lines that are shared with other data. Other threads see the copied bytes after
 /// [`drain_past_caches`](cembra_runtime::drain_past_caches).
 ///
 /// # Safety

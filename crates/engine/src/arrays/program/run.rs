@@ -15,8 +15,8 @@ use smallvec::SmallVec;
 /// the order of the program.
 ///
 /// # Errors
-/// The error of the first step that fails; then nothing is appended. [`ArrayHost::unsure`] if the values have other types, or the compiled loops are
-/// those of another program.
+/// The error of the first step that fails; then nothing is appended. If the values have other types than the inputs, or the compiled loops are those
+/// of another program, the error is [`ArrayHost::unsure`].
 pub(crate) fn run(
     host: &mut ArrayHost<'_>,
     sweeps: &SweepRunners,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The most variants that are cached, one per choice of arrays with presence bits.
 const MOST_VARIANTS: usize = 16;
 
-/// The boundaries of shares and blocks must also be those of strips.
+/// A boundary between shares or blocks must also be a boundary between strips (blocks of elements).
 const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_multiple_of(STRIP_ROWS));
 
 /// The compiled fused loops (sweeps) of one array program.
@@ -81,7 +81,7 @@ pub(crate) struct Workspace {
     pub(super) is_far: Vec<bool>,
     /// For each column, the memory of its only value, if it is a scalar.
     pub(super) cells: Vec<Frame>,
-    /// For each column, the shared pointer of the spare array whose memory its new array uses; `None` if there was none.
+    /// For each column, the shared pointer (`Arc`) of the spare array whose memory the column's new array uses; `None` if there was no spare array.
     pub(super) found: Vec<Option<Arc<Array>>>,
     /// The scratch memory of each compiled function of the loop.
     pub(super) scratch: Vec<Scratch>,
@@ -94,13 +94,13 @@ pub(crate) struct Workspace {
     pub(super) bases: Vec<ColumnPointers>,
     /// The pointers to the current strip's first element in each column.
     pub(super) places: Vec<ColumnPointers>,
-    /// The presence bits of one strip of an edge, that is, of the group that each element is assigned to.
+    /// The presence bits of an edge (the assignment of each element to a group or to none), for one strip (block of elements).
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
     pub(super) scanners: Vec<Scanner>,
     /// The bytes by which strips that hold large groups exceed ordinary strips.
     pub(super) strip_bytes: u64,
-    /// The bytes that accumulators and scanners take for all groups.
+    /// The bytes that accumulators (of reductions) and scanners (of scans) take for all groups.
     pub(super) group_bytes: u64,
     /// The workspaces of the other threads of the run.
     pub(super) others: Vec<Workspace>,
@@ -119,8 +119,8 @@ impl SweepRunner {
         SweepRunner { layout, variants: Cache::new(MOST_VARIANTS) }
     }
 
-    /// The variant for arrays of which those with presence bits have a bit set in `with_bits`, by their columns; `None` if
-    /// a plan has no function.
+    /// The compiled functions for arrays of which some have presence bits: `with_bits` has a bit for each column, set if the column has presence
+    /// bits. `None` if a plan has no compiled function.
     fn variant(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Arc<Variant>> {
         let functions = |adds: bool| {
             let functions = self.functions(host, with_bits, adds)?;
@@ -173,7 +173,8 @@ impl SweepRunner {
         made.forms[..] == *forms && found.eq(expected)
     }
 
-    /// Returns true if the column of `port` has presence bits that a plan must read, given the set `with_bits` of arrays with presence bits.
+    /// Returns true if a plan must read presence bits of the column of `port`, which is an input of the plan. `with_bits` is the bit set of the
+    /// arrays that have presence bits.
     pub(super) fn has_bits(&self, port: Port, with_bits: u128) -> bool {
         let lane = &self.layout.lanes()[port.lane];
         port.is_optional
@@ -197,8 +198,8 @@ impl SweepRunner {
         }
     }
 
-    /// Makes the memory for runs on arrays, of which those in the bit set `with_bits` have presence bits; `None` if the loop cannot be run strip by
-    /// strip.
+    /// Makes the memory for runs of the loop on arrays. `with_bits` is the bit set of the arrays that have presence bits. `None` if the loop cannot
+    /// be run strip by strip (one block of elements after the other).
     pub(super) fn workspace(&self, host: &ArrayHost<'_>, with_bits: u128) -> Option<Box<Workspace>> {
         let variant = self.variant(host, with_bits)?;
         let accumulators = self.layout.accumulators().iter().map(|of| accumulator(of.gathers, of.scalar));

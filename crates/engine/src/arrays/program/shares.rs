@@ -1,5 +1,6 @@
-//! Divides a run of a fused loop over elements among threads. A thread's share consists of whole blocks of a sum, or of whole groups, so that no
-//! result depends on the number of shares. Each share has a workspace of its own; the arrays that the run makes are in the first workspace.
+//! Divides a run of a fused loop over elements among threads. A thread's share (a range of elements) does not divide a group, or a block of elements
+//! that are summed together. So no result depends on the number of shares. Each share has a workspace of its own; the arrays that the run makes are
+//! in the first workspace.
 
 use super::host::ArrayHost;
 use super::runner::Workspace;
@@ -13,8 +14,8 @@ use smallvec::{SmallVec, smallvec};
 const NEAR: usize = 1 << 14;
 
 impl SweepRun<'_> {
-    /// Splits the run into shares for at most `threads` threads, in the order of the elements. There is only one share if there are few elements, or
-    /// if the results of one share would depend on those of another.
+    /// Splits the run into shares (ranges of elements) for at most `threads` threads, in the order of the elements. There is only one share if there
+    /// are few elements, or if one share would need results of another share.
     pub(super) fn shares(&self, threads: usize) -> SmallVec<[Bounds; 1]> {
         let groups = self.points.map_or(0, |points| points.len() - 1);
         let all = Bounds { elements: 0..self.elements, groups: 0..groups };
@@ -42,7 +43,7 @@ impl SweepRun<'_> {
         shares
     }
 
-    /// Returns true if the results of a group and of those after it are in other words than the results of earlier groups.
+    /// Returns true if the results of a group and of all later groups are in other words of memory than the results of earlier groups.
     fn is_between_words(&self, points: &[i64], group: usize) -> bool {
         let starts_word = |lane: &Lane| match lane.over {
             Side::Elements => points[group] % 64 == 0,

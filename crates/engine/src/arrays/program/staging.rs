@@ -9,12 +9,12 @@ use cembra_value::Array;
 use std::ops::Range;
 
 impl SweepRun<'_> {
-    /// Returns true if each column of the strip `bounds` begins at the start of its array or, if it has bits, at a word.
+    /// Returns true if the strip `bounds` begins at the start of a word in every bitmap of its columns, so that bits need no temporary memory.
     pub(super) fn is_straight(&self, bounds: &Bounds) -> bool {
         self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
     }
 
-    /// Sets the pointers to the columns of the strip `bounds`. Returns false if an accumulator has no sums for the strip.
+    /// Sets the pointers to the columns of the strip `bounds`. Returns false if an accumulator (the state of a reduction) has no sums for the strip.
     pub(super) fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
         let is_straight = self.is_straight(bounds);
         for (at, lane) in self.layout().lanes().iter().enumerate() {

@@ -121,8 +121,8 @@ impl<'r> SweepRun<'r> {
         Some((place, 0..self.array(lane.value)?.len()))
     }
 
-    /// The grouping of a strip's elements, by all split points or by those of `groups` only. Bits that do not begin at a
-    /// word are copied. `None` if the edge has no such form.
+    /// The grouping of a strip's elements, by all split points or only by the split points of `groups`. Bits that do not begin at a word are copied.
+    /// `None` if the edge has no such form.
     fn grouping<'e>(
         &self,
         over: Over,

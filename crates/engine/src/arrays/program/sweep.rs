@@ -14,7 +14,7 @@ use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The outcome of running a fused loop over elements.
+/// The outcome of running a fused loop over elements: it has run, was not run, or was given up.
 #[derive(Debug)]
 pub(super) enum Swept {
     /// The loop has run, and its results are in their slots.
@@ -39,7 +39,7 @@ impl Bounds {
         Bounds { elements: at(&self.elements), groups: at(&self.groups) }
     }
 
-    /// The range of elements or that of groups, as `side` says.
+    /// The range of elements if `side` is `Elements`, else the range of groups.
     pub(super) fn of(&self, side: Side) -> &Range<usize> {
         match side {
             Side::Elements => &self.elements,
@@ -58,7 +58,7 @@ pub(super) struct SweepRun<'r> {
     pub(super) with_bits: u128,
     /// The number of elements per strip (block of elements), unless strips consist of whole groups.
     pub(super) strip: usize,
-    /// A bit set of the arrays with one element per group whose presence bits are all set.
+    /// The bit set of the arrays that have one element per group and no missing element.
     pub(super) all_there: u128,
 }
 

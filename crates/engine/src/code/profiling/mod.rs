@@ -1,5 +1,5 @@
-//! Names for machine code in the profiler `perf`: files in which `perf` looks up the function of an address. They are written for the whole process,
-//! because `perf` records whole processes.
+//! Names for machine code in the profiler `perf`: files in which `perf` looks up the function of an address. The files are written for the whole
+//! process, because `perf` records whole processes.
 
 #[cfg(target_os = "linux")]
 mod jitdump;

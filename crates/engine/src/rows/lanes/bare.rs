@@ -46,7 +46,7 @@ impl Bare {
     /// prefetched. Otherwise the loop may prefetch the addresses `ahead`.
     ///
     /// # Safety
-    /// COLUMNS, as for `BatchFunction::run`.
+    /// COLUMNS: the columns must meet the requirements of `BatchFunction::run`.
     #[inline]
     pub(super) unsafe fn rows(
         &self,

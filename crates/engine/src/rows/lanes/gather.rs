@@ -45,7 +45,7 @@ const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
 /// The most bytes of a table of results by key. It is filled when it is made, and must stay in the first-level cache.
 const MOST_BYTES: usize = 1 << 15;
 
-/// A table of results by dictionary key. With it, most results are found without a second table, which maps keys to positions of results.
+/// A table of results by dictionary key. Most results are found in this table, without the second table that maps keys to positions of results.
 #[derive(Debug)]
 pub(super) enum ByNumber {
     /// The results are truth values; `UNKNOWN` where a result is not computed yet or its computation failed.
@@ -90,8 +90,8 @@ impl ByNumber {
         }
     }
 
-    /// Copies the result of each row's key to a column. Returns false if a result is not computed yet; this is not checked if `sure`. Meanwhile the
-    /// columns `ahead` are prefetched.
+    /// Copies the result of each row's key to a column. Returns false if a result is not computed yet. If `sure` is true, the caller knows that all
+    /// results are computed, and this is not checked. Meanwhile the columns `ahead` are prefetched.
     ///
     /// # Safety
     /// COLUMNS: each key is in the table, and there is room for an element of the type for each row.

@@ -1,5 +1,5 @@
-//! Calls of operators that cannot be vectorised: such an operator's kernel is called row by row, for the rows that need it. Its arguments are copied
-//! from columns to the slots of a frame, and its result from a slot to columns.
+//! Calls of operators that cannot be vectorised: the kernel of such an operator is called row by row, for the rows that need it. The kernel's
+//! arguments are copied from columns to the slots of a frame, and its result from a slot to columns.
 
 use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};

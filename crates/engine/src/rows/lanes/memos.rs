@@ -1,5 +1,5 @@
-//! Memos: results that depend only on a value of a dictionary are computed when a row first needs that value, and copied to all rows with its key.
-//! Each thread keeps results for the length of a run, in tables with one entry per computed value.
+//! Memos: results that depend only on a value of a dictionary are computed when a row first needs that value, and copied to all rows that have the
+//! value's dictionary key. Each thread keeps results for the length of a run, in tables with one entry per computed value.
 
 use crate::rows::lanes::LaneFunction;
 use crate::rows::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather};
@@ -16,7 +16,8 @@ use smallvec::SmallVec;
 /// each value is known.
 const PART_OF_LIMIT: u64 = 4;
 
-/// The rows for which a memo writes results: their columns, their dictionary keys, and the start address of each column of the vectorised program.
+/// The rows for which a memo (results computed once per dictionary value) writes results: their columns, their dictionary keys, and the start address
+/// of each column of the vectorised program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoStrip<'s> {
     pub(super) columns: &'s [Column],
@@ -87,7 +88,8 @@ pub(in crate::rows) struct Memo {
     cells: Vec<u64>,
 }
 
-/// The location of an output's string in the tables of a memo, for an output that depends on one dictionary alone.
+/// The location of an output's string in the tables of a memo (results computed once per dictionary value), for an output that depends on one
+/// dictionary alone.
 #[derive(Debug)]
 pub(super) struct ByValue {
     /// The index of the memo that computes the string.
@@ -137,7 +139,7 @@ pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: u
     (0..outputs).map(of_output).collect()
 }
 
-/// The memos of one thread, in the order of the program.
+/// The memos (results computed once per dictionary value) of one thread, in the order of the program.
 #[derive(Debug)]
 pub(in crate::rows) struct Memos(pub(in crate::rows) Vec<Memo>);
 
@@ -245,7 +247,7 @@ impl Memos {
         }
     }
 
-    /// Drops the results of those memos whose strings exceed the limit of a row.
+    /// Drops all results of each memo whose strings together take more bytes than the limit for one row.
     pub(super) fn bound(&mut self) {
         for memo in &mut self.0 {
             if memo.texts.used() > memo.context.arena().limit() {
@@ -256,7 +258,7 @@ impl Memos {
     }
 
     /// Passes each result that was computed since the last call to `f`: its dictionary key, and its string or `None` if it is missing. `known`
-    /// records how far the last call came; it must be 0 for the first call of a run.
+    /// records the results that were already passed; `known` must be 0 for the first call of a run.
     pub(super) fn results(&self, of: &ByValue, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         let memo = &self.0[of.memo];
         let first = if *known >> 32 == u64::from(memo.forgotten) { (*known as u32).max(1) } else { 1 };
@@ -271,7 +273,8 @@ impl Memos {
         *known = u64::from(memo.forgotten) << 32 | memo.numbers.len() as u64;
     }
 
-    /// Returns true if the limits leave a row enough room for one value of each memo, after the use that `context` has recorded.
+    /// Returns true if computing one dictionary value in each memo stays within the limits on work and string bytes, given the amounts already used
+    /// in `context`.
     pub(super) fn fit(&self, context: &Context) -> bool {
         let work = self.0.iter().map(|memo| memo.work).sum();
         context.has_room(work, self.0.iter().map(|memo| memo.bytes).sum())
@@ -297,7 +300,7 @@ impl Memo {
     /// called for each row whose value fails, with the row's index in the strip (the block of rows). Meanwhile the columns `ahead` are prefetched.
     ///
     /// # Safety
-    /// COLUMNS: columns and numbers are those of the strip, from the same row on as the addresses; the scratch's memos are those of the function.
+    /// COLUMNS: columns and dictionary keys are of the strip, and begin at the same row as the addresses; the scratch's memos are of this function.
     /// There is an address for each column of the program.
     pub(super) unsafe fn play(
         &mut self,
@@ -403,7 +406,7 @@ impl Memo {
     /// Computes the results of all values that rows need and that are not known.
     ///
     /// # Safety
-    /// COLUMNS, as for `play`.
+    /// COLUMNS: the requirements of `play` must hold.
     unsafe fn compute(
         &mut self,
         function: &MemoFunction,
@@ -460,7 +463,7 @@ impl Memo {
     /// limits.
     ///
     /// # Safety
-    /// COLUMNS, as for `play`; the chunk has at most `MemoFunction::chunk` values.
+    /// COLUMNS: the requirements of `play` must hold; the chunk has at most `MemoFunction::chunk` values.
     unsafe fn run(
         &mut self,
         function: &MemoFunction,

@@ -1,5 +1,6 @@
-//! Runs vectorised programs on a strip, which is a block of rows: inputs are copied to contiguous columns if they are not, compiled loops and kernels
-//! run one after the other, and outputs are copied to their columns. This module does not know the code generator: a compiled loop is a `TapeLoop`.
+//! Runs vectorised programs on a strip, which is a block of rows: inputs that are not contiguous are copied to contiguous columns, compiled loops and
+//! kernels run one after the other, and outputs are copied to their columns. This module does not know the code generator: a compiled loop is a
+//! `TapeLoop`.
 
 mod bare;
 mod gather;
@@ -156,7 +157,7 @@ impl LaneFunction {
     /// Runs `rows` rows from `start` on, a multiple of 64. Returns false if one of them fails.
     ///
     /// # Safety
-    /// COLUMNS, as for `run`.
+    /// COLUMNS: the requirements of `run` must hold.
     unsafe fn rows(
         &self,
         columns: &[Column],
@@ -339,7 +340,7 @@ unsafe impl BatchFunction for LaneFunction {
 /// Runs a loop. With `past_caches`, its results bypass the caches; otherwise the addresses `ahead` may be prefetched. Returns true if a row failed.
 ///
 /// # Safety
-/// PORTS, as for `TapeLoop::play`.
+/// PORTS: the requirements of `TapeLoop::play` must hold.
 unsafe fn play(
     played: &dyn TapeLoop,
     ports: &[*mut u8],
@@ -377,7 +378,7 @@ fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     program.segments.iter().enumerate().filter_map(is_final).collect()
 }
 
-/// Returns how the program must write each output column, given their layouts: one result per row, or results added to sums.
+/// Returns for each output column, by its layout in `forms`, how the program must write it: one result per row, or results added to sums.
 pub fn ports(forms: &[ColumnForm]) -> impl Iterator<Item = Port> + '_ {
     forms.iter().map(|form| if form.data == DataForm::Chains { Port::Chains } else { Port::Rows })
 }

@@ -1,5 +1,5 @@
-//! The memory of a vectorised program's columns. Columns that are contiguous in the strip (the block of rows) are used in place. Others are copied to
-//! scratch memory before the program runs, or from it afterwards.
+//! The memory of a vectorised program's columns. Columns that are contiguous in the strip (the block of rows) are used in place. All other columns
+//! are copied to scratch memory before the program runs, or from scratch memory afterwards.
 
 use cembra_runtime::{Column, ColumnForm, DataForm, FramePtr, MachineType, PresenceForm};
 use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Port, ValuePart};

@@ -1,5 +1,6 @@
-//! The compiled functions of a tiered model, from the lowest tier to the highest. They form a ladder: each function is a rung, is added while the
-//! model runs, and is faster than the rung below. The ladder also records which rung calls run. It knows nothing of compiling or of threads.
+//! The compiled functions of a tiered model, from the lowest tier to the highest. The functions form a ladder: each function is a rung, is added
+//! while the model runs, and is faster than the rung below. The ladder also records which rung calls run. The ladder knows nothing of compiling or of
+//! threads.
 //!
 //! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, whatever is added or chosen meanwhile, and
 //! choosing a rung is one atomic store.
@@ -12,7 +13,7 @@ use std::sync::OnceLock;
 /// The most rungs of a ladder, which is the number of tiers of machine code.
 pub(crate) const RUNGS: usize = 2;
 
-/// The progress of compiling the rungs.
+/// The progress of compiling a model's tiers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Progress {
     /// No thread has been asked to compile the model yet.
@@ -63,7 +64,7 @@ impl<F> Ladder<F> {
         self.calls_left.load(Ordering::Relaxed) > 0 && self.calls_left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Requests compiling by calling `ask`, unless it was already requested or has begun. If `ask` returns false, so does this function, and
+    /// Requests compiling by calling `ask`, unless compiling was already requested or has begun. If `ask` returns false, so does this function, and
     /// compiling is due again after `again` calls.
     pub(crate) fn request(&self, again: u32, ask: impl FnOnce() -> bool) -> bool {
         {

@@ -61,7 +61,7 @@ static QUEUE: LazyLock<Arc<Queue<dyn TieredModel>>> = LazyLock::new(|| {
     Arc::new(Queue::new(MOST_WAITING, (processors / 2).clamp(1, 4)))
 });
 
-/// A model whose tiers are compiled in the background, as the code that compiles it sees it.
+/// The interface of a model whose tiers are compiled in the background: its tiers, its metrics, and its reaction if there is no machine code.
 pub(crate) trait TieredModel: Send + Sync {
     /// The model's tiers; `None` if its backend is not the tiered one.
     fn tiered(&self) -> Option<&Tiered>;
@@ -73,7 +73,7 @@ pub(crate) trait TieredModel: Send + Sync {
     fn fall_back(&self, reason: Diagnostic);
 }
 
-/// A plan that the interpreter runs until it is compiled in the background.
+/// A plan that the interpreter runs until the plan is compiled in the background, with the compiled code of each tier so far.
 #[derive(Debug)]
 pub(crate) struct Tiered {
     interpreted: Interpreted,

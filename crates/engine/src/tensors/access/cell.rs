@@ -8,7 +8,8 @@ use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The value that is computed from the elements that are read at one index. A reduction combines such values.
+/// The value that is computed from the elements read at one index: an element, an expression, a product or a choice. A reduction combines these
+/// values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Term {
     /// The value is the only element that is read, unchanged.
@@ -26,7 +27,7 @@ pub(super) enum Term {
 pub(super) struct Cell {
     /// The number of axes of the index space in which elements are read.
     pub(super) rank: usize,
-    /// For each axis of the node, the axis that it is in the index space in which elements are read.
+    /// For each axis of the node, the corresponding axis of the index space in which elements are read.
     pub(super) kept: Axes,
     /// The axes of the index space that are reduced, with their extents; the last varies fastest.
     pub(super) walk: SmallVec<[(Axis, usize); 4]>,
@@ -95,7 +96,7 @@ fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<ViewedNode>> {
     if has_type { node.operands.iter().map(seen).collect() } else { None }
 }
 
-/// Makes the cell of a product by labels, whose space has an axis for each label.
+/// Makes the cell of a product by labels (einsum of two operands), whose index space has an axis for each label.
 fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
     let operands: Vec<&[usize]> = node.operands.iter().map(|operand| graph.extents(*operand)).collect();
     let extents = labels.label_extents(&operands)?;

@@ -63,7 +63,7 @@ impl Wide {
 /// A function that combines two elements.
 type Combine<W> = fn(W, W) -> W;
 
-/// A reduction in progress, to which elements are added one by one.
+/// A reduction in progress, such as a sum or a maximum. Elements are added to it one by one.
 pub(super) enum Folding {
     Float(ChainFold<f64, Combine<f64>>),
     Largest(ChainFold<Above<u64>, Combine<Above<u64>>>),

@@ -1,6 +1,6 @@
 //! Access to single elements of a graph's nodes: one element is computed, and only the elements that it depends on. Maps that are read together
 //! become one expression; a reduction or a product is a loop for the requested element; views are arithmetic on indices. Sums have the order of the
-//! reference, so an element equals that of the whole tensor, bit for bit.
+//! reference, so an element that is read alone equals, bit for bit, the same element of the fully computed tensor.
 
 mod cell;
 mod folding;
@@ -22,8 +22,8 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A reader for single elements of one node of a graph, on given inputs. It is prepared once: the graph is rewritten, and element expressions are
-/// compiled. Threads may share it. A read reuses memory of earlier reads, so it allocates nothing once there is enough.
+/// A reader for single elements of one node of a graph, on given inputs. The reader is prepared once: the graph is rewritten, and element expressions
+/// are compiled. Threads may share a reader. A read uses the memory of earlier reads again, so it allocates nothing once there is enough memory.
 ///
 /// Operations that users define are computed per element if they have an element form. Otherwise the whole operation is executed when the first of
 /// its elements is needed.
@@ -46,7 +46,7 @@ pub struct Reader<'e> {
     whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
     /// The compiled expressions, which each workspace clones.
     singles: Mutex<Vec<SingleElement>>,
-    /// The memory of finished accesses: at most as many workspaces as accesses ran at the same time.
+    /// The memory of finished accesses: at most one workspace for each access that ran at the same time.
     free: Mutex<Vec<Workspace>>,
 }
 

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// An index of a node's element.
 type Index = SmallVec<[usize; MOST_AXES]>;
 
-/// An element that waits for others.
+/// An element whose computation waits for other elements.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     node: TensorNodeId,
@@ -38,7 +38,7 @@ enum Step {
     Ask(TensorNodeId),
 }
 
-/// The memory that the computation of an element uses.
+/// The memory that the computation of an element uses: elements that wait, elements that are computed, and their indices.
 pub(super) struct Workspace {
     frames: Vec<Frame>,
     indices: Vec<usize>,

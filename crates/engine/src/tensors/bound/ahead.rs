@@ -1,6 +1,7 @@
-//! Prefetching for steps that run on pieces of a tensor. Parts that compute little per element wait for memory, while parts that compute much leave
-//! memory idle. So the most expensive sum of a piece prefetches for the other parts: for later parts, the same rows of their operands; for earlier
-//! parts, the next rows. A single sum prefetches its own operands, some distance ahead. No bits of results depend on this.
+//! Prefetching for steps that run on one piece of a tensor after the other. Such a step has several parts, such as maps and sums. Parts that compute
+//! little per element wait for memory, while parts that compute much leave memory idle. So the most expensive sum of a piece prefetches for the other
+//! parts: for later parts, the same rows of their operands; for earlier parts, the next rows. A single sum prefetches its own operands, some distance
+//! ahead. No bits of results depend on this.
 
 use super::memory::{Memory, Operand, ValueOrigin};
 use super::{PartWork, PieceStep};
@@ -24,20 +25,20 @@ fn is_far(data: &Data) -> bool {
     data.len() * Data::element_size(data.scalar()).unwrap_or(0) >= LARGE
 }
 
-/// The memory that a sum prefetches while it runs.
+/// The memory that a sum prefetches while it runs: its own operands, rows of other operands, or nothing.
 #[derive(Debug)]
 pub(super) enum Fetched {
     /// The sum prefetches its own operands, some distance ahead.
     Own,
     /// The sum prefetches nothing, because another sum prefetches.
     Nothing,
-    /// The sum prefetches rows of these operands. The number is the distance from the rows of the current piece to those rows, in elements.
+    /// The sum prefetches rows of these operands. The number is the distance from the rows of the current piece to the rows to prefetch, in elements.
     Rows(Vec<(Operand, isize)>),
 }
 
 impl Fetched {
-    /// Returns the prefetch hints to use while the next lines are summed. `lines` has the first of these lines for each operand; `start` lines were
-    /// summed before.
+    /// Returns the prefetch hints to use while the next lines (elements in memory at equal distances) are summed. `lines` has the first of these
+    /// lines for each operand; `start` lines were summed before.
     pub(super) fn soon<'m>(
         &self,
         memory: &'m Memory<'_>,
@@ -80,9 +81,9 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> 
     soon.collect()
 }
 
-/// An operand that a part of a piece reads in rows of adjacent elements, and the number of elements per row.
+/// An operand that one part (map or sum) of a step reads in rows of adjacent elements, and the number of elements per row.
 pub(super) struct RowRead {
-    /// The index of the part of the piece that reads the operand.
+    /// The index of the part (map or sum) of the step that reads the operand.
     pub(super) part: usize,
     pub(super) operand: Operand,
     pub(super) length: usize,

@@ -1,5 +1,5 @@
 //! Binding a plan: finds, for each step, its operands and their strides in pieces of the index space, the slots of values and their last readers, and
-//! the workers. Other files run bound plans.
+//! the workers (one per thread, each with its own memory). Other files run bound plans.
 
 use super::ahead::{self, RowRead};
 use super::cut::Cut;
@@ -52,7 +52,8 @@ impl BoundPlan {
         BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
-    /// Binds a plan. If `over` is given, the last step overwrites the input with this index, or the tensor after the inputs.
+    /// Binds a plan. If `over` is given, the last step overwrites the input with this index. If `over` is the number of inputs, it overwrites the
+    /// tensor after the inputs.
     pub(super) fn of_steps(
         plan: &Plan,
         graph: &TensorGraph,
@@ -235,7 +236,8 @@ impl Binding<'_> {
         Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
     }
 
-    /// Counts the memory that `workers` need besides the value of their step. Workers with which the memory limit would be exceeded are dropped.
+    /// Counts the memory that `workers`, which compute pieces of a step, need besides the step's value. Workers with which the memory limit would be
+    /// exceeded are dropped.
     pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {

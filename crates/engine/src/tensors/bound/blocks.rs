@@ -1,5 +1,5 @@
 //! Reductions of many elements to few results, divided among several threads. Each thread combines some blocks of elements; then the results of all
-//! blocks are joined in their order, as on one thread.
+//! blocks are joined in the order of the blocks, as on one thread.
 
 use super::map::no_room;
 use super::memory::{Memory, Sources};

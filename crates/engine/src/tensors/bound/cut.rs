@@ -1,4 +1,4 @@
-//! An index space cut into pieces. All pieces have one shape, except for smaller ones at the end of the axis that is cut. Work that depends only on
+//! An index space cut into pieces. All pieces have one shape, except for smaller pieces at the end of the axis that is cut. Work that depends only on
 //! the shape is done once per shape.
 
 use cembra_tensor::plan::some_pieces;

@@ -15,7 +15,7 @@ use cembra_value::Error;
 /// The elements of a map that are computed between copies.
 const BLOCK: usize = 1 << 12;
 
-/// The last step of a plan, bound so that its value overwrites a tensor.
+/// The last step of a plan, bound to memory such that the step's value overwrites an existing tensor.
 #[derive(Debug)]
 pub(super) struct InPlace {
     workers: Vec<Worker>,

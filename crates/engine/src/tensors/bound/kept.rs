@@ -1,5 +1,5 @@
-//! Bound plans that keep all their memory between runs, including the outputs: for callers that run a plan many times and
-//! read the outputs before the next run.
+//! Bound plans that keep all memory between runs, including the memory of the outputs, for callers that run a plan many times and read the outputs
+//! before the next run.
 
 use super::memory::ValueOrigin;
 use super::one::OneCall;
@@ -68,8 +68,8 @@ impl KeptPlan {
         self.bound.held_bytes() + self.outputs.iter().map(|output| output.data().bytes()).sum::<u64>()
     }
 
-    /// Runs the plan if it is a single map or sum over one line of each input, without checks for cancellation. Returns false if it is not such a
-    /// plan, if it is bound to other inputs, or if it fails; then [`run`](KeptPlan::run) must be called.
+    /// Runs the plan, without checks for cancellation, if it is a single map or sum over one line (elements in memory at equal distances) of each
+    /// input. Returns false if the plan is not of this kind, is bound to other inputs, or fails; then [`run`](KeptPlan::run) must be called.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         match (&mut self.one, &mut self.outputs[..]) {

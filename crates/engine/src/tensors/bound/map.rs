@@ -27,10 +27,10 @@ const LINES_ACROSS: usize = 8;
 /// The fewest elements of a line that the host evaluates, with threads and non-temporal stores.
 const LARGE: usize = 1 << 18;
 
-/// The lines of a map's operands: one line of elements for each operand.
+/// The lines of a map's operands: for each operand, one line (elements in memory at equal distances).
 pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 
-/// A map over a piece of an index space, bound to its operands.
+/// A map (an operation that computes each element by itself) over a piece of an index space, bound to its operands.
 #[derive(Debug)]
 pub(super) struct MapPiece {
     /// The operands from which the map computes its elements.

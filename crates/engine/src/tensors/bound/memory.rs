@@ -17,7 +17,7 @@ const LARGE: usize = 1 << 16;
 /// The fewest bytes of a worker's local memory that is not kept between runs. Most have less and are kept.
 const LARGE_LOCAL: u64 = 1 << 20;
 
-/// The memory that contains a value.
+/// The memory that contains a value: an input, a slot of the plan, or local memory of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ValueOrigin {
     /// The value is the input of the plan with this index.
@@ -54,7 +54,8 @@ impl Operand {
         Operand { place: seen.place, offset, shifts, strides: strides.into() }
     }
 
-    /// Makes the operand for pieces that begin at indices of one axis; from one piece to the next are `shift` elements.
+    /// Makes the operand for pieces that begin at indices of one axis. From one index to the next, the operand's first element moves by `shift`
+    /// elements.
     pub(super) fn along(seen: &StridedView, shift: isize) -> Operand {
         Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
     }
@@ -132,7 +133,7 @@ impl Operand {
     }
 }
 
-/// Memory of a bound plan for one value at a time.
+/// Memory of a bound plan for one value at a time. Later values use the memory again.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     pub(super) scalar: Scalar,
@@ -171,7 +172,7 @@ impl Slots {
     }
 }
 
-/// The local memory of a worker: values that one part of a piece computes and later parts read.
+/// The local memory of a worker, which computes pieces of a step: the values that one part of the step computes for a piece and later parts read.
 #[derive(Debug)]
 pub(super) struct Locals {
     pub(super) memory: Vec<Data>,
@@ -203,7 +204,7 @@ impl Locals {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// Frees those parts of the local memory that are large.
+    /// Frees each entry of the local memory that is large.
     pub(super) fn shrink(&mut self) {
         for data in self.memory.iter_mut().filter(|data| data.bytes() >= LARGE_LOCAL) {
             *data = data.none();
@@ -217,7 +218,7 @@ impl Slot {
         Data::element_size(self.scalar).unwrap_or(0).saturating_mul(self.len)
     }
 
-    /// The memory that is in the slot; `None` if there is none.
+    /// The memory that is in the slot; `None` if the slot is empty.
     pub(super) fn held(&self) -> Option<&Data> {
         self.data.as_deref()
     }
@@ -242,7 +243,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Takes the memory out of the slot, in order to write to it. It has `len` elements with unspecified values. It must be [put](Slot::put) back.
+    /// Takes the memory out of the slot, in order to write to it. The memory has `len` elements with unspecified values, and must be [put](Slot::put)
+    /// back.
     pub(super) fn take(&mut self, len: usize) -> Result<Arc<Data>, Error> {
         if let Some(mut data) = self.data.take()
             && let Some(own) = Arc::get_mut(&mut data).filter(|own| own.scalar() == self.scalar)
@@ -261,8 +263,8 @@ impl Slot {
     }
 }
 
-/// The memory that all workers of a step read: inputs and slots. It is passed by reference: a copy made just after its fields were written would have
-/// to wait for the stores.
+/// The memory that all workers of a step read: inputs and slots. This struct is passed by reference, because a copy that is made just after the
+/// fields were written would have to wait for the stores.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],

@@ -63,7 +63,7 @@ struct Bound {
     step_of: Vec<usize>,
 }
 
-/// The places of truth values, and the value that each must have for a step to run.
+/// The conditions of a step: where truth values are in memory, and the value that each must have for the step to run.
 type BoundGuard = Box<[(StridedView, bool)]>;
 
 /// A bound step, the slot of its value, and the slots that no later step reads.

@@ -1,5 +1,5 @@
-//! Plans that are a single map or sum over one line of each input, with one output. They run without steps, slots or lists of lines: a run checks the
-//! layouts of the inputs and makes one call.
+//! Plans that are a single map or sum over one line (elements in memory at equal distances) of each input, with one output. Such a plan runs without
+//! steps, slots or lists of lines: a run checks the layouts of the inputs and makes one call.
 
 use super::reduce::put_total;
 use super::{BoundPlan, BoundWork, PartWork};
@@ -8,7 +8,7 @@ use crate::tensors::lines::OneTarget;
 use cembra_runtime::Chains;
 use cembra_tensor::{DataMut, Tensor};
 
-/// A bound plan that is a single call of a kernel on one line of each input.
+/// A bound plan that is a single call of a kernel on one line (elements in memory at equal distances) of each input.
 #[derive(Debug)]
 pub(super) struct OneCall {
     line: Box<BodyLine>,

@@ -1,6 +1,6 @@
-//! Products by labels, bound to the layouts of their operands. A product is computed in panels, which are ranges of its first axis, in two cases: if
-//! maps follow it, so that they read elements that are still in the cache; and if it is large, so that several threads can share it. The panels
-//! depend on extents alone, not on the number of threads.
+//! Products by labels (einsum of two operands), bound to the layouts of their operands. A product is computed in panels, which are ranges of its
+//! first axis, in two cases: if maps follow it, so that they read elements that are still in the cache; and if it is large, so that several threads
+//! can share it. The panels depend on extents alone, not on the number of threads.
 
 use super::memory::{Memory, Operand, StridedView};
 use crate::tensors::product::PlannedProduct;
@@ -8,7 +8,7 @@ use cembra_tensor::{DataMut, Elements, Labels, Node, TensorBytes, reference};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// A panel of a product by labels, which is a range of the first axis of its result.
+/// A panel of a product by labels (einsum of two operands). A panel is a range of the first axis of the product's result.
 #[derive(Debug)]
 pub(super) struct ProductPiece {
     /// The plan that computes the panel; `None` if the reference implementation computes it.
@@ -18,7 +18,7 @@ pub(super) struct ProductPiece {
     pub(super) whole: Arc<FullProduct>,
 }
 
-/// The whole product that a panel is a part of, for the reference implementation.
+/// The whole product to which a panel (a range of the first axis) belongs, for the reference implementation.
 #[derive(Debug)]
 pub(super) struct FullProduct {
     pub(super) product: Node,

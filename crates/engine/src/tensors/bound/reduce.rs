@@ -31,7 +31,7 @@ const _: () = assert!(!is_in_order(LONG_SUM));
 /// The most sums that are in progress at a time, so that their chains of partial sums stay in the nearest cache.
 const MOST_LINES: usize = 32;
 
-/// A reduction over a piece of an index space, bound to its operands.
+/// A reduction (such as a sum) over a piece of an index space, bound to the memory and strides of its operands.
 #[derive(Debug)]
 pub(super) struct ReducePiece {
     reduction: Reduction,
@@ -50,11 +50,12 @@ enum ReduceLoop {
     Nothing(SmallVec<[Axis; 8]>, Extents),
     /// The reduction is a sum, and each element is added as soon as it is computed.
     Sums(Box<Sums>),
-    /// Runs of contiguous elements, each combined to one result, of which a block has several: the number of elements per run, and the blocks. In
-    /// `LongRuns`, a run has several parts instead.
+    /// A block has several runs of contiguous elements, and each run is combined to one result. The fields are the number of elements per run, and
+    /// the blocks. In `LongRuns`, a run has several parts instead.
     Runs(usize, Box<Cut<MapPiece>>),
     LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
-    /// Results whose elements are adjacent to those of their neighbours: pieces of results, each with the pieces of elements to combine.
+    /// Neighbouring results combine adjacent elements, as the sums of a matrix's columns do: pieces of results, each with its pieces of elements to
+    /// combine.
     Beside(Box<Cut<(usize, Cut<MapPiece>)>>),
 }
 

@@ -42,7 +42,7 @@ pub(super) type Targets = SmallVec<[(u32, usize); 4]>;
 /// The reductions of one block of elements, in progress: one for each reduction of a shared loop.
 pub(super) type Block = Vec<Box<dyn Folding>>;
 
-/// Several reductions over the same axes of one index space, computed in one loop.
+/// Several reductions (such as sums) over the same axes of one index space, computed in one loop that reads shared operands once.
 #[derive(Debug)]
 pub(super) struct SharedReductions {
     pub(super) members: Vec<Member>,
@@ -58,7 +58,7 @@ struct Source {
     whole: Extents,
 }
 
-/// A reduction that shares its loop with others.
+/// A reduction that shares its loop with other reductions.
 #[derive(Debug)]
 pub(super) struct Member {
     reduction: Reduction,
@@ -66,17 +66,19 @@ pub(super) struct Member {
     pub(super) block: Data,
 }
 
-/// The sources of a block's elements: one for each reduction of a shared loop.
+/// The sources from which the elements of a block come: one for each reduction of a shared loop.
 pub(super) type Pieces = Vec<Piece>;
 
 /// The loop that computes several reductions together, by the arrangement of their elements.
 #[derive(Debug)]
 pub(super) enum SharedLoop {
-    /// Runs of contiguous elements, each combined to one result, of which a block has several: the number of elements per run, and the blocks.
+    /// A block has several runs of contiguous elements, and each run is combined to one result. The fields are the number of elements per run, and
+    /// the blocks.
     Runs(usize, Cut<Pieces>),
     /// Long runs of elements, each combined to one result in several parts.
     LongRuns(LongRuns),
-    /// Results whose elements are adjacent to those of their neighbours: pieces of results, each with the pieces of elements to combine.
+    /// Neighbouring results combine adjacent elements, as the sums of a matrix's columns do: pieces of results, each with its pieces of elements to
+    /// combine.
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
 
@@ -92,7 +94,7 @@ pub(super) struct LongRuns {
     pub(super) block: Option<usize>,
 }
 
-/// The source of the elements that one reduction combines for a block.
+/// The source of the elements that one reduction combines for a block: a map, memory, or a kernel that adds elements at once.
 #[derive(Debug)]
 pub(super) enum Piece {
     /// A map computes the elements.
@@ -192,7 +194,7 @@ impl Piece {
     }
 }
 
-/// A reduction in progress, of any element type and combination.
+/// A reduction in progress, for any element type and any kind of reduction (sum, maximum).
 pub(super) trait Folding: Any + Send {
     /// Combines the next `count` elements, which are in `data` from position `first` on.
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error>;
@@ -409,8 +411,8 @@ pub(super) fn run(
 }
 
 impl SharedReductions {
-    /// Binds reductions over `axes` of an index space with the extents `whole`, none of which may be 0. If `at_once`, elements of sums are added as
-    /// soon as they are computed, where that is possible.
+    /// Binds reductions over `axes` of an index space with the extents `whole`. No extent may be 0. If `at_once`, elements of sums are added as soon
+    /// as they are computed, where that is possible.
     pub(super) fn of(
         reduces: &[Reduce<'_>],
         axes: &[Axis],
@@ -484,8 +486,8 @@ impl SharedReductions {
         self.succeeds(memory, to).map(|_| ())
     }
 
-    /// Binds the reductions again such that all elements are computed before they are added. That is always possible. The caller keeps the result for
-    /// later runs.
+    /// Binds the reductions again such that all elements are computed before they are added. Such a binding is always possible. The caller keeps the
+    /// result for later runs.
     pub(super) fn otherwise(&self, host: &TensorHost<'_>) -> Result<SharedReductions, Error> {
         let Source { reduces, axes, whole } = &self.source;
         let own: Vec<Reduce<'_>> = reduces.iter().map(|(how, body, of)| (*how, body, of.clone())).collect();

@@ -1,6 +1,6 @@
-//! The verifier of bound plans. It checks that each step finds the right value in each slot that it reads, that values fit their memory, and that the
-//! pieces of a step read the elements that the graph prescribes. It follows the steps in order and tracks the value in each slot, independently of
-//! the code that assigned the slots.
+//! The verifier of bound plans. The verifier checks that each step finds the right value in each slot that it reads, that values fit their memory,
+//! and that the pieces of a step read the elements that the graph prescribes. It follows the steps in order and tracks the value in each slot,
+//! independently of the code that assigned the slots.
 
 use super::memory::{Operand, StridedView, ValueOrigin};
 use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
@@ -104,7 +104,7 @@ impl Verifier<'_> {
         plan.outputs().iter().try_for_each(|output| self.read(*output))
     }
 
-    /// Checks that the conditions of a step are those of the plan and are computed.
+    /// Checks that a step runs under the conditions that the plan states, and that these conditions are computed before.
     fn guard(&self, step: &Step, bound: &BoundStep) -> Result<(), BoundFlaw> {
         let wrong = BoundFlaw::Guard(step.node.index());
         if step.guard.len() != bound.guard.len() {

@@ -1,5 +1,5 @@
-//! Facts about the values that are not tensors, collected while a program with tensors and other values is split: their types, and which of them
-//! tensors are computed from.
+//! Facts about the values that are not tensors, collected while a program with tensors and other values is split into parts: the types of these
+//! values, and whether tensors are computed from them.
 
 use super::made::LoweredTensor;
 use super::tilings::is_tiled;
@@ -9,7 +9,7 @@ use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 use std::collections::BTreeMap;
 
-/// The dependence of a node on tensors: whether it is computed from them, and by which operators.
+/// The dependence of a node on tensors: whether the node is computed from tensors, and whether by operators that tensors do not have.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Stages {
     /// True if the node is computed from a tensor.
@@ -34,7 +34,7 @@ pub(super) struct Apart<'p> {
     pub(super) imports: BTreeMap<NodeId, (QType, LoweredTensor)>,
     /// The nodes that convert a tensor to an array, each with the type of the array.
     pub(super) arrays: BTreeMap<NodeId, QType>,
-    /// A node without a type that was used as a tensor; `None` if there is none.
+    /// A node without a type that was used as a tensor; `None` if no such node was found.
     pub(super) untyped: Option<NodeId>,
     /// True if the program's text cuts tensors into tiles.
     pub(super) is_tiled: bool,

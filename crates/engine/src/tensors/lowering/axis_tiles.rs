@@ -6,14 +6,15 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The division of an axis into tiles.
+/// The division of an axis into tiles: one tile, tiles of one size, or tiles between listed boundaries.
 #[derive(Clone, Debug)]
 pub(super) enum AxisTiles {
     /// The axis is one tile.
     One,
-    /// The axis has tiles of `size` elements; the last tile may be shorter. `count` is the number of tiles, which is known for the axis of a block.
+    /// The axis has tiles of `size` elements; the last tile may be shorter. `count` is the number of tiles if it is known, as for an axis of a block
+    /// of tiles.
     Blocks { size: u64, count: Option<u64> },
-    /// The tiles are between boundaries: those of the list `boundaries` with the indices `first` to `last`.
+    /// The tiles are between adjacent boundaries, from `boundaries[first]` to `boundaries[last]`.
     Between { boundaries: Arc<[i64]>, first: usize, last: usize },
 }
 
@@ -145,7 +146,7 @@ impl AxisTiles {
     }
 }
 
-/// Returns true if boundaries begin at 0 and are those of tiles of `size` elements, of which the last may be shorter.
+/// Returns true if the boundaries begin at 0 and divide an axis into tiles of `size` elements; the last tile may be shorter.
 fn is_of_size(boundaries: &[i64], size: u64) -> bool {
     boundaries.first() == Some(&0) && is_ascending(boundaries) && has_size(boundaries, size)
 }

@@ -38,7 +38,8 @@ pub(super) struct Lowering<'p> {
     pub(super) program: &'p Program,
     pub(super) registry: &'static Registry,
     pub(super) graph: TensorGraph,
-    /// True if the extents in the graph are those of actual tensors. Otherwise all extents are 1, and only types and numbers of axes have a meaning.
+    /// True if the extents in the graph are the extents of actual tensors. Otherwise all extents are 1, and only types and numbers of axes have a
+    /// meaning.
     pub(super) has_extents: bool,
     pub(super) made: Vec<NodeForm>,
     /// The number of parts of all labelled expressions so far. A definition counts as often as it is used.
@@ -285,7 +286,7 @@ impl<'p> Lowering<'p> {
         self.graph.constant_tensor(&tensor_of(array)?)
     }
 
-    /// Returns the labels that `node`, an argument of an operator, contains; it must be a literal text.
+    /// Returns the labels in the text of `node`, an argument of an operator. The node must be a literal text.
     pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
         let labels = self.text(node);
         labels.ok_or_else(|| Error::tensors(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
@@ -318,8 +319,8 @@ impl<'p> Lowering<'p> {
         Err(Error::tensors(kind, format!("a value of type {found} is {said} of type {wanted}")))
     }
 
-    /// Casts a tensor to the number type of a declaration, if values of the tensor's type become of the declared type there; else returns the tensor
-    /// unchanged.
+    /// Casts a tensor to the number type `qtype` of a declaration, if a declaration converts values of the tensor's type to that type. Otherwise
+    /// returns the tensor unchanged.
     pub(super) fn reached(&mut self, of: LoweredTensor, qtype: NodeId) -> Result<LoweredTensor, Error> {
         let own = if of.is_weak { Scalar::WeakFloat } else { self.graph.scalar(of.node) };
         let becomes = match self.value(qtype) {
@@ -539,7 +540,7 @@ pub(super) fn functional(what: &str) -> Error {
     Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 
-/// Returns true if the operator `op` on scalars gives a mask for these operands, as it does in models without tensors.
+/// Returns true if, in models without tensors, the operator `op` gives a mask for scalars such as `operands`.
 pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     match op {
         id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL => true,

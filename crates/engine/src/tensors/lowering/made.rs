@@ -26,10 +26,10 @@ pub(super) enum NodeForm {
     Nothing,
     /// The node is a tensor.
     Tensor(LoweredTensor),
-    /// The node is an expression over labelled tensors. It is lowered when the text binds it to labels.
+    /// The node is an expression over labelled tensors. The expression is lowered when the text binds it to labels.
     Labelled,
-    /// The node is an expression over labelled tensors that lacks labels of the tensor that it is assigned to. The assignment repeats it along those
-    /// labels.
+    /// The node is an expression over labelled tensors, and is assigned to a tensor with more labels. The assignment repeats the expression along the
+    /// labels that it lacks.
     Unbound,
     /// The node's value is a tuple, which this node of the program makes.
     Tuple(NodeId),

@@ -33,8 +33,8 @@ pub(crate) use lower::tensor_of;
 pub(crate) use parts::{Origin, Parts};
 pub(crate) use tilings::{cuts, is_tiled};
 
-/// The most nodes that the graph of a program may have. Short texts can become large graphs, by functions that call others twice and by gradients of
-/// gradients. A plan for this many nodes takes up to one GiB while it is made.
+/// The most nodes that the graph of a program may have. A short text can become a large graph, if functions call other functions twice, or by
+/// gradients of gradients. A plan for this many nodes takes up to one GiB while it is made.
 pub const MOST_MODEL_NODES: usize = 1 << 18;
 
 /// A program with tensors whose types and labels were checked.
@@ -89,7 +89,7 @@ fn check_declaration(input: &Input, qtype: &QType, options: &CompileOptions) -> 
     Err(problem.label(format!("declared {qtype} here")))
 }
 
-/// The tiles and the constants for the inputs of a graph. Each list has one entry per input.
+/// For the inputs of a graph, their division into tiles and the values of inputs that are constants. Each list has one entry per input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileInputs<'t> {
     /// The cuts of the inputs' axes into tiles; an axis without a cut is one tile.
@@ -98,7 +98,7 @@ pub(crate) struct TileInputs<'t> {
     pub(crate) numbers: &'t [Option<ScalarValue>],
 }
 
-/// A program with tensors, after deciding which of its values are tensors.
+/// A program with tensors, once it is decided which of its values are tensors: a tensor program, or several parts.
 #[derive(Debug)]
 pub(crate) enum Sorted {
     /// The program has only values that are tensors or numbers.
@@ -114,7 +114,7 @@ impl TensorProgram {
         TensorProgram::tensor_input(program, options).is_some() || is_of_arrays(program, options.prepare.registry)
     }
 
-    /// The first input of a program that is a tensor; `None` if there is none.
+    /// The first input of a program that is a tensor; `None` if no input is a tensor.
     pub(crate) fn tensor_input<'p>(program: &'p Program, options: &CompileOptions) -> Option<&'p Input> {
         program.inputs.iter().find(|input| matches!(type_of_input(input, options), Some(QType::Tensor(..))))
     }

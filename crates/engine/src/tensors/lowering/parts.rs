@@ -1,8 +1,8 @@
 //! Splits a program with tensors and other values into up to three programs: values from which tensors are computed, tensors, and the rest. Nodes
 //! keep their positions and spans, so errors in each part refer to the right place in the text.
 //!
-//! The rest consists of values that are made from tensors, such as a text of a sum, and of all values made from those, including tensors. That
-//! program is split again.
+//! The rest consists of values that are made from tensors, such as a text of a sum, and of all values made from such values, including tensors. The
+//! program of the rest is split again.
 //!
 //! Tiled tensors only have float elements. If a program cuts tensors into tiles, the parts around the tensors compute all other numbers, unless an
 //! operand is a tensor with axes.
@@ -27,15 +27,15 @@ pub(crate) enum Origin {
     After(usize),
 }
 
-/// The programs that a program with tensors is split into. A value that one part passes to the next is an output of the former and an input of the
-/// latter, with the same name.
+/// The programs that a program with tensors is split into. A value that one part passes to the next part is an output of the first and an input of
+/// the second, with the same name.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
-    /// The program of the values that do not depend on tensors; `None` if there are none.
+    /// The program of the values that do not depend on tensors; `None` if no such values must be computed.
     pub(crate) before: Option<Arc<Program>>,
     pub(crate) tensors: Option<Arc<Program>>,
-    /// The program of the values that are computed from tensors by operators that tensors do not have, and of all values made from those; `None` if
-    /// there are none.
+    /// The program of the values that are computed from tensors by operators that tensors do not have, and of all values made from such values.
+    /// `None` if the program has no such values.
     pub(crate) after: Option<Arc<Program>>,
     /// For each output of the whole program, the part that computes it.
     pub(crate) outputs: Vec<Origin>,

@@ -1,5 +1,5 @@
-//! The tilings of a graph's nodes, which decide which elements a block of tiles has. They follow from the tilings of the inputs, operation by
-//! operation. Evaluators of tiled tensors cut the results of operations into tiles in the same way.
+//! The tilings (divisions into tiles) of a graph's nodes, which decide which elements a block of tiles has. Tilings follow from the tilings of the
+//! inputs, operation by operation. Evaluators of tiled tensors cut the results of operations into tiles in the same way.
 //!
 //! The labels of a text are checked before extents are known: `a("i,k")` of an input `tiled[f64, "p,k"]` needs `i` and `p` to be cut alike. Labels
 //! and blocks alone decide this, so a text is right or wrong before there are data. The evaluators of tiled tensors check that the extents of data
@@ -19,7 +19,7 @@ use std::rc::Rc;
 /// The tiles of a value's axes; `None` for an axis whose tiles are unknown.
 type Axes = Rc<[Option<AxisTiles>]>;
 
-/// The division into tiles of the axes of a graph's nodes.
+/// The tilings of a graph's nodes: for each axis of a node, its division into tiles.
 #[derive(Debug, Default)]
 pub(super) struct Tilings {
     /// The tiles of the leaves, by their numbers.
@@ -27,8 +27,7 @@ pub(super) struct Tilings {
     /// The tiles of nodes that were looked up, and of their operands; `None` if an operation is not supported for tiled
     /// tensors.
     known: FxHashMap<Tensor, Option<Axes>>,
-    /// True if the tiles are those of given tensors, and not those of the text. Axes of tensors may begin at other elements than 0; axes of a block
-    /// do not.
+    /// True if the tiles are given by tensors, and not by the text. Axes of tensors may begin at other elements than 0; axes of a block do not.
     pub(super) is_of_tensors: bool,
 }
 
@@ -76,7 +75,7 @@ impl Tilings {
         self.known.get(&id).cloned().flatten()
     }
 
-    /// The tiles of a node's axes, given those of its operands.
+    /// The tiles of a node's axes, computed from the tiles of its operands' axes.
     fn of_node(&self, graph: &TensorGraph, node: &Node) -> Option<Axes> {
         let axes = |operand: &Tensor| self.known.get(operand).cloned().flatten();
         let first = node.cut_by().first().and_then(axes);

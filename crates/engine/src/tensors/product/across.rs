@@ -17,7 +17,8 @@ const PADDING: usize = 16;
 /// The fewest lines, and the fewest elements of a line, that are worth copies.
 const SEVERAL: usize = 8;
 
-/// Loops over lines and their elements for a product, with copies of the operands whose layout is transposed relative to the loops.
+/// Loops over lines (elements in memory at equal distances) and over their elements, for a product. Operands whose layout is transposed relative to
+/// the loops are copied.
 pub(super) struct Across<'d, T> {
     factors: [Memory<'d, T>; 2],
     /// The strides between lines, and between elements of a line.

@@ -1,5 +1,5 @@
-//! Fast products of two operands by labels: runs their plans, by loops or by matrix products. The crate `cembra_tensor` plans products, and defines
-//! their meaning by a reference. Results are as close to the reference as the sums of the matrix products are exact.
+//! Fast products of two operands by labels (as in einsum): runs their plans, by loops or by matrix products. The crate `cembra_tensor` plans
+//! products, and defines their meaning by a reference. Results differ from the reference only in the rounding of float sums.
 
 mod across;
 mod direct;
@@ -22,7 +22,7 @@ use planned::{Form, form_of};
 use smallvec::SmallVec;
 use std::ops::AddAssign;
 
-/// Counts of the work that products by labels have done.
+/// Counts of the work that products by labels (einsum of two operands) have done: matrix products, copied operands, temporary arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProductCounters {
     /// The number of matrix products that were computed.
@@ -44,8 +44,8 @@ impl AddAssign for ProductCounters {
     }
 }
 
-/// Computes the product of two operands by labels, summed over the labels that the result does not have. The result's
-/// elements are in row-major order.
+/// Computes the product of two operands by labels (as in einsum), summed over the labels that the result does not have. The result's elements are in
+/// row-major order.
 ///
 /// Products of integers wrap and equal the reference, bit for bit; so do products without sums. Sums of floats are added in another order: by loops
 /// in FLOAT64, and by matrix products as `matrices` adds them.

@@ -16,7 +16,7 @@ const CHUNK: usize = ProductPlan::CHUNK;
 /// The least distance in elements between lines of a sum for which lines of other sums in between are read along with them.
 const FAR: usize = 512;
 
-/// The number of lines of a sum that are added before those of the next sum.
+/// The number of lines that are added to one sum before lines are added to the next sum.
 const IN_TURN: usize = 8;
 
 /// The approximate number of element products between two checks whether to go on.
@@ -163,7 +163,7 @@ fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..extent).step_by(size).map(move |at| (at, size.min(extent - at)))
 }
 
-/// Adds lines to sums, a few lines of each sum before those of the next.
+/// Adds lines to sums: a few lines to each sum, then a few lines to the next sum.
 fn rows_of_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],

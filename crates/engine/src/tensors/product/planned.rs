@@ -1,4 +1,5 @@
-//! Products that are planned once for operands of given types and layouts, and the cache of such plans. A plan decides how the product is computed.
+//! Products by labels (einsum of two operands) that are planned once for operands of given types and layouts, and the cache of such plans. A plan
+//! decides how the product is computed.
 
 use super::number::Number;
 use super::{ProductCounters, run_into};
@@ -36,8 +37,8 @@ impl Factors {
     }
 }
 
-/// A plan of a product by labels, for operands of given types, extents and strides. Only the elements and their offsets in memory are given at each
-/// run.
+/// A plan of a product by labels (einsum of two operands), for operands of given types, extents and strides. Only the elements and their offsets in
+/// memory are given at each run.
 #[derive(Debug)]
 pub(super) struct Form {
     factors: Factors,
@@ -147,8 +148,8 @@ fn no_element_of_products(scalar: Scalar) -> Error {
     no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
 }
 
-/// A product by labels, planned for operands of given types and layouts. It can run any number of times, and on several threads at once. A run looks
-/// nothing up in a cache.
+/// A product by labels (einsum of two operands), planned for operands of given types and layouts. The planned product can run any number of times,
+/// and on several threads at once. A run looks nothing up in a cache.
 #[derive(Debug)]
 pub struct PlannedProduct {
     form: Form,
@@ -221,7 +222,7 @@ impl PlannedProduct {
 /// The most planned products in the cache.
 const MOST_KNOWN: usize = 1024;
 
-/// Computes products of two operands, and caches their plans. It can be shared between threads.
+/// A cache of product plans, which computes products of two operands by labels (as in einsum). It can be shared between threads.
 #[derive(Debug)]
 pub struct Products {
     matrices: &'static dyn MatrixProduct,

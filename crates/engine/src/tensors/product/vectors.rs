@@ -29,7 +29,7 @@ const LONG: usize = 1024;
 /// The fewest elements of a line for which dot products read one line at a time.
 const FILLING: usize = 128;
 
-/// The fewest bytes of memory for which prefetching is worthwhile, because it does not fit a near cache.
+/// The fewest bytes of memory for which prefetching is worthwhile, because that much memory does not fit a near cache.
 const FETCHED: usize = 1 << 18;
 
 /// The distance of prefetching, in bytes.
@@ -265,7 +265,7 @@ fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &
     }
 }
 
-/// Adds to each sum the products of two lines' elements, for `count` elements: to sum 0 those of the first lines of `a` and `b`, and so on.
+/// Adds to each sum the products of two lines' elements, for `count` elements: to sum 0 the products of the first lines of `a` and `b`, and so on.
 pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     if a.line.stride == 1 && b.line.stride == 1 {
         add_dots_dense(sums, [a, b], count);

@@ -1,5 +1,5 @@
-//! The table of names and spellings from other languages, with hints for what to write in cembra instead. Its parts are `tensors`, `calls` and
-//! `signs`. Code that rejects a name or a sign looks its hint up here. Misspelled operator names are handled by
+//! The table of names and spellings from other languages, with hints for what to write in cembra instead. The table is in the modules `tensors`,
+//! `calls` and `signs`. Code that rejects a name or a sign looks its hint up in this module. Misspelled operator names are handled by
 //! [`Vocabulary::suggest`](crate::Vocabulary::suggest). A test of the workspace compiles the code in the hints.
 
 mod calls;
@@ -12,28 +12,28 @@ use std::sync::LazyLock;
 pub(super) use signs::COMMENT;
 pub(super) use tensors::BY_LABELS;
 
-/// The syntactic role of a name or sign from another language.
+/// The syntactic role of a name or sign from another language, for which a hint is given: a call, a value, a type, a sign.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ForeignUse {
-    /// Used as the name of an operator or a method, in a text with tensors.
+    /// The name is used as that of an operator or a method, in a text with tensors.
     Tensors,
-    /// Used as the name of an operator, of a method or of a field: `len(x)`, `x.startsWith("a")`, `d.year`.
+    /// The name is used as that of an operator, a method or a field: `len(x)`, `x.startsWith("a")`, `d.year`.
     Call,
-    /// Used as a name that stands for a value: `null`.
+    /// The name is used for a value: `null`.
     Value,
-    /// Used as a word between or before operands, such as `is` or `select`.
+    /// The name is used as a word between or before operands, such as `is` or `select`.
     Word,
-    /// Used as the name of a type: `string`.
+    /// The name is used for a type: `string`.
     Type,
-    /// Used as the name of an argument: `axis`.
+    /// The name is used for an argument of a call: `axis`.
     Argument,
-    /// Used as the name of an argument of an operator on whole tensors.
+    /// The name is used for an argument of an operator on tensors.
     TensorArgument,
-    /// Used as a sign of one or two tokens, such as `&&`.
+    /// The sign is used as an operator or other syntax of one or two tokens, such as `&&`.
     Sign,
 }
 
-/// Names or signs of other languages with the same hint. Names are in lower case and without `_`.
+/// Names or signs of other languages that share one hint. Names are in lower case and without `_`.
 #[derive(Clone, Copy, Debug)]
 pub struct Foreign {
     /// The syntactic role of the names.
@@ -62,7 +62,7 @@ pub fn foreign_names() -> impl Iterator<Item = &'static Foreign> {
         .chain(signs::SIGNS)
 }
 
-/// Returns the hint for the foreign name or sign `name`; `None` if there is none. Capital letters and `_` in names are ignored.
+/// Returns the hint for the foreign name or sign `name`; `None` if the table has no hint for it. Capital letters and `_` in names are ignored.
 #[must_use]
 pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     static FORMS: LazyLock<FxHashMap<(ForeignUse, &'static str), &'static str>> = LazyLock::new(|| {
@@ -78,7 +78,8 @@ pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     FORMS.get(&(used_as, &*folded)).copied()
 }
 
-/// Returns the hint for a tensor or array operation of another language; `None` if there is none. Some hints tell that the operation does not exist.
+/// Returns the hint for a tensor or array operation of another language; `None` if the table has no hint for it. Some hints tell that the operation
+/// does not exist.
 #[must_use]
 pub fn tensor_form(name: &str) -> Option<&'static str> {
     foreign_form(ForeignUse::Tensors, name)

@@ -1,4 +1,4 @@
-//! Words and signs of other languages that are invalid here, and names of arguments. The hints use the same inputs as those in `calls`.
+//! Words and signs of other languages that are invalid here, and names of arguments. The hints use the same inputs as the hints in `calls`.
 
 use super::{Foreign, ForeignUse, of};
 
@@ -23,7 +23,8 @@ pub(in crate::text) const COMMENT: &str = "a comment begins with `#`, and ends w
 const FUNCTION: &str = "write `core.map(fn(v) = v * 2.0, a)`: a function without a name begins with `fn`";
 const UNCHANGED: &str = "a name keeps its value: write `let next = x + 1.0`";
 
-/// Words that are invalid where they stand, or that make the next token invalid, and names of arguments.
+/// Words of other languages that are invalid where they stand or make the next token invalid, and names of arguments, each with the hint for what
+/// to write.
 pub(super) const WORDS: &[Foreign] = &[
     word(&["is"], "write `not has(o)` to ask whether a value is missing, `has(o)` whether there is one"),
     word(

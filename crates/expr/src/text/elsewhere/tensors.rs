@@ -1,5 +1,5 @@
-//! Hints for names from other tensor libraries, if cembra has no tensor operator of the same name. If it has one, that operator is suggested
-//! elsewhere.
+//! Hints for names from other tensor libraries, if cembra has no tensor operator of the same name. If cembra has such an operator, other code
+//! suggests it.
 
 use super::{Foreign, ForeignUse, of};
 

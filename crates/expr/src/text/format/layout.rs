@@ -2,9 +2,9 @@
 //!
 //! Outside of brackets and between the cases of a table, line ends have a meaning, so every line ends where it did. Exceptions are a `;`, and a
 //! `then`, an `else` or an operator, which continue a statement wherever they stand. Inside of brackets line ends have no meaning. A bracket is
-//! broken, with one line per operand, if it was broken or is too long; other line ends in it stay. A condition that is too long is broken before the
-//! brackets in it are: before each `else`, and before a `then` whose line would still be too long. Another expression that is too long is broken
-//! before its loosest operators.
+//! broken, with one line per operand, if it was broken in the source or is too long; any further line ends in it stay. A condition that is too long
+//! is broken before each `else`, and before a `then` whose line would still be too long. Only if that does not suffice, brackets inside of the
+//! condition are broken. Any other expression that is too long is broken before the operators that bind least.
 
 use super::lines::Lines;
 use super::structure::{Bracket, BracketKind, Structure};
@@ -17,31 +17,31 @@ const MOST: usize = 100;
 /// The number of columns of one indentation step.
 const STEP: usize = 4;
 
-/// The layout of a bracket.
+/// The layout of a bracket: on one line, on several lines, or unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     /// The bracket stays on the line where it begins, as far as possible.
     Flat,
     /// The bracket is written on several lines, one per operand.
     Broken,
-    /// The content of the bracket is on lines of its own, each as full as possible.
+    /// The content of the bracket is written between the lines of its brackets, as many operands on each line as fit.
     Filled,
     /// The bracket is written as in the source.
     Raw,
-    /// The bracket is a table, written on several lines, one per case.
+    /// The bracket is a table of test cases, written on several lines, one per case.
     Table,
 }
 
-/// A bracket that is open.
+/// A bracket that is open while the layout is written: its layout, and the indentation of its lines.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     bracket: Bracket,
     mode: Mode,
     /// The indentation of the line where the bracket begins.
     indentation: usize,
-    /// The number of conditions that were begun outside of the bracket.
+    /// The number of conditions that were begun before the bracket and are not complete.
     begun: usize,
-    /// True if the current expression in the bracket is broken before its operators, up to the next line end of the source.
+    /// True if the current expression (chain of operators) in the bracket is broken before its operators, up to the next line end of the source.
     breaks_chain: bool,
 }
 
@@ -66,16 +66,17 @@ enum Construct {
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     part: Construct,
-    /// The indentation of lines that begin with one of its keywords.
+    /// The indentation of lines that begin with a keyword (`then`, `else`, `in`) of the condition or local name.
     indentation: usize,
     /// True if each `else` begins a line, because the condition is too long for one line.
     is_broken: bool,
 }
 
-/// A range of tokens that is tested for fitting on a line.
+/// A range of tokens for which the layout tests whether it fits on a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stretch {
-    /// The range is a bracket and the tokens after it. The line may end in a later bracket or expression, which may be broken itself.
+    /// The range begins with a bracket, and ends where a line may end. The line may end within one of these tokens if that is a bracket or
+    /// expression that may be broken itself.
     Bracket,
     /// The range is a condition from its `if` on, and the tokens after it. If it is too long, the condition is broken first, and only then brackets
     /// in it.
@@ -90,13 +91,13 @@ enum Stretch {
 /// The white space before a token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Before<'s> {
-    /// The token begins a new line. The line may follow an empty one if `may_be_apart`.
+    /// The token begins a new line. With `may_be_apart`, the line may follow an empty line.
     Line { indentation: usize, may_be_apart: bool },
     /// The token is on the same line after these blanks, which may be empty.
     Blank(&'s str),
 }
 
-/// Writes a text in its canonical layout.
+/// Writes a text in its canonical layout, token by token: it decides which tokens begin a line, the indentation, and the blanks.
 pub(super) struct Layout<'t, 's> {
     tokens: &'t Tokens<'s>,
     structure: &'t Structure,
@@ -107,11 +108,11 @@ pub(super) struct Layout<'t, 's> {
     breaks_chain: bool,
     /// True if the current line has only closing brackets so far.
     is_closing_line: bool,
-    /// The index of the bracket that opens next.
+    /// The index, among the brackets of the text, of the bracket that opens next.
     next_bracket: usize,
-    /// The token that was written last.
+    /// The index of the token that was written last; `None` before the first.
     last: Option<usize>,
-    /// The first token whose preceding comments and line ends are not written yet.
+    /// The index of the first token whose preceding comments and line ends are not written yet.
     pending: usize,
 }
 
@@ -296,7 +297,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// Returns true if a line begins with a token because its condition is too long.
+    /// Returns true if a line begins with the token at `index` because the condition around it is too long for one line.
     fn breaks_condition(&mut self, index: usize, word: TokenKind) -> bool {
         let is_broken = self.innermost().is_some_and(|begun| begun.is_broken);
         match word {

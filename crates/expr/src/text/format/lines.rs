@@ -11,10 +11,10 @@ const SPREAD: usize = 40;
 
 /// A comment at the end of a line.
 struct Comment {
-    /// The comment's offset in the text so far.
+    /// The comment's byte offset in the text written so far.
     at: usize,
     line: usize,
-    /// The length of the line before the comment.
+    /// The length, in columns, of the line up to the comment.
     column: usize,
 }
 
@@ -35,7 +35,7 @@ impl Lines {
         self.text.is_empty()
     }
 
-    /// Begins a line, after an empty one if `is_apart`.
+    /// Begins a line with the indentation `indentation`, after an empty line if `is_apart`.
     pub(super) fn begin(&mut self, indentation: usize, is_apart: bool) {
         self.text.push_str(if is_apart { "\n\n" } else { "\n" });
         self.line += 1 + usize::from(is_apart);

@@ -1,8 +1,8 @@
 //! The formatter: returns a text in its canonical layout. It changes only the white space between tokens, and removes a `;` that a line end can
 //! replace, so the result is the same model.
 //!
-//! `tokens` has the text as a lossless sequence, `structure` what the layout needs to know about it, `table` the columns of tests; `layout` decides
-//! on lines and blanks, and `lines` writes them. All take time linear in the text, and none recurses.
+//! The module `tokens` reads the text as a lossless sequence of tokens and gaps. `structure` finds statements and brackets, and `table` aligns the
+//! columns of tests. `layout` decides on lines and blanks, and `lines` writes them. All steps take time linear in the text, and none recurses.
 
 mod layout;
 mod lines;

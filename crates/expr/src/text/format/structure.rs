@@ -1,5 +1,5 @@
-//! Finds the structure of a text for its layout: the beginnings of statements, the pairs of brackets and their kinds, and the tokens that touch. It
-//! is correct for texts that the parser accepts. For other texts the layout may be odd, but it never changes a text's meaning.
+//! Finds the structure of a text for its layout: the beginnings of statements, the pairs of brackets and their kinds, and the tokens that touch.
+//! The structure is correct for texts that the parser accepts. For any other text the layout may be odd, but it never changes the text's meaning.
 
 use super::tokens::Tokens;
 use crate::infix::{COMPARISON, Level, Operation};
@@ -11,7 +11,7 @@ use cembra_runtime::DICT_WORD;
 /// The most columns of an element in a list that fills lines.
 const SHORT: usize = 10;
 
-/// The properties of a token that its layout depends on.
+/// The properties of a token that its layout depends on: whether it begins a statement, and whether blanks may be around it.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Role {
     /// True if no blank precedes the token.
@@ -20,9 +20,9 @@ pub(super) struct Role {
     pub(super) touches_behind: bool,
     /// True if the token begins a statement.
     pub(super) begins_statement: bool,
-    /// True if the token begins a case of a table, or its line of names.
+    /// True if the token begins a case of a table of tests, or the line of names at the table's start.
     pub(super) begins_row: bool,
-    /// True if the token is a reserved word that is used as a name here: of a field, or in a path.
+    /// True if the token is a reserved word that is used as a name: as a field's name, or in a path.
     pub(super) is_name: bool,
     /// True if the token is the `in` after the value of a local name.
     pub(super) binds: bool,
@@ -30,7 +30,8 @@ pub(super) struct Role {
     pub(super) is_dropped: bool,
     /// True if the token begins an expression that may be broken before its operators.
     pub(super) begins_chain: bool,
-    /// True if the token is an operator before which its expression may be broken: one that binds least, outside of brackets.
+    /// True if the token is an operator before which the expression around it may be broken: it is not inside of brackets, and none of the
+    /// expression's operators binds less.
     pub(super) is_joint: bool,
     /// The number of additional blanks before the token, for alignment.
     pub(super) padding: u8,
@@ -49,7 +50,7 @@ pub(super) enum BracketKind {
     Table,
 }
 
-/// A pair of brackets.
+/// A pair of brackets in the text: its kind, and what decides whether it is broken into several lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bracket {
     pub(super) kind: BracketKind,
@@ -85,7 +86,7 @@ impl Bracket {
     }
 }
 
-/// The structure of a text, as far as its layout depends on it.
+/// The structure of a text that its layout depends on: the roles of its tokens, and its brackets.
 pub(super) struct Structure {
     /// The roles of the tokens, one per token.
     pub(super) roles: Vec<Role>,
@@ -109,9 +110,9 @@ struct Open {
 struct Chain {
     /// The index of the expression's first token.
     start: usize,
-    /// The level of the loosest operators.
+    /// The precedence level of the operators in the expression that bind least.
     level: Level,
-    /// The operators of that level.
+    /// The indices of the operators with that level.
     joints: Vec<usize>,
 }
 
@@ -120,7 +121,7 @@ impl Chain {
         Chain { start, level: Level::MAX, joints: Vec::new() }
     }
 
-    /// Adds an operator. `None` stands for one before which no line may begin.
+    /// Adds an operator with the precedence `level`. `operator` is its token's index; `None` if no line may begin before it.
     fn join(&mut self, level: Level, operator: Option<usize>) {
         if level < self.level {
             self.level = level;
@@ -140,7 +141,7 @@ struct Scan<'t, 's> {
     open: Vec<Open>,
     /// The expressions that are being scanned: one outside of brackets, and one per open bracket.
     chains: Vec<Chain>,
-    /// For each local name whose value is being scanned, the number of open brackets.
+    /// For each local name whose value is being scanned, the number of brackets that were open at its `let`.
     lets: Vec<usize>,
     /// True after a complete operand.
     behind_operand: bool,
@@ -312,7 +313,7 @@ impl Scan<'_, '_> {
         token.kind != TokenKind::End && token.first_on_line && self.behind_operand && !goes_on
     }
 
-    /// Returns true if a case of a table, or its line of names, begins at a token.
+    /// Returns true if a case of a table of tests, or the table's line of names, begins at the token `index`.
     fn begins_row(&self, index: usize, before: Option<TokenKind>) -> bool {
         let Some(Open { bracket, start, .. }) = self.open.last().copied() else { return false };
         if self.brackets[bracket].kind != BracketKind::Table {
@@ -442,7 +443,7 @@ impl Scan<'_, '_> {
         });
     }
 
-    /// Closes a bracket. Returns whether the token touches the one before it.
+    /// Closes a bracket at the token `index`. Returns true if no blank is written before this token.
     fn close_bracket(&mut self, index: usize) -> bool {
         let Some(Open { bracket, start, .. }) = self.open.pop() else { return true };
         if let Some(chain) = self.chains.pop() {
@@ -454,7 +455,7 @@ impl Scan<'_, '_> {
         bracket.kind != BracketKind::Case || start + 1 == index
     }
 
-    /// Records the effect of a token on its bracket. The token may be the one that closes it.
+    /// Records the effect of the token `index` on the bracket `open` that contains it. The token may also be the closing bracket.
     fn note_in_bracket(&mut self, open: Open, index: usize, role: Role) {
         let (token, before) = (self.tokens.at(index), self.tokens.kind(index - 1));
         let has_comment = self.tokens.has_comment_before(index);

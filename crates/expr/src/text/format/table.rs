@@ -11,10 +11,10 @@ const WIDEST: usize = 40;
 /// A cell in a row that is on one line.
 #[derive(Clone, Copy)]
 struct Cell {
-    /// The column of the cell: whether it is after the arrow, and its index.
+    /// The column of the cell: true if the cell is after the arrow (`=>`), and the index on that side of the arrow.
     column: (bool, usize),
     width: usize,
-    /// The token after the cell, which begins where the column ends; `None` for the last cell.
+    /// The index of the token after the cell, which begins where the column ends; `None` for the last cell of a line.
     next: Option<usize>,
 }
 

@@ -1,5 +1,5 @@
-//! A text as the sequence of all its tokens, with the blanks, line ends and comments between them. The sequence is lossless: concatenated, it is the
-//! text. The tokens are those that the parser reads; the rest is in the gaps between their spans.
+//! A text as the sequence of all its tokens, with the blanks, line ends and comments between them. The sequence is lossless: concatenated, it is
+//! the text. The tokens are the same as for the parser; everything else is in the gaps between their spans.
 
 use crate::text::lexer::Lexer;
 use crate::text::token::{Token, TokenKind};
@@ -8,7 +8,7 @@ use cembra_value::Span;
 /// The byte order mark, which some programs write at the beginning of a text.
 const MARK: char = '\u{FEFF}';
 
-/// A piece of the text between two tokens.
+/// A piece of the gap between two tokens: blanks, a line end or a comment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Piece<'s> {
     /// A byte order mark, at the beginning of the text.
@@ -76,14 +76,14 @@ impl<'s> Tokens<'s> {
         self.gap(index).contains('#')
     }
 
-    /// Returns the number of columns of the token at `index`. For a long token, `most` may be returned instead.
+    /// Returns the number of columns that the token at `index` takes. For a token that is wider than `most`, `most` may be returned instead.
     pub(super) fn width(&self, index: usize, most: usize) -> usize {
         let text = self.text(index);
         // No character has more than 4 bytes.
         if text.len() > 4 * most { most } else { text.chars().count() }
     }
 
-    /// Returns true if two tokens without anything between them are still read as the same two tokens.
+    /// Returns true if the tokens at `left` and `right`, written without a blank between them, are still read as the same two tokens.
     pub(super) fn may_touch(&self, left: usize, right: usize) -> bool {
         if self.at(left).span.end == self.at(right).span.start {
             return true;

@@ -1,5 +1,5 @@
 //! Assignments in texts with tensors: `c("i,j") = a("i,k") * b("k,j")`, and `+=`, `-=` and `*=` for a name that is defined before. They define
-//! outputs without the word `output`. Each assignment makes a new version of its name, which later lines read; the last version is the output.
+//! outputs without the word `output`. Each assignment makes a new value for its name, which later lines read; the last value is the output.
 
 use super::labels::Labels;
 use super::{Meaning, Parser};
@@ -11,7 +11,7 @@ use crate::text::token::TokenKind;
 use crate::{Defines, NodeId};
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The kind of an assignment to a name with labels.
+/// The kind of an assignment to a name with labels: `=`, or `+=` and similar signs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Assign {
     /// `=`: the assignment replaces the old value.
@@ -20,7 +20,7 @@ pub(super) enum Assign {
     Change(Operation),
 }
 
-/// The meaning of a name before an assignment to it.
+/// The meaning that a name had before an assignment to it: a value, a function or none.
 #[derive(Clone, Copy, Debug)]
 enum Old {
     /// The name had this value; `None` if its definition has an error.
@@ -32,7 +32,8 @@ enum Old {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Returns the kind of the assignment that begins here; `None` if none does. An assignment is `name("labels")` and a sign with `=`.
+    /// Returns the kind of the assignment that begins at the current token; `None` if none begins there. An assignment begins with `name("labels")`
+    /// and a sign with `=`.
     pub(super) fn assignment_ahead(&self) -> Option<Assign> {
         if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
             return None;
@@ -133,7 +134,7 @@ impl<'s> Parser<'s, '_> {
         self.assign_output(name, span, node);
     }
 
-    /// Makes the value the output of a name. It replaces the value of an earlier assignment.
+    /// Makes `node` the value of the output `name`. It replaces the value that an earlier assignment gave to the output.
     fn assign_output(&mut self, name: &'s str, span: Span, node: Option<NodeId>) {
         if let Some(at) = self.assigned.get(name) {
             if let (Some(output), Some(node)) = (at.and_then(|at| self.program.outputs.get_mut(at)), node) {

@@ -1,6 +1,6 @@
-//! Blocks, in texts with tensors: `a("i,j").block([0, 0], [2, 3])` selects a range of tiles on each axis, and the labels name the axes of the block.
-//! It may stand where labels may. `tensor.block(a, [0, 0], [2, 3])` is a block of the whole tensor with the same lists. The elements of the tiles are
-//! determined when the model is lowered.
+//! Blocks, in texts with tensors: `a("i,j").block([0, 0], [2, 3])` selects a range of tiles on each axis, and the labels name the axes of the
+//! block. A block may be written wherever labels may follow a name. `tensor.block(a, [0, 0], [2, 3])` selects the same tiles of `a` without labels.
+//! Which elements the tiles have is determined later, when the model is lowered.
 
 use super::Parser;
 use super::expression::{Expect, Operand, Shape};
@@ -16,8 +16,8 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 pub(super) const METHOD_OF_BLOCKS: &str = "block";
 
 impl Parser<'_, '_> {
-    /// Reads the two lists of tile indices after the open bracket of the method `block`, and makes the node of the block. `of` is the tensor, `at`
-    /// the span of the method's name.
+    /// Reads the two lists of tile indices (first tiles, and ends) after the open bracket of the method `block`, and makes the node of the block.
+    /// `of` is the tensor, `at` the span of the method's name.
     pub(super) fn block(&mut self, of: Operand, at: Span, open: Span) -> Result<Expect, Stop> {
         let start = self.tiles()?;
         if !self.cursor.take(TokenKind::Comma) {

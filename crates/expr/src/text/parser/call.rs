@@ -13,7 +13,7 @@ use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
 use std::borrow::Cow;
 
-/// The callee of a call, as resolved from its name.
+/// The callee of a call, as resolved from its name: an operator, a function of the text, a value or a labelled tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
     /// The callee is an operator of the vocabulary, given by its index.
@@ -28,13 +28,13 @@ pub(super) enum Target {
     Unknown,
 }
 
-/// The path that a call names, and its meaning.
+/// A path (`math.sqrt`) that the text has called, and the operator or function that it means.
 #[derive(Debug)]
 pub(super) struct Callee {
     target: Target,
     /// The place of the first call.
     span: Span,
-    /// The indices of the reports about calls, if the operator is unknown.
+    /// The indices of the recorded problems about calls of this path, if its operator is unknown.
     reports: Vec<usize>,
 }
 
@@ -269,14 +269,15 @@ impl<'s> Parser<'s, '_> {
         Target::Unknown
     }
 
-    /// Returns the name of the operator for tensors with this last name: on whole tensors, or else on elements. `None` if there is none.
+    /// Returns the name of the operator for tensors with this last name: an operator on tensors as a whole, or else one on their elements. `None`
+    /// if no operator for tensors has this name.
     fn name_for_tensors(&self, own: &str) -> Option<String> {
         let names = [format!("tensor.{own}"), own.to_owned()];
         names.into_iter().find(|name| self.vocabulary.resolve(name).is_some())
     }
 
-    /// Returns the hint for `own`, an operator or a method of another language; `None` if there is none. In a text with tensors, names that tensors
-    /// have here are not looked up.
+    /// Returns the hint for `own`, an operator or a method of another language; `None` if there is none. In a text with tensors, names of tensor
+    /// operators of this language are not looked up.
     pub(super) fn foreign_call(&self, own: &str) -> Option<&'static str> {
         match self.cursor.has_tensors {
             true => tensor_form(own).or_else(|| match self.name_for_tensors(own) {
@@ -300,7 +301,7 @@ impl<'s> Parser<'s, '_> {
         format!("operators stand in front of what they are of: `{operator}(x)`, not `x.{method}()`")
     }
 
-    /// Returns the operator that a method name stands for; `None` if there is none.
+    /// Returns the operator that the method name `name` stands for; `None` if it is not the name of a method.
     fn name_of_method(&self, name: &str) -> Option<String> {
         match self.cursor.has_tensors {
             true => self.name_for_tensors(name),
@@ -339,7 +340,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Records that `name` is defined at `defined`. Reports earlier calls of the name, which had another meaning.
+    /// Records that `name` is defined at the span `defined`. If the name was called before, with another meaning, reports these calls.
     pub(super) fn note_callee_defined(&mut self, name: &str, defined: Span) {
         let Some(callee) = self.callees.remove(name) else { return };
         if callee.target != Target::Unknown {
@@ -367,7 +368,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Expect::Operand)
     }
 
-    /// Reads `name =` if a keyword argument of the innermost call begins here. Returns whether it did.
+    /// Reads `name =` if a keyword argument of the innermost call begins at the current token. Returns true if it was read.
     pub(super) fn keyword(&mut self) -> bool {
         let position = self.operands.len();
         let span = self.cursor.token.span;
@@ -382,7 +383,7 @@ impl<'s> Parser<'s, '_> {
         begins
     }
 
-    /// Ends a call: binds the operands above `base` to parameters and makes its node.
+    /// Ends a call: binds the operands from `base` on of the operand stack to the callee's parameters, and makes the node of the call.
     pub(super) fn close_call(
         &mut self,
         target: Target,

@@ -1,12 +1,13 @@
-//! Reports chained comparisons such as `a < b < c`, which the language does not have, with a hint for what to write. The cause is often a `&` or `|`,
-//! which bind tighter than comparisons: `a > 18 & a < 30` is `a > (18 & a) < 30`.
+//! Reports chained comparisons such as `a < b < c`, which the language does not have, with a hint for what to write. The cause is often a `&` or
+//! `|`, because these operators bind tighter than comparisons: `a > 18 & a < 30` is `a > (18 & a) < 30`.
 
 use super::Parser;
 use super::expression::{Operand, Shape};
 use crate::infix::Operation;
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The parts of `a & b` or `a | b` without brackets. These operators bind tighter than comparisons.
+/// The parts of an operand `a & b` or `a | b` without brackets, for the hint about a chained comparison. The operators `&` and `|` bind tighter
+/// than comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
     operation: Operation,

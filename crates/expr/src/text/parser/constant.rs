@@ -1,6 +1,6 @@
-//! Arithmetic on integer literals: `30 * 24 * 3600 * 1000000` within one expression. Computed integers wrap around, but for literals that is a
-//! mistake. So the exact result is computed here, and is an error if its type cannot hold it. A power of two integer literals becomes a literal,
-//! because `math.pow` converts integers to floats.
+//! Arithmetic on integer literals: `30 * 24 * 3600 * 1000000` within one expression. At run time integers wrap around, but between literals an
+//! overflow is a mistake. So the exact result is computed while parsing, and a result that its type cannot hold is an error. A power of two integer
+//! literals becomes a literal, because `math.pow` converts integers to floats.
 
 use super::Parser;
 use super::expression::Operand;
@@ -21,12 +21,12 @@ pub(crate) struct WrittenInteger {
 /// The suffix that makes an f64 of an integer's digits, except in a file with `numbers f32`.
 const FRACTION: &str = ".0";
 
-/// The result of an operation on integer literals that its type cannot hold.
+/// The result of an operation on integer literals, if the type of the result cannot hold it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Beyond {
     /// The result is an integer that is too large for this type.
     Integer(i128, Scalar),
-    /// The result is a power that is too large for this type; `None` if even 128 bits cannot hold it.
+    /// The result is a power that is too large for this type. Its value is `None` if even 128 bits cannot hold it.
     Power(Option<i128>, Scalar),
 }
 
@@ -112,7 +112,7 @@ impl WrittenInteger {
 }
 
 impl Parser<'_, '_> {
-    /// Returns the result of an operation on integer literals; `None` for other operands. A result that its type cannot hold is reported.
+    /// Returns the result of an operation on integer literals; `None` if an operand is not one. A result that its type cannot hold is reported.
     pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<WrittenInteger> {
         let made = match *operands {
             _ if self.is_wide(operation) => return None,
@@ -140,8 +140,8 @@ impl Parser<'_, '_> {
         if self.rule.numbers == Numbers::Narrow { "f64" } else { FRACTION }
     }
 
-    /// Returns the node of a power of two integer literals; `None` for other powers. `value` is the power's value, or `None` if its type cannot hold
-    /// it. Under a declared type, a power that no i64 can hold fails when it is computed, like a cast of data.
+    /// Returns the node of a power of two integer literals; `None` if an operand is not one. `value` is the power's value, or `None` if its type
+    /// cannot hold it. If a type is declared, a power that an i64 cannot hold becomes a cast that fails at run time, as it would for data.
     pub(super) fn written_power(
         &mut self,
         [left, right]: &[Operand; 2],

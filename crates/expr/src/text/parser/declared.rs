@@ -1,5 +1,5 @@
-//! Declared types: of a `let`, of parameters and results of functions, and of outputs. Here a value is only marked as declared; the effect is
-//! determined when types are inferred.
+//! Declared types: of a `let`, of parameters and results of functions, and of outputs. The parser only marks a value with its declared type; the
+//! effect is determined when types are inferred.
 
 use super::Parser;
 use super::expression::Operand;
@@ -10,19 +10,19 @@ use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// A declared type as a node, with its span and its effect on operands.
+/// A declared type: its node, its span, and its effect on the operands of the declared value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared {
     /// The type, as a literal.
     node: NodeId,
     /// The place of the type.
     span: Span,
-    /// The effect of the type on the operands below it, if it has one.
+    /// The effect of the type on the operands of the declared value; `None` if it has no effect on them.
     reach: Option<Reach>,
 }
 
 impl Parser<'_, '_> {
-    /// Reads the `: type` after a name; `None` if there is none.
+    /// Reads the `: type` after a name; `None` if no colon follows.
     pub(super) fn declared_type(&mut self) -> Result<Option<Declared>, Stop> {
         if !self.cursor.take(TokenKind::Colon) {
             return Ok(None);

@@ -19,22 +19,22 @@ use crate::{Node, NodeId};
 use cembra_runtime::{Excerpt, TENSOR_WORD};
 use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 
-/// The form of an operand without brackets, as far as it affects a comparison next to it or a method after it. Operands are copied for each token, so
-/// this type is small.
+/// The syntactic form of an operand (a comparison, `a & b`, in brackets). It decides whether a comparison next to the operand, or a method after
+/// it, is allowed. Operands are copied for each token, so this type is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// The operand is a comparison. Given are the span of its right side, and that side's parts if it is `&` or `|`.
+    /// The operand is a comparison. The payload is the span of its right side, and the parts of the right side if that is `a & b` or `a | b`.
     Compared(Span, Option<Joined>),
     /// The operand is `a & b` or `a | b`.
     Joined(Joined),
     /// The operand is in brackets, or is a name with labels; a method may follow it.
     Enclosed,
-    /// The operand has any other form.
+    /// The operand has none of the forms above.
     Other,
 }
 
 impl Shape {
-    /// Returns the parts of the operand if it is `a & b` or `a | b`; `None` for other forms.
+    /// Returns the parts of the operand if it is `a & b` or `a | b`; `None` if it has another form.
     pub(super) const fn joined(self) -> Option<Joined> {
         match self {
             Shape::Joined(joined) => Some(joined),
@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// An operand that the parser has read.
+/// An operand that the parser has read: its node, its span, its syntactic form, and its value if it consists of integer literals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     /// The operand's node; `None` if the operand is erroneous, which is already reported.
@@ -54,7 +54,8 @@ pub(super) struct Operand {
     pub(super) shape: Shape,
     /// The exact value, if the operand consists only of integer literals; else `None`.
     pub(super) written: Option<WrittenInteger>,
-    /// The operand's index among the recorded operators of the statement, if a declared type may apply to the operands inside of it; else `None`.
+    /// The operand's index among the operators that are recorded for the statement's declared type; `None` if that type cannot affect operands
+    /// inside of this operand.
     pub(super) part: Option<PartId>,
 }
 
@@ -67,9 +68,9 @@ impl Operand {
 /// A form that the parser has begun and not finished. Its operands are on the operand stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
-    /// An operator that precedes its operand.
+    /// A prefix operator (`not`, `-`), whose operand is being read.
     Prefix { operation: Operation, span: Span },
-    /// An operator whose left operand has been read.
+    /// A binary operator whose left operand has been read, and whose right operand is being read.
     Infix { operation: Operation },
     /// A condition, of which `part` is being read.
     If { span: Span, part: ConditionPart },
@@ -83,13 +84,14 @@ pub(super) enum Frame {
     Range { not: bool, read: bool },
     /// The index after an array, which is the operand at `base` of the operand stack.
     Index { open: Span, base: usize },
-    /// A named tuple. Its field names begin at index `names` of their stack.
+    /// A named tuple. Its field names begin at index `names` of the stack of field names.
     Named { open: Span, base: usize, names: usize },
-    /// An anonymous function. Its parameters begin at index `parameters` of their stack, and the names that they hide at index `shadowed` of theirs.
+    /// An anonymous function. Its parameters begin at index `parameters` of the stack of parameters. The names that they hide begin at index
+    /// `shadowed` of the stack of hidden names.
     Lambda { span: Span, parameters: usize, shadowed: usize, result: Option<Declared> },
     /// `let name = value in body`. `bound` tells that the value is complete and the body is being read.
     Let { span: Span, name: Span, declared: Option<Declared>, bound: bool },
-    /// A call. Its keyword arguments begin at index `keywords` of their stack.
+    /// A call. Its keyword arguments begin at index `keywords` of the stack of keyword arguments.
     Call { target: Target, name: Span, open: Span, base: usize, keywords: usize },
 }
 
@@ -586,7 +588,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Completes the innermost unfinished form if the last operand may be its end. Returns whether it did.
+    /// Completes the innermost unfinished form if the last operand may be its end. Returns true if it was completed.
     pub(super) fn complete_top(&mut self) -> Result<bool, Stop> {
         match self.frames.last() {
             Some(Frame::If { part: ConditionPart::Then | ConditionPart::Else, .. }) => self.complete_condition()?,

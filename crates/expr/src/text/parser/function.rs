@@ -19,9 +19,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Function<'s> {
     pub(super) name: &'s str,
     pub(super) parameters: Vec<&'s str>,
-    /// The spans of the parameters' names in the text; empty if they have none.
+    /// The spans of the parameters' names in the text; empty for an operator of the host application, whose parameters have no names.
     pub(super) places: Vec<Span>,
-    /// The body; `None` if it is erroneous.
+    /// The function's body; `None` if the body has an error.
     body: Option<Body<'s>>,
     /// The function as a value; `None` if it was not needed yet.
     value: Option<NodeId>,
@@ -35,7 +35,7 @@ pub(super) struct Parameter<'s> {
     pub(super) declared: Option<Declared>,
 }
 
-/// A use of a function for which its body is copied.
+/// A use of a function, a call or as a value, for which the function's body is copied.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) span: Span,
@@ -65,12 +65,12 @@ pub(super) enum Body<'s> {
     Copy(Recipe<'s>),
 }
 
-/// The nodes of a function's body that each call copies. Names and operands are read from the graph when copying, because functions that call each
-/// other may have bodies as large as the graph.
+/// The nodes of a function's body that each call copies. The recipe has no copies of names and operands: they are read from the graph when a call
+/// copies the nodes, because the bodies of functions that call each other may be as large as the graph.
 pub(super) struct Recipe<'s> {
-    /// The function in the graph's record of calls.
+    /// The function's id in the graph's record of calls.
     function: FunctionId,
-    /// The operators that depend on parameters, operands first.
+    /// The operator nodes of the body that depend on parameters, operands before users.
     steps: Vec<NodeId>,
     /// The replacements for the function's parameters, and for parameters of inner functions that depend on them.
     parameters: FxHashMap<NodeId, Substitute>,
@@ -81,7 +81,7 @@ pub(super) struct Recipe<'s> {
     visits: usize,
 }
 
-/// The replacement for a parameter in a copy.
+/// The node that replaces a parameter when a call copies a function's body.
 #[derive(Clone, Copy)]
 enum Substitute {
     /// The call's argument at this index replaces the parameter.
@@ -174,7 +174,7 @@ impl<'s> Recipe<'s> {
         Recipe { function, steps, parameters, inner, result, visits }
     }
 
-    /// Returns the index of the step that copies a node, among the first `before` steps; `None` if none does.
+    /// Returns the index of the step that copies `node`, among the first `before` steps; `None` if none of these steps copies it.
     fn step(&self, node: NodeId, before: usize) -> Option<usize> {
         let steps = &self.steps[..before];
         // The nodes of a body are mostly consecutive.

@@ -1,4 +1,4 @@
-//! Records what the parser reads in the name index, if there is one.
+//! Records the definitions and uses of names that the parser reads in the name index, if an index was requested.
 
 use super::Parser;
 use crate::name_index::{NameIndex, NameKind, Referent};
@@ -6,12 +6,12 @@ use crate::{Graph, NodeId};
 use cembra_value::Span;
 
 impl Parser<'_, '_> {
-    /// Records that the name at the span `name` is defined here.
+    /// Records that the name at the span `name` is defined at that span.
     pub(super) fn note_name(&mut self, kind: NameKind, name: Span, node: Option<NodeId>) {
         self.note_signature(kind, name, name, node);
     }
 
-    /// Records that the name at the span `name` is defined here; `signature` is the span of its whole declaration.
+    /// Records that the name at the span `name` is defined at that span; `signature` is the span of the name and its declaration.
     pub(super) fn note_signature(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         if let Some(index) = &mut self.index {
             index.define(kind, name, signature, node);

@@ -8,7 +8,7 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Limit, ScalarValue, Span, Value};
 
 impl<'s> Parser<'s, '_> {
-    /// Declares inputs that the text does not declare, as if by a line before the text.
+    /// Declares `inputs`, which the text does not declare itself, as if by an `input` line before the text.
     pub(in crate::text) fn with_inputs(mut self, inputs: &[(&'s str, QType)]) -> Self {
         for (name, qtype) in inputs {
             let leaf = self.program.graph.leaf(name, None);

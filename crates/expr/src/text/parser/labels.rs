@@ -1,5 +1,6 @@
-//! Labels after names, in texts with tensors. `a("i,k")` names the axes of a tensor where it is used; `let t("i,j") = ..`, `output t("i,j") = ..` and
-//! `t("i,j") = ..` name those of a definition. Here they become operators; their meaning is determined when the model is lowered.
+//! Labels after names, in texts with tensors. `a("i,k")` names the axes of a tensor where it is used; `let t("i,j") = ..`, `output t("i,j") = ..`
+//! and `t("i,j") = ..` name the axes of the value that is defined. The parser turns labels into operators; their meaning is determined when the
+//! model is lowered.
 
 use super::Parser;
 use super::expression::Operand;
@@ -20,8 +21,8 @@ pub(super) struct Labels {
 }
 
 impl Parser<'_, '_> {
-    /// Returns true at a bracket that contains exactly one string, if a tensor type occurs before it in the model. Only then are values called with
-    /// labels, so that other models can call functions with a string.
+    /// Returns true at a bracket that contains exactly one string, if a tensor type occurs before it in the model. In a model without tensor types
+    /// such a bracket is a call with a string as its argument.
     pub(super) fn at_labels(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         self.cursor.has_tensors
@@ -30,7 +31,7 @@ impl Parser<'_, '_> {
             && ahead.next().kind == TokenKind::CloseRound
     }
 
-    /// Reads the labels after a name that is being defined; `None` if there are none.
+    /// Reads the labels after a name that is being defined; `None` if the name has no labels.
     pub(super) fn defined_labels(&mut self) -> Result<Option<Labels>, Stop> {
         if self.cursor.at_line_end() || !self.at_labels() {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Membership tests: `x in [a, b]`, `x in a..b`, and `x in e` for an array, a dictionary or a table `e`, and all with `not in`. They bind like
-//! comparisons. Inside of a local name's value they need brackets, because `in` ends that value.
+//! Membership tests: `x in [a, b]`, `x in a..b`, and `x in e` for an array, a dictionary or a table `e`. Each may have `not in` in place of `in`.
+//! They bind like comparisons. Inside of a local name's value they need brackets, because `in` ends that value.
 
 use super::Parser;
 use super::call::Target;
@@ -62,7 +62,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Makes the node of a membership test, in the range or the value that was read last.
+    /// Makes the node of the membership test `x in a..b` or `x in e`, whose range or value was read last.
     pub(super) fn complete_range(&mut self, not: bool, read: bool) -> Result<(), Stop> {
         // Without dots, the operand is an array, a dictionary or a table.
         let (form, operands) = if read { (IN_RANGE, 3) } else { (IN_VALUE, 2) };
@@ -76,7 +76,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Makes the node of a membership test, in the list whose bracket closes here.
+    /// Makes the node of the membership test `x in [a, b]`, whose list ends with the bracket at `close`.
     pub(super) fn make_list(&mut self, open: Span, base: usize, not: bool, close: Span) -> Result<Operand, Stop> {
         let start = self.operands.get(base).map_or(open, |operand| operand.span);
         let made = self.make_of(IN, base, start.to(close))?;

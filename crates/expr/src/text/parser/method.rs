@@ -1,5 +1,5 @@
 //! Methods, in texts with tensors: `(a("i,k") * b("k,j")).sum()` and `a("i,j").norm()` compute a number from all elements. They follow brackets, or
-//! names with labels. The registry determines which methods exist. Blocks have the same syntax and are read elsewhere.
+//! names with labels. The registry determines which methods exist. Blocks (`.block(..)`) have the same syntax; the module `block` reads them.
 
 use super::Parser;
 use super::block::METHOD_OF_BLOCKS;

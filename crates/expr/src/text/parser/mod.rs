@@ -1,6 +1,6 @@
-//! The parser: statements and names. Expressions, calls and functions have their own files. After an error, parsing continues at the next statement,
-//! so that one run reports several errors. An erroneous expression has no node, and neither has an expression that contains it, so no error is
-//! reported twice.
+//! The parser: statements and names. Expressions, calls and functions have their own files. After an error, parsing continues at the next
+//! statement, so that one run reports several errors. An expression with an error has no node. An expression that contains it has no node either,
+//! so no error is reported twice.
 
 mod assignment;
 mod block;
@@ -83,28 +83,28 @@ enum Meaning {
     Leaf(NodeId),
 }
 
-/// A name of the text.
+/// A name that the text defines or uses as a leaf: its meaning, and the span of its definition.
 #[derive(Clone, Copy, Debug)]
 struct Symbol {
     meaning: Meaning,
-    /// The place of the definition; for a leaf that of its first use.
+    /// The span of the name's definition; for a leaf, the span of its first use.
     span: Span,
-    /// The entry among the definitions; `None` for inputs and leaves.
+    /// The name's entry in the program's definitions; `None` for inputs and leaves.
     definition: Option<DefinitionId>,
 }
 
 /// A parameter, or a name inside of an expression.
 #[derive(Clone, Copy, Debug)]
 struct Local {
-    /// The value; `None` if it is erroneous.
+    /// The node of the local name's value; `None` if the value has an error.
     node: Option<NodeId>,
     /// The place where the name is defined.
     span: Span,
-    /// The entry among the definitions; `None` for parameters.
+    /// The name's entry in the program's definitions; `None` for parameters.
     definition: Option<DefinitionId>,
 }
 
-/// A map with keys from the text, hashed with a random seed, so that a text cannot be crafted to cause collisions.
+/// A map with keys from the text, hashed with a random seed, so that no text can be written to cause many collisions.
 type NameMap<K, V> = HashMap<K, V, RandomState>;
 
 /// The parser of a model's texts.
@@ -120,14 +120,14 @@ pub(super) struct Parser<'s, 'v> {
     symbols: NameMap<&'s str, Symbol>,
     /// The parameters and local names of the current statement.
     locals: NameMap<&'s str, Local>,
-    /// The hidden meanings of local names, the innermost last.
+    /// The meanings of names that a local name or parameter hides at present, the innermost last.
     shadowed: Vec<(&'s str, Option<Local>)>,
     /// The nodes of the current statement that contain parameters.
     open: FxHashSet<NodeId>,
     /// The name of each parameter in the text; its name in the graph may have a number appended.
     parameter_names: FxHashMap<NodeId, &'s str>,
     functions: Vec<Function<'s>>,
-    /// The declared operators of the host by name: the index of the function that stands for each, and its index in the program.
+    /// The declared operators of the host by name: for each, the index of the function that stands for it, and the operator's index in the program.
     externs: NameMap<String, [usize; 2]>,
     operators: Vec<(Callable<'v>, NameId)>,
     /// The meanings of the paths that were called so far.
@@ -135,9 +135,9 @@ pub(super) struct Parser<'s, 'v> {
     operation_names: [Option<NameId>; Operation::ALL.len()],
     declared: FxHashMap<NodeId, Span>,
     output_names: NameMap<Cow<'s, str>, Span>,
-    /// The outputs of assignments, by name: the index of each output; `None` if it is erroneous.
+    /// The outputs that assignments define, by name: the index of each output; `None` if its value has an error.
     assigned: NameMap<&'s str, Option<usize>>,
-    /// The place of the bare expression; `None` if there was none yet.
+    /// The span of the expression that is a statement of its own, and so the output; `None` if there was none yet.
     bare: Option<Span>,
     /// The labels that were cut into tiles, with the place of each.
     cut_labels: NameMap<&'s str, Span>,
@@ -147,7 +147,8 @@ pub(super) struct Parser<'s, 'v> {
     literal_bytes: usize,
     instantiation: usize,
     gradients: Gradients,
-    /// The results of calls that contain functions themselves, by function and arguments, so that equal calls share one node and its parameters.
+    /// The results of calls of functions whose bodies contain functions, by function and arguments. Because of them, equal calls share one node and
+    /// its inner parameters.
     instances: NameMap<(usize, Vec<NodeId>), NodeId>,
     // The stacks of the current expression, and the operands of the current call.
     operands: Vec<Operand>,
@@ -156,7 +157,7 @@ pub(super) struct Parser<'s, 'v> {
     field_names: Vec<(Cow<'s, str>, Span)>,
     arguments: Vec<NodeId>,
     lambda_parameters: Vec<NodeId>,
-    /// The operators of the current statement that its declared type may pass through.
+    /// The operators of the current statement whose operands the statement's declared type may convert.
     noted: Noted,
 }
 
@@ -563,7 +564,7 @@ impl<'s, 'v> Parser<'s, 'v> {
 /// The name of an input or output.
 struct DeclaredName<'s> {
     text: Cow<'s, str>,
-    /// The name as later statements may use it; `None` if it was quoted.
+    /// The defined name, for uses in later statements; `None` if it was quoted, because then it cannot be used.
     word: Option<&'s str>,
     span: Span,
 }

@@ -14,10 +14,10 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Value};
 /// The first word of a `numbers` statement, before a type. Everywhere else it is an ordinary name.
 pub(in crate::text) const NUMBERS: &str = "numbers";
 
-/// The number rule of a file.
+/// The number rule of a file: how integers and fraction literals are converted to floats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct FileRule {
-    /// True once a statement of the file was read. Then a `numbers` line is an error.
+    /// True once a statement of the file was read. After that, a `numbers` line is an error.
     pub(super) begun: bool,
     pub(super) numbers: Numbers,
 }
@@ -47,12 +47,12 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Returns true for an operation that makes an f64 of integers by the number rule of this file.
+    /// Returns true if `operation` makes an f64 of integers by the number rule of the current file.
     pub(super) fn is_wide(&self, operation: Operation) -> bool {
         self.rule.numbers == Numbers::Wide && operation == Operation::Power
     }
 
-    /// Returns a literal, converted by the number rule of the file.
+    /// Returns the literal `value`, converted by the number rule of the current file.
     pub(super) fn literal_of_file(&self, value: Value) -> Value {
         // `WEAK_FLOAT{0.5}` has an explicit type.
         let is_bare = matches!(self.cursor.previous_kind, TokenKind::Number | TokenKind::Inf | TokenKind::Nan);
@@ -64,18 +64,18 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Returns the default of a parameter, converted by the number rule of the file for a call with these arguments.
+    /// Returns the default of a parameter, converted by the number rule of the current file for a call with `arguments`.
     pub(super) fn default_of_file(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
         if self.rule.numbers == Numbers::Unsaid { self.default_beside(default, arguments) } else { default.clone() }
     }
 
-    /// Returns the operands of an operator, converted by the number rule of the file; `None` if they are unchanged.
+    /// Returns the operands of the operator `name`, converted by the number rule of the current file; `None` if they are unchanged.
     pub(super) fn operands_of_file(&mut self, name: NameId, operands: &[NodeId]) -> Result<Option<Vec<NodeId>>, Stop> {
         if self.rule.numbers == Numbers::Narrow { Ok(None) } else { self.marked_operands(name, operands) }
     }
 
-    /// Returns the new node for a mark in a function's body when the function is called with the operands `operands`, because the mark depends on the
-    /// actual operands. Returns `None` for operators that are not marks.
+    /// Returns the node for the operator `name` in a copied function body, if it is a conversion mark (`core._wide`, `core._beside`). Whether the
+    /// mark is needed depends on its operands in the copy, which are `operands`. Returns `None` for an operator that is not a mark.
     pub(super) fn marked_again(&mut self, name: NameId, operands: &[NodeId]) -> Result<Option<NodeId>, Stop> {
         match (&**self.program.graph.name(name), operands) {
             (WIDE, [operand]) => self.widened(*operand).map(Some),

@@ -15,7 +15,8 @@ use rustc_hash::FxHashSet;
 /// The index of an operator among those that were recorded in the current statement.
 pub(super) type PartId = u32;
 
-/// An operator that was recorded in the current statement. Operators among its operands have smaller indices.
+/// An operator that was recorded in the current statement, because a declared type may convert its operands. The operators among its operands have
+/// smaller indices.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenOperator {
     name: NameId,
@@ -23,18 +24,19 @@ pub(super) struct WrittenOperator {
     operands: Vec<(NodeId, Option<PartId>, Span)>,
 }
 
-/// A result of integer literals that its type cannot hold. It is not a problem if the declared type is wider.
+/// A result of integer literals that its type cannot hold. It is not an error if the statement declares a wider type.
 #[derive(Clone, Debug)]
 pub(super) struct Overflow {
     problem: Diagnostic,
     span: Span,
     /// True if an i64 can hold the result.
     fits_long: bool,
-    /// The node, if the operation is a power.
+    /// The node of the result, if the operation is a power; else `None`.
     power: Option<NodeId>,
 }
 
-/// The recorded operators and results of the current statement.
+/// The operators of the current statement that its declared type may affect, and the results of integer literals that overflow unless the declared
+/// type is wider.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Noted {
     /// True if the statement declares a type that affects operands.
@@ -61,7 +63,7 @@ impl Noted {
         self.overflows.push(Overflow { problem, span, fits_long, power: None });
     }
 
-    /// Records the node of a power of integer literals whose result its type may not hold.
+    /// Records `node` as a power of integer literals. The type of the power may be unable to hold its result.
     pub(super) fn note_power(&mut self, node: NodeId, span: Span) {
         if let Some(overflow) = self.overflows.last_mut().filter(|overflow| overflow.span == span) {
             overflow.power = Some(node);
@@ -75,8 +77,8 @@ impl Noted {
 }
 
 impl Parser<'_, '_> {
-    /// Records an operator if a declared type may apply to its operands. Returns its index among the recorded operators; `None` if it was not
-    /// recorded.
+    /// Records the operator `node` if a declared type may apply to its operands. Returns the operator's index among the recorded operators; `None`
+    /// if it was not recorded.
     pub(super) fn note_part(&mut self, node: Option<NodeId>, operands: &[Operand], span: Span) -> Option<PartId> {
         if !self.noted.reaches {
             return None;

@@ -6,7 +6,7 @@ use crate::Callable;
 use crate::text::elsewhere::{ForeignUse, foreign_form};
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// The parameters of a callee, which arguments are bound to.
+/// The parameters of a callee (an operator or a function of the text), for binding the arguments of a call.
 #[derive(Clone, Copy)]
 pub(super) enum Signature<'a> {
     /// The callee is an operator, with this signature.
@@ -15,7 +15,7 @@ pub(super) enum Signature<'a> {
     Function(&'a str, &'a [&'a str]),
 }
 
-/// The value that a call binds to a parameter.
+/// The value that a call binds to a parameter: an argument, or the parameter's default.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Bound {
     /// The value is the argument at this index of the call.
@@ -92,7 +92,7 @@ impl<'a> Signature<'a> {
         format!("{name}({})", parameters.join(", "))
     }
 
-    /// Returns the value for each parameter in order, followed by the further arguments of a variadic one.
+    /// Returns the value for each parameter in order. If the last parameter is variadic, its further arguments follow.
     ///
     /// `written` is the callee's name in the text, `call` the span of the whole call. The first `count - keywords.len()` arguments have no keywords.
     pub(super) fn bind(

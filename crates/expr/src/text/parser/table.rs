@@ -1,7 +1,7 @@
-//! Statements that define a table from a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys, `table bands: ranges of f64 -> f64 =
-//! "bands.csv"`. The first is a dictionary, like a literal one. The second is the result of `dict.ranges` on three arrays. A table with several
-//! columns is the result of `dict._columns` on dictionaries, also if its keys end in a range, as in `table prices: (text, ranges of date) -> f64 =
-//! "prices.csv"`.
+//! Statements that define a table from a file: `table rates: text -> f64 = "rates.csv"`, or by ranges of keys,
+//! `table bands: ranges of f64 -> f64 = "bands.csv"`. The table `rates` is a dictionary, like a dictionary literal. The table `bands` is the result
+//! of `dict.ranges` on three arrays (starts, ends, values). A table with several key or value columns is the result of `dict._columns` on
+//! dictionaries, even if its keys end in a range, as in `table prices: (text, ranges of date) -> f64 = "prices.csv"`.
 //!
 //! The file is resolved like files with definitions, and becomes part of the model. Rows are read in `rows`, the options after the file name in
 //! `spelling`, and keys of several parts in `parts`.
@@ -48,19 +48,20 @@ const COLUMNS_FORM: &str = "its first line names the columns: those of the keys 
 /// The rows of a table, by key or by range of keys.
 enum ByKey {
     Keys(Dict),
-    /// For single keys in ranges: the start of each range, its end, and the values. A range does not include its end.
+    /// The keys are ranges. The arrays are the start of each range, its end, which is not part of the range, and the value.
     Ranges([Array; 3]),
-    /// For keys whose last part is in ranges, one element per range in each array: the combined number of the other parts, the start, and the end.
+    /// The last part of each key is a range. The arrays have one element per range: the number that stands for the other parts of the key, the
+    /// start, and the end.
     Groups([Array; 3]),
 }
 
 /// The content of a table's file.
 struct Table {
-    /// For keys of several parts: for each part, the numbers of its values, from 1 on.
+    /// For keys of several parts: for each part, a dictionary that numbers its distinct values from 1 on.
     parts: Vec<Dict>,
-    /// The values by key; or the indices of rows, if `columns` has the values.
+    /// The value for each key; if `columns` has the values, the row index for each key.
     rows: ByKey,
-    /// The type of the values if they are structs; `None` for scalars.
+    /// The type of the table's values if they are structs; `None` if they are scalars.
     value: Option<QType>,
     /// Dictionaries from row indices to values: one per field of a struct, or one for scalars if `rows` has no values.
     columns: Vec<Dict>,

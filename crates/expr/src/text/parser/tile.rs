@@ -1,5 +1,6 @@
-//! Statements that cut the axes of labels into tiles, `tile i, j = 8` and `tile a = [0, 17, 40]`, and types of inputs with labels, `tiled[f64,
-//! "i,a"]`. Labels have a namespace of their own, so no other name conflicts with them. A cut is applied when data are given.
+//! Statements that cut the axes of labels into tiles, `tile i, j = 8` and `tile a = [0, 17, 40]`, and types of inputs with labels,
+//! `tiled[f64, "i,a"]`. Labels have a namespace of their own, so they do not conflict with other names. The cuts are applied at run time, when the
+//! extents of the axes are known.
 
 use super::Parser;
 use crate::text::cursor::{Cursor, Stop};
@@ -11,7 +12,7 @@ use cembra_runtime::{MOST_AXES, QType};
 use cembra_value::{Code, Diagnostic, Limit, Promise, Span};
 use std::sync::Arc;
 
-/// The first word of a `tile` statement. A label follows it. Everywhere else it is an ordinary name.
+/// The first word of a `tile` statement. It is followed by a label. Everywhere else `tile` is an ordinary name.
 pub(in crate::text) const TILE: &str = "tile";
 
 /// The first word of the type `tiled[..]`, where a type is expected. Everywhere else it is an ordinary name.
@@ -49,7 +50,7 @@ impl Parser<'_, '_> {
 
 /// A `tile` statement that was read.
 struct ReadRule {
-    /// The places of the labels.
+    /// The spans of the labels in the text.
     labels: Vec<Span>,
     cut: AxisCut,
     span: Span,
@@ -59,7 +60,7 @@ struct ReadRule {
 pub(crate) struct InputType {
     pub(crate) qtype: QType,
     pub(crate) promise: Promise,
-    /// The labels of the tensor's axes, separated by commas; `None` if the type has none.
+    /// The labels of the tensor's axes, separated by commas; `None` if the type has no labels.
     pub(crate) labels: Option<Arc<str>>,
 }
 
@@ -73,7 +74,7 @@ impl Cursor<'_> {
         Ok(InputType { qtype: qtype.as_input(), promise, labels: None })
     }
 
-    /// Reads a `tile` statement that is part of a larger file. The caller counts its literals towards the limit.
+    /// Reads a `tile` statement that is part of a model file. The caller must count the statement's literals towards the limit on literals.
     pub(in crate::text) fn read_tile_statement(&mut self) -> Result<TileRule, Stop> {
         if self.token.kind != TokenKind::Word || self.text(self.token.span) != TILE {
             return Err(self.unexpected("`tile`"));
@@ -153,7 +154,7 @@ impl Cursor<'_> {
         Ok(boundaries.into())
     }
 
-    /// Returns true if the type of an input with labels begins here: `tiled[..]`.
+    /// Returns true if a type with labels, `tiled[..]`, begins at the current token.
     pub(in crate::text) fn at_tiled_type(&self) -> bool {
         let Token { kind, span, .. } = self.token;
         kind == TokenKind::Word && self.text(span) == TILED && self.peek().kind == TokenKind::OpenSquare

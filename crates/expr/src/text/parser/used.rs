@@ -12,7 +12,7 @@ use cembra_value::{Code, Diagnostic, Limit, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The files of a model, as far as they are read.
+/// The files of a model while it is parsed: which are being read, which are complete, and the names that they define.
 #[derive(Default)]
 pub(super) struct Files<'s> {
     /// The texts of the files; `None` for a text that cannot use files.
@@ -21,9 +21,9 @@ pub(super) struct Files<'s> {
     open: Vec<Open<'s>>,
     /// For each file that was read completely, the meanings of its names.
     read: FxHashMap<usize, NameMap<&'s str, Symbol>>,
-    /// The files whose names the current file has already.
+    /// The files whose names are already names of the current file.
     taken: FxHashSet<usize>,
-    /// The file to read after the current statement, which uses it.
+    /// The file that the current statement uses and that is read after the statement, with the span of its name; `None` if there is none.
     next: Option<(usize, Span)>,
 }
 
@@ -70,7 +70,7 @@ impl<'s> Parser<'s, '_> {
         Ok(sources.used_at(span).map(|file| (sources, file)))
     }
 
-    /// Reads the quoted name of a file, and returns the file's text. Returns `None` if there is no such file, after reporting it.
+    /// Reads the quoted name of a file, and returns the file's text. Returns `None` if the file does not exist, after reporting that.
     pub(super) fn data_file(&mut self) -> Result<Option<PlacedText<'s>>, Stop> {
         Ok(self.named_file()?.map(|(sources, file)| sources.placed(file)))
     }
@@ -163,7 +163,7 @@ impl<'s> Parser<'s, '_> {
         self.files.read.insert(file, names);
     }
 
-    /// Reports `found`, a statement that must not occur in a used file, if this is one.
+    /// Reports an error if the current file is a used file, which must have only definitions. `found` names the statement for the message.
     pub(super) fn only_definitions(&mut self, found: &str) -> Result<(), Stop> {
         if !self.files.is_inside() {
             return Ok(());

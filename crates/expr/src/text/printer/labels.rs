@@ -1,6 +1,6 @@
-//! Prints labels: `a("i,k")` where a tensor is used, `let t("i,j") = ..` where one is defined. Labels can only follow names, so tensors with labels
-//! get names; where that is impossible, `tensor._at` and `tensor._bind` are printed as calls. Methods may follow labels and brackets, and blocks may
-//! follow labels. The results of assignments are printed as outputs.
+//! Prints labels (names of a tensor's axes): `a("i,k")` where a tensor is used, `let t("i,j") = ..` where a tensor is defined. Labels can only
+//! follow names, so tensors with labels get names; where that is impossible, `tensor._at` and `tensor._bind` are printed as calls. Methods are
+//! printed after labels or brackets, blocks after labels. The results of assignments are printed as outputs.
 
 use super::{Form, Piece, Printer};
 use crate::infix::{AT_LABELS, BIND_LABELS, BLOCK, GRADIENT, LOOSEST, MAKE_TUPLE, TIGHTEST};
@@ -13,8 +13,9 @@ use rustc_hash::FxHashSet;
 use std::fmt::Write;
 
 impl<'g> Printer<'g> {
-    /// Returns the nodes that must have a name. These are tensors that are used with labels, values whose definition has labels unless they are
-    /// outputs, and the second operands of gradients, because a gradient with respect to an unused node is allowed only if that node has a name.
+    /// Returns the nodes that must have a name. These are the tensors that are used with labels, the values that are defined with labels (unless
+    /// they are outputs), and the second operands of gradients. Without a name, a gradient with respect to a node that the first operand does not
+    /// contain is an error.
     pub(super) fn labelled(&self, roots: &[NodeId], needed: &[bool], uses: &[u32]) -> FxHashSet<NodeId> {
         let roots: FxHashSet<NodeId> = roots.iter().copied().collect();
         let mut found = FxHashSet::default();
@@ -54,7 +55,7 @@ impl<'g> Printer<'g> {
         found
     }
 
-    /// Returns the value and the labels of the node `id` if it is a definition with labels; `None` for other nodes.
+    /// Returns the value and the labels of the node `id` if it is a definition with labels; `None` for any other node.
     pub(super) fn bound(&self, id: NodeId) -> Option<(NodeId, &'g str)> {
         let Node::Operator(name, &[value, labels]) = self.graph.node(id) else { return None };
         let is_bound = self.has_tensors && **self.graph.name(name) == *BIND_LABELS;
@@ -107,7 +108,7 @@ impl<'g> Printer<'g> {
         self.out.push(')');
     }
 
-    /// Returns the tuple nodes that blocks take as lists of tile indices. They are written where they are used, without a name.
+    /// Returns the tuple nodes that are the lists of tile indices of blocks. Such a node is written inside of the block, without a name.
     pub(super) fn lists_of_blocks(&self, needed: &[bool]) -> FxHashSet<NodeId> {
         let ids = (0..needed.len()).filter(|at| self.has_tensors && needed[*at]).map(NodeId::from_index);
         let lists = ids.filter(|id| self.block(*id).is_some()).flat_map(|id| &self.graph.operands(id)[1..]);

@@ -1,5 +1,5 @@
-//! Prints operands that a declared type applies to. The conversion mark of such an operand is omitted if reading the text adds it again. If reading
-//! would add other marks, the declared type is written as a call.
+//! Prints operands that a declared type converts. The conversion mark of such an operand is omitted if parsing the text adds the mark again. If
+//! parsing would add different marks, the declared type is written as a call.
 
 use super::{Form, Piece, Printer};
 use crate::infix::{DECLARED_OPERAND, Level};
@@ -24,7 +24,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Returns true if the operands of `value` stay as they are when the text is read with the declared type.
+    /// Returns true if parsing `value` under the declared type gives the marks that the operands of `value` have, no more and no fewer.
     pub(super) fn is_as_reached(&self, value: NodeId, reach: Reach) -> bool {
         let mut left = vec![value];
         while let Some(id) = left.pop() {
@@ -40,8 +40,8 @@ impl<'g> Printer<'g> {
         true
     }
 
-    /// Returns the operands of the node `id` that a declared type applies to; `None` if it does not apply to the node's operands. It does not apply
-    /// to the values of names.
+    /// Returns the operands of the node `id` that a declared type applies to; `None` if the type does not apply to the operands of this node. It
+    /// never applies to a node that is printed as a name.
     pub(super) fn passed_by(&self, id: NodeId, reach: Reach) -> Option<&'g [NodeId]> {
         let Node::Operator(name, operands) = self.graph.node(id) else { return None };
         let name = self.graph.name(name);
@@ -50,7 +50,7 @@ impl<'g> Printer<'g> {
         (!is_call && reach.passes(name)).then(|| passed(name, operands))
     }
 
-    /// Returns the operand of the mark `id` if reading the operand in its place adds the mark again; `None` otherwise.
+    /// Returns the operand of the mark `id` if parsing the operand without the mark adds the mark again; `None` otherwise.
     pub(super) fn unmarked(&self, id: NodeId, reach: Reach) -> Option<NodeId> {
         let (of, scalar) = self.marked(id)?;
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();

@@ -1,4 +1,5 @@
-//! Removes the conversion marks of the number rule from programs for printing. A text has no marks; reading it adds them again.
+//! Removes the marks by which the number rule converts integers to f64 from programs that are printed. A text has no marks; the parser adds them
+//! again.
 
 use crate::infix::{BESIDE, WIDE};
 use crate::text::numbers::{Marker, NodeKinds};

@@ -1,5 +1,5 @@
-//! Evaluates nodes while a program on arrays grows. The values of inputs are random; those of operators come from the interpreter, one operator at a
-//! time.
+//! Evaluates nodes while a program on arrays grows. The values of inputs are random. The values of operators are computed by the interpreter, one
+//! operator at a time.
 
 use super::{Grower, TOO_LARGE};
 use crate::any_value;
@@ -28,7 +28,8 @@ impl Grower<'_> {
         None
     }
 
-    /// Returns the value of `node` on the first row; `None` if it fails. The recursion is bounded, because programs are not deep.
+    /// Returns the value of `node` on the first row; `None` if it fails. The function recurses, but not deeply, because the depth of programs is
+    /// limited.
     pub(super) fn value(&mut self, node: NodeId) -> Option<Value> {
         if let Some(known) = self.values.get(&node) {
             return known.clone();
@@ -64,7 +65,8 @@ impl Grower<'_> {
         }
     }
 
-    /// Returns a program with only the operator `name`, applied to operands that have the values `given`, and its row.
+    /// Returns a program with only the operator `name`, and a row for it. The operands `operands` are inputs of the program, which have the values
+    /// `given` in the row.
     pub(super) fn alone(&self, name: &str, operands: &[NodeId], given: Vec<Value>) -> (Program, Row) {
         let (mut graph, mut inputs, mut row) = (Graph::new(), Vec::new(), Vec::new());
         let operands: Vec<NodeId> = operands
@@ -88,7 +90,7 @@ impl Grower<'_> {
         (Program { graph, inputs, outputs, ..Program::default() }, Row::new(row))
     }
 
-    /// Returns a program with `node` as its output and everything that it needs, and its row.
+    /// Returns a program that has `node` as its output, with all nodes that `node` needs, and the program's row.
     pub(super) fn up_to(&mut self, node: NodeId) -> (Program, Row) {
         let (inputs, outputs) = (self.inputs(), vec![Output { name: "y".into(), node, span: None }]);
         let program = Program { graph: self.pool.graph.clone(), inputs, outputs, ..Program::default() };

@@ -1,5 +1,5 @@
-//! Generates loops with an array as their state. Each round applies a chain of operators to the array. Their other operands are arrays from outside
-//! the loop, the number of the round, and aggregates of all elements.
+//! Generates loops with an array as their state. Each round applies several operators to the array, one after the other. The second operands of
+//! these operators are arrays from outside the loop, the number of the round, or aggregates of all elements.
 
 use super::Grower;
 use crate::catalogue::Catalogue;

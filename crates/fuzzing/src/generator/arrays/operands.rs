@@ -13,7 +13,7 @@ use cembra_runtime::{EdgeType, QType, Scalar};
 use cembra_value::{Edge, Promise, Value};
 use std::sync::Arc;
 
-/// The plan for an operand: what kind of value it is to be, before a node is chosen.
+/// The plan for an operand: the kind of value (array, edge, number) that is needed, before a node with such a value is chosen.
 pub(super) enum Operand {
     Node(NodeId),
     Array(Scalar),
@@ -26,8 +26,8 @@ pub(super) enum Operand {
 }
 
 impl Grower<'_> {
-    /// Returns the index of the operand in `drawn` that typing rejects. The outer `None` means that all operands fit, the inner one that the error
-    /// names no operand.
+    /// Returns the index of the operand in `drawn` that typing rejects. `None` means that all operands fit; `Some(None)` means that typing fails
+    /// but its error names no operand.
     pub(super) fn blamed(&self, entry: &Entry, drawn: &[Operand]) -> Option<Option<usize>> {
         let types: Vec<QType> = drawn.iter().map(|operand| self.type_of(operand)).collect();
         let literal = |operand: &Operand| match operand {
@@ -131,7 +131,8 @@ impl Grower<'_> {
         (!tuples.is_empty()).then(|| *pick(self.pool.random, &tuples))
     }
 
-    /// Returns a node for each planned operand: edges from arrays of `size` elements, and arrays that have the size of either end of an edge.
+    /// Returns a node for each operand planned in `drawn`. Edges group arrays of `size` elements; arrays have as many elements as an edge has
+    /// elements or groups.
     pub(super) fn realised(&mut self, drawn: Vec<Operand>, size: usize) -> Vec<NodeId> {
         let mut sides = vec![size];
         let mut made: Vec<Option<NodeId>> = Vec::with_capacity(drawn.len());
@@ -197,7 +198,7 @@ impl Grower<'_> {
         literal(&self.pool.graph, node)
     }
 
-    /// Returns the element type of the node `node` if it is an array of the program's kind; `None` for other nodes.
+    /// Returns the element type of the node `node` if it is an array of the program's kind; `None` for a node of another type.
     pub(super) fn scalar_of(&self, node: NodeId) -> Option<Scalar> {
         match self.pool.types[node.index()] {
             QType::Array(kind, scalar) if kind == self.kind => Some(scalar),
@@ -221,7 +222,7 @@ impl Grower<'_> {
         self.scalar_of(node).unwrap_or(Scalar::Float64)
     }
 
-    /// Returns one of `nodes`, preferably a deep unused one; now and then `None`.
+    /// Returns one of `nodes`, preferably a deep node that is not used yet; now and then `None`, so that the caller makes a new node.
     pub(super) fn chosen(&mut self, nodes: &[NodeId]) -> Option<NodeId> {
         if nodes.is_empty() || self.pool.chance(0.15) {
             return None;

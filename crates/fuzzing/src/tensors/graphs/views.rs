@@ -1,4 +1,4 @@
-//! Adds random views of nodes to tensor graphs: permuted axes, slices, diagonals, other extents, padding with zeros.
+//! Adds random views of nodes to tensor graphs: permuted axes, slices, diagonals, reshaping, broadcasting. Also adds padding with zeros.
 
 use super::{Growth, NodeResult};
 use crate::config::pick;

@@ -1,5 +1,6 @@
-//! Tests those functions on tiled tensors that are not operations of graphs: reductions to a number, other tilings, parts, blocks, maps, dropping
-//! tiles, partial products. Results are compared with those on dense tensors. They must have the same bits for several threads and for lazy tiles.
+//! Tests the functions on tiled tensors that are not operations of graphs: reductions to a number, changes of the tiling, slices, blocks, maps,
+//! dropping tiles, partial products. Each result is compared with the result on dense tensors. With several threads, and with lazy tiles (computed
+//! on demand), a result must have the same bits.
 
 use super::judge::{Checked, Wrong, check_bits, check_norms, wrong_of};
 use super::meaning::floats;
@@ -23,7 +24,7 @@ struct Tried {
     settings: Settings,
 }
 
-/// Tests these functions on a random tiled tensor. Returns the law that is broken, if any.
+/// Tests the functions on tiled tensors that are not operations of graphs, with a random tiled tensor. Returns the law that is broken, if any.
 pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
     let rank = random.usize(..=3);
     let extents: Vec<usize> = (0..rank).map(|_| *pick(random, &[0, 1, 2, 3, 5, 7, 11])).collect();

@@ -1,10 +1,10 @@
 //! Checks the laws for programs on tiled tensors:
 //!
 //! - The value of each operation follows from the values of its operands, up to the rounding of sums in any order. Tiles are absent exactly where
-//!   absent tiles imply it, or where the norm is below the threshold. Norms are those of the elements.
+//!   absent tiles imply it, or where the norm is below the threshold. The norm of each tile is the norm of its elements.
 //! - Bits, norms, tiles and errors do not depend on threads, ranks, blocks, byte limits, reused memory, the backend, or whether tiles are stored or
 //!   computed on demand. Input tensors do not change.
-//! - A plan has the steps of the evaluation, and its errors about limits.
+//! - A plan has the same steps as the evaluation, and the same errors about limits.
 //!
 //! A program that breaks a law is made smaller.
 
@@ -33,12 +33,12 @@ const MOST_TRIES: usize = 300;
 pub(super) struct TileJudge {
     interpreter: cembra_engine::Evaluator,
     native: cembra_engine::Evaluator,
-    /// The link to other processes that try the same programs; `None` without other processes.
+    /// The link to the processes that try the same programs together with this one, as ranks; `None` if this process runs alone.
     link: Option<Arc<dyn Link>>,
     pub(super) report: TileReport,
 }
 
-/// A law that a program on tiled tensors breaks.
+/// A law (property that must hold) that a program on tiled tensors breaks.
 #[derive(Clone, Debug)]
 pub(super) struct Wrong {
     pub(super) what: String,
@@ -449,7 +449,7 @@ fn numbers(bits: &[u64]) -> Vec<f64> {
     bits.iter().map(|bits| f64::from_bits(*bits)).collect()
 }
 
-/// Returns the elements of the tiled tensor `tiled`, and for each whether its tile is present.
+/// Returns the elements of the tiled tensor `tiled`, and for each element whether its tile is present.
 pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     let elements = tiled.to_tensor()?;
     let mut origins = vec![Origin::Absent; elements.layout().len()];

@@ -1,6 +1,6 @@
-//! Computes the expected results of operations on tensors with absent tiles, one element at a time, and the tolerance for each element. No tiles are
-//! used: each element has an origin, which tells whether it comes from an absent tile. Elements of maps, views and extremes are exact. Sums and
-//! products are computed in f64, and may differ by the rounding of their terms in any order.
+//! Computes the expected results of operations on tensors with absent tiles, one element at a time, and the tolerance for each element. No tiles
+//! are used: each element has an origin, which tells whether it comes from an absent tile. The expected elements of maps, views, minima and maxima
+//! are exact. Sums and products are computed in f64, and may differ by the rounding of their terms in any order.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Error, Scalar};
@@ -12,7 +12,7 @@ use cembra_tensor::{Axis, Body, BodyStep, ElementOperator, Elements, Node, Opera
 pub(super) enum Origin {
     /// The element comes from an absent tile, which is exactly zero, or from an operation that gives zero for absent tiles.
     Absent,
-    /// The element is computed from numbers only, literals or those from absent tiles, so its value is known before any tile is computed.
+    /// The element is computed only from numbers that are known before any tile is computed: literals, and the zeros of absent tiles.
     Number { of_absent: bool },
     /// The element is computed from tiles that are present.
     Present,
@@ -40,7 +40,7 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// Makes a value of the elements `elements`; `origins` has the origin of each in row-major order.
+    /// Makes a value of the elements `elements`; `origins` has the origin of each element, in row-major order.
     pub(super) fn new(elements: Tensor, origins: &[Origin]) -> Result<Value, Error> {
         let origins = Tensor::new(elements.extents(), origins.iter().map(|origin| origin.code()).collect())?;
         Ok(Value { elements, origins })
@@ -73,7 +73,8 @@ pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f64>, Error> {
 #[derive(Debug)]
 pub(super) struct Meaning {
     pub(super) value: Value,
-    /// The tolerance of each element; infinite where sums may leave the range of floats in some order. `None` if all are exact.
+    /// The tolerance of each element. It is infinite where a sum may overflow if its terms are added in a certain order. `None` if all elements are
+    /// exact.
     distances: Option<Vec<f64>>,
     /// The additional tolerance of each element, as a multiple of the threshold, because tiles of intermediate values may be dropped.
     pub(super) screened: f64,
@@ -201,8 +202,8 @@ fn strides(extents: &[usize]) -> Vec<usize> {
     (0..extents.len()).map(|axis| extents[axis + 1..].iter().product()).collect()
 }
 
-/// Visits all indices of a tensor with the extents `extents`, in row-major order. Passes to `visit` the position that each list of strides gives for
-/// the index.
+/// Visits all indices of a tensor with the extents `extents`, in row-major order. For each index, calls `visit` with the positions that the lists
+/// of strides in `strides` give for it.
 pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
     let mut index = vec![0; extents.len()];
     let mut positions = vec![0; strides.len()];

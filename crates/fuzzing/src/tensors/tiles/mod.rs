@@ -1,6 +1,6 @@
 //! The fuzzer for tiled tensors: random graphs and statements in random tilings, and functions on tiled tensors that are not operations of graphs.
-//! Results are compared with the expected values. They must have the same bits for any threads, blocks, ranks, backends and lazy tiles. A program
-//! depends only on the seed and its number.
+//! Results are compared with the expected values. They must not change in any bit with the number of threads, blocks, ranks, the backend, or
+//! whether tiles are lazy (computed on demand). A program depends only on the seed and the program's number.
 
 mod estimates;
 mod functions;
@@ -22,7 +22,7 @@ use program::{Program, Settings};
 use std::fmt;
 use std::sync::Arc;
 
-/// The statistics of a run on tiled tensors, and the mismatch found, if any. `Display` prints a line, and the mismatch.
+/// The statistics of a run on tiled tensors, and the mismatch found, if any. `Display` prints one line of statistics, and the mismatch.
 #[derive(Clone, Debug, Default)]
 pub struct TileReport {
     /// The number of random graphs that were tried.
@@ -33,7 +33,7 @@ pub struct TileReport {
     pub functions: u64,
     /// The number of graphs and statements that were evaluated without an error.
     pub evaluated: u64,
-    /// The number of graphs that were rejected, as they must be.
+    /// The number of invalid graphs, which the evaluator rejected as it must.
     pub refused: u64,
     /// The number of rejected graphs in which an operation combines axes with different tilings.
     pub unlike: u64,
@@ -65,10 +65,10 @@ impl fmt::Display for TileReport {
     }
 }
 
-/// Tries programs on tiled tensors until as many as `config` asks for were tried or a law is broken. Of ten programs, seven are graphs, two are
-/// statements, and one calls functions that are not operations of graphs. Calls `progress` after each program, with the number tried so far.
+/// Tries programs on tiled tensors until the number that `config` asks for was tried, or a law is broken. Of ten programs, seven are graphs, two
+/// are statements, and one calls functions that are not operations of graphs. Calls `progress` after each program, with the number tried so far.
 ///
-/// With `link`, the connected processes try the same programs together, as ranks. Without it, ranks are threads.
+/// With `link`, the processes that it connects try the same programs together, as ranks. Without `link`, ranks are threads.
 pub fn run_tiles(config: &Config, link: Option<Arc<dyn Link>>, progress: &mut dyn FnMut(u64)) -> TileReport {
     let mut judge = TileJudge::new(link);
     let mismatch = mismatch(config, "--tiles", progress, |number, random| one(number, random, &mut judge));

@@ -19,8 +19,8 @@ use std::time::Duration;
 const STALL: Duration = Duration::from_secs(60);
 
 impl Program {
-    /// Evaluates the nodes `asked` on `size` ranks, each a thread, and returns the outcome of each rank. With `link`, evaluates them only on the rank
-    /// that is this process.
+    /// Evaluates the nodes `asked` on `size` ranks, each a thread, and returns the outcome of each rank. With `link`, this process is one of the
+    /// ranks, and evaluates the nodes only on its own rank.
     pub(super) fn on_ranks<E: Elements>(
         &self,
         size: usize,

@@ -1,5 +1,6 @@
-//! Random tiled tensors, in which some tiles are absent, zero, or have small elements. Also lazy versions of tiled tensors, whose tiles are computed
-//! on demand: requests are counted, some tiles fail, and norms may be unknown. Also the content of a tiled tensor in a form that can be compared.
+//! Random tiled tensors, in which some tiles are absent, zero, or have small elements. The module also makes lazy versions of tiled tensors, whose
+//! tiles are computed on demand: requests are counted, some tiles fail, and norms may be unknown. Finally, it has the content of a tiled tensor in
+//! a form that can be compared.
 
 use crate::config::{chance, pick};
 use cembra::tensor::{Slice, Tensor, TensorErrorKind};
@@ -10,10 +11,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The screening that drops no tile.
+/// The screening (rule for dropping small tiles) that drops no tile: its threshold is 0.
 pub(super) const ALL: Screening = Screening::threshold(0.0);
 
-/// The shares of absent, zero and small tiles in random tiled tensors.
+/// The fractions of absent, zero and small tiles in random tiled tensors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sparsity {
     /// The fraction of tiles that are present.
@@ -69,7 +70,8 @@ fn slices(tiling: &Tiling, number: u64) -> Vec<Slice> {
     slices_of(tiling, &tiling.ranges(number).unwrap_or_default())
 }
 
-/// Returns the slices of a dense tensor that have the indices `ranges` in `tiling`. Slices count from 0; the axes of `tiling` may begin elsewhere.
+/// Returns the slices of a dense tensor that have the indices `ranges` in `tiling`. The indices of a slice count from 0, while an axis of `tiling`
+/// may begin at any index.
 pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     let slice = |(range, axis): (&Range<i64>, &Tiling1)| Slice {
         start: range.start.abs_diff(axis.lower()) as usize,
@@ -92,7 +94,7 @@ pub(super) fn positions(tiling: &Tiling, number: u64) -> Vec<usize> {
     all
 }
 
-/// The norms that a lazy tensor promises for its tiles.
+/// The norms that a lazy tensor promises for its tiles before they are computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Promise {
     True,
@@ -111,12 +113,13 @@ pub(super) struct Failing {
 #[derive(Clone, Debug)]
 pub(super) struct Lazy {
     pub(super) tiled: Tiled,
-    /// The number of requests for each tile, by its index among the present ones.
+    /// The number of requests for each tile, by its index among the present tiles.
     asked: Arc<Vec<AtomicU32>>,
 }
 
 impl Lazy {
-    /// Returns a lazy tensor with the same elements as `whole`. A request for an absent tile is an error.
+    /// Returns a lazy version of the tensor `whole`: it has the same elements, but computes its tiles on demand. A request for a tile that is
+    /// absent in `whole` is an error.
     pub(super) fn of(whole: &Tiled, promise: Promise, failing: Option<Failing>) -> Result<Lazy, Error> {
         let shape = match promise {
             Promise::True => whole.shape().clone(),
@@ -186,7 +189,7 @@ impl TiledContents {
         Some(self.elements[position].iter().map(|bits| f64::from_bits(*bits)).collect())
     }
 
-    /// Describes the first tile whose stored norm differs from that of its elements; `None` if all norms are right.
+    /// Describes the first tile whose stored norm differs from the norm of its elements; `None` if all stored norms are right.
     pub(super) fn wrong_norm(&self) -> Option<String> {
         for ((number, norm), elements) in self.tiles.iter().zip(&self.norms).zip(&self.elements) {
             let elements: Vec<f64> = elements.iter().map(|bits| f64::from_bits(*bits)).collect();
@@ -207,8 +210,8 @@ pub(super) fn bits(float: f64) -> u64 {
     if float.is_nan() { f64::NAN.to_bits() } else { float.to_bits() }
 }
 
-/// Returns the norm of a tile with the elements `elements`: the square root of the sum of squares, divided by the number of elements. NaN if an
-/// element is.
+/// Returns the norm of a tile with the elements `elements`: the square root of the sum of squares, divided by the number of elements. The norm is
+/// NaN if an element is NaN.
 pub(super) fn norm_of(elements: &[f64]) -> f64 {
     if elements.iter().any(|element| element.is_nan()) {
         return f64::NAN;

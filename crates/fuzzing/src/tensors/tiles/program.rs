@@ -24,13 +24,13 @@ pub(super) struct Program {
     pub(super) settings: Settings,
 }
 
-/// The options of a program that may change bits, and a seed for options that must not.
+/// The options of a program that may change the bits of its results, and a seed for drawing options that must not change them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub(super) threshold: f64,
     pub(super) is_screened: bool,
     segment: Segment,
-    /// True if the library multiplies tiles, false for the reference.
+    /// True if the matrix library multiplies tiles, false if the reference implementation does.
     is_by_library: bool,
     pub(super) seed: u64,
 }
@@ -57,8 +57,8 @@ impl Settings {
         Options::default().threshold(self.threshold).screen(self.is_screened).segment(self.segment)
     }
 
-    /// Returns an evaluator with the options `options`, and the matrix product of these settings. The options may differ from those of
-    /// [`options`](Self::options) where this changes no bit.
+    /// Returns an evaluator with the options `options`, and the matrix product of these settings. `options` may differ from the result of
+    /// [`options`](Self::options) only in options that change no bit.
     pub(super) fn evaluator(&self, options: Options) -> Evaluator {
         let run = Evaluator::new(options);
         if self.is_by_library { run.matrices(Arc::new(LibraryProduct)) } else { run }
@@ -68,7 +68,8 @@ impl Settings {
 /// The set of nodes of a program whose values are requested from an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// The values of all float nodes are requested. Then no operator is fused with the operator that reads it.
+    /// The values of all float nodes are requested. So each node becomes a tiled tensor, and no operator is fused with the operator that reads its
+    /// result.
     Each,
     /// The values of those nodes are requested that always become tiled tensors: nodes that are read twice, or by an operation that is not
     /// elementwise.
@@ -80,7 +81,7 @@ pub(super) enum Asked {
 /// The outcome of an evaluation: the values of the requested nodes, or the error with its kind, message and place in the text.
 pub(super) type Outcome = Result<Vec<TiledContents>, (Option<TensorErrorKind>, String, Option<Span>)>;
 
-/// Returns the error of an [`Outcome`] for `error`.
+/// Converts `error` to the form that an [`Outcome`] has for errors: kind, message and place.
 pub(super) fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<Span>) {
     (error.tensor_kind(), error.to_string(), error.span())
 }
@@ -119,8 +120,8 @@ impl Program {
         of_floats.map(|(id, _)| id).filter(|id| is_asked(*id)).collect()
     }
 
-    /// Returns true if expressions are grouped in the same way whether only the outputs are requested or all values in tiles: every value that is
-    /// read twice becomes a tiled tensor anyway.
+    /// Returns true if a request for only the outputs fuses operators in the same way as a request for all values that become tiled tensors
+    /// ([`Asked::Made`]).
     pub(super) fn is_grouped_alike(&self) -> bool {
         let needed = self.graph.needed(&self.outputs);
         let (asked, least) = (self.asked(Asked::Made), self.asked(Asked::Outputs));
@@ -144,8 +145,8 @@ impl Program {
         cuts
     }
 
-    /// Returns for each leaf how often an evaluation may request one of its tiles at most: once per expression, and once per other operation, that
-    /// reads the leaf. `None` for a leaf that is read for more indices than it has.
+    /// Returns for each leaf the most requests for one of its tiles that an evaluation may make: one for each fused expression, and one for each
+    /// other operation, that reads the leaf. `None` for a leaf that is broadcast (read for more indices than it has).
     pub(super) fn reads(&self, asked: &[TensorNodeId]) -> Vec<Option<u32>> {
         let needed = self.graph.needed(&self.outputs);
         let mut times = vec![0_u32; self.graph.len()];
@@ -177,7 +178,7 @@ impl Program {
         self.graph.leaves().iter().map(of).collect()
     }
 
-    /// Evaluates the nodes `asked` with the stored tensors for all leaves.
+    /// Evaluates the nodes `asked`, with tensors in memory as the values of all leaves.
     pub(super) fn outcome(&self, run: &Evaluator, asked: &[TensorNodeId], elements: &dyn Elements) -> Outcome {
         let inputs: Vec<&Tiled> = self.inputs.iter().collect();
         seen(run.evaluate(&self.graph, asked, &inputs, elements))

@@ -1,6 +1,6 @@
-//! Tests the random statements of `--tensors` on tiled tensors. The statements are parsed and compiled through the public interface, compared with
-//! explicit sums over all labels, and judged as graphs are. Tensors are used directly, or as blocks of larger ones. Elements are small integers, so
-//! all results are exact.
+//! Tests random assignments to tensors (those of `cembra fuzz --tensors`) on tiled tensors. The statements are parsed and compiled through the
+//! public interface, compared with explicit sums over all labels, and judged like random graphs. Tensors are used directly, or as blocks of larger
+//! tensors. Elements are small integers, so all results are exact.
 
 use super::judge::{TileJudge, check_bits, wrong_of};
 use super::operands::{ALL, Sparsity};

@@ -38,7 +38,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Reads the cache entry of `key`. Fails if the entry does not exist or has more than `most` bytes.
+    /// Reads the cache entry of `key`. Fails if the folder has no such entry or the entry has more than `most` bytes.
     pub(super) fn read(&self, key: &Key, most: u64) -> io::Result<Vec<u8>> {
         let path = self.path.join(key.file_name());
         // Checked first, because opening something other than a file could block forever.

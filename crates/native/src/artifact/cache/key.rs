@@ -17,7 +17,7 @@ const ENDING: &str = ".code";
 pub(super) struct Key(blake3::Hash);
 
 impl Key {
-    /// The first bytes of each cache entry.
+    /// The bytes with which each cache entry begins, including the version of the format.
     pub(super) const MAGIC: &[u8; 16] = b"cembra code  01\n";
     /// The number of bytes in a cache entry besides the machine code: the header, and the code's stack size.
     pub(super) const OVERHEAD: usize = HEADER + size_of::<u64>();

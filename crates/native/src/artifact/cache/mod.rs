@@ -17,8 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A folder of machine code that outlives the process. Clones are the same cache. Any number of processes may use the folder
-/// at once.
+/// A folder of machine code that outlives the process. Clones refer to the same cache. Any number of processes may use the folder at once.
 ///
 /// Code from the folder is run, so anyone who can write to it could run any code as this user. Therefore a folder is refused
 /// if others can write to it, or replace it by renaming a folder above it.

@@ -1,5 +1,5 @@
-//! Accumulators: the state of an aggregation from strip to strip. Their tables are reused from run to run, so that adding
-//! strips allocates no memory.
+//! Accumulators: the state of an aggregation from one strip (a block of consecutive elements) to the next. Their tables are reused from run to run,
+//! so that adding strips allocates no memory.
 
 use super::counts::Counts;
 use super::extremes::Extremes;
@@ -8,10 +8,10 @@ use super::integers::Integers;
 use super::{Gathers, floats, logical};
 use cembra_runtime::{Addition, Scalar};
 
-/// The state of an aggregation over the groups of an array, to which strips are added one after the other.
+/// The state of an aggregation over the groups of an array. Strips (blocks of consecutive elements) are added to it one after the other.
 pub type Accumulator = Box<dyn Gathering>;
 
-/// Makes the accumulator of an aggregate for elements of type `scalar`; `None` if this type has no such aggregate.
+/// Makes the accumulator of the aggregate `gathers` for elements of type `scalar`; `None` if elements of this type have no such aggregate.
 #[must_use]
 pub fn accumulator(gathers: Gathers, scalar: Scalar) -> Option<Accumulator> {
     use Scalar::{Float32, Float64, Int32, Int64};

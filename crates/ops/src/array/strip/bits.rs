@@ -1,4 +1,4 @@
-//! Presence bits, read from any bit index, because the groups of a strip may begin anywhere.
+//! Presence bits, read from any bit index, because the groups in a strip (a block of elements) may begin anywhere.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ impl<'a> Bits<'a> {
         Bits(words)
     }
 
-    /// Returns true if there are no words, so that all bits are ones.
+    /// Returns true if the sequence consists of ones, because it has no words.
     pub(super) const fn is_full(self) -> bool {
         self.0.is_none()
     }
@@ -28,7 +28,7 @@ impl<'a> Bits<'a> {
         low | high
     }
 
-    /// The `len` bits from the index `at` on, at most 64, in the lowest bits of the result; the higher bits are zeros.
+    /// The `len` bits from the index `at` on, in the lowest bits of the result; `len` is at most 64. The higher bits are zeros.
     #[inline(always)]
     pub(super) fn part(self, at: usize, len: usize) -> u64 {
         self.word(at) & ones(len)

@@ -1,4 +1,4 @@
-//! Counts the present or missing elements of groups.
+//! The aggregates that count the present or the missing elements of groups.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;

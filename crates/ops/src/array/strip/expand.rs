@@ -1,11 +1,11 @@
-//! Expands the values of groups to the elements of a strip.
+//! Expands one value per group to the elements of a strip (a block of consecutive elements).
 
 use super::{Grouping, Strip, StripData, StripValues};
 use multiversion::multiversion;
 use std::ops::Range;
 
-/// Iterates over the groups that have elements in a strip, each with the range of its elements. Groups before `first` have
-/// none.
+/// Iterates over the groups that have elements in a strip (a block of elements), each with the range of its elements. Groups before `first` have no
+/// elements in the strip.
 pub(super) fn runs(
     points: &[i64],
     first: usize,
@@ -22,8 +22,8 @@ pub(super) fn runs(
         .map(move |(group, from, to)| (group, from.max(start) - start..to.min(end).max(start) - start))
 }
 
-/// Writes to `to`, for each element of a strip of `len` elements from `start`, the value of the element's group, and to
-/// `there` whether this value is present. `values` are the values of the groups from `first` on; `to` must have their type.
+/// Writes to `to`, for each element of a strip (a block of `len` elements from `start` on), the value of the element's group. Writes to `there`
+/// whether this value is present. `values` are the values of the groups from `first` on; `to` must have the type of `values`.
 ///
 /// # Panics
 /// If `to`, `there` or the data of the groups is shorter than the strip needs.

@@ -10,7 +10,7 @@ use multiversion::multiversion;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The least or greatest element of a group so far, and whether there is an element.
+/// The least or greatest element of a group so far, and whether the group has had an element.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<T> {
     best: T,
@@ -24,7 +24,7 @@ pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool 
     (if MAX { new > before } else { new < before }) | new.is_nan()
 }
 
-/// The greater of two elements if `MAX` is set, else the lesser; the first of equal elements. A NaN is preferred.
+/// Returns the greater of two elements if `MAX` is set, else the lesser. Of equal elements, returns the first. If an element is a NaN, returns it.
 #[inline(always)]
 pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
@@ -142,8 +142,7 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     }
 }
 
-/// The index of the greatest, or the least, present element in a range; the first of equal elements. `None` if no element is
-/// present.
+/// The index of the greatest or the least present element in a range. Of equal elements, the index of the first. `None` if no element is present.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn place_of_best<T: Element>(
     values: &[T],

@@ -1,5 +1,5 @@
-//! Sums and products in FLOAT64 with the number of elements, in the order of a [`ChainFold`]. A neutral element replaces a
-//! missing element: -0 in sums, 1 in products.
+//! Sums and products in FLOAT64, with the number of elements, accumulated in the order of a [`ChainFold`]. A neutral element replaces a missing
+//! element: -0 in sums, 1 in products.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -48,7 +48,7 @@ pub(super) trait Operation: Combine<f64> + Debug + Send {
     const START: f64;
     /// True if the operation is addition.
     const ADDS: bool;
-    /// The neutral element: combining it with a total leaves the total unchanged, even the sign of a zero.
+    /// The neutral element of the operation: combining it with a total leaves the total unchanged, even the sign of a zero.
     fn neutral<T: Widen>() -> T;
 }
 
@@ -62,7 +62,7 @@ impl Operation for Addition {
     }
 }
 
-/// Multiplication, as the operation of an aggregation.
+/// The multiplication of floats, as the operation of an aggregation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Multiply;
 

@@ -1,5 +1,5 @@
-//! Aggregates strips by group: one group of all elements, contiguous groups, the last of which may continue in the next
-//! strip, or a group that is given for each element. A `Gather` defines the aggregate.
+//! Aggregates strips (blocks of consecutive elements) by group. There is one group of all elements, or groups are contiguous and may continue in the
+//! next strip, or a group is given for each element. A `Gather` defines the aggregate.
 
 use super::bits::{Bits, each_one};
 use super::window::{StripElements, WINDOW, pick};
@@ -19,13 +19,13 @@ pub(super) trait Gather: Debug + Send {
     /// The state of a group that is not complete.
     type Open: Debug + Send;
 
-    /// The state of a group without elements.
+    /// The state of the aggregate for a group without elements.
     fn start() -> Self::State;
 
-    /// The elements of a strip in the type that this aggregate reads; `None` if they have another type.
+    /// The elements of a strip (a block of elements) in the type that this aggregate reads; `None` if the strip has another type.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// Begins a contiguous group of `len` elements.
+    /// Begins the state of a contiguous group that will have `len` elements.
     fn open(len: usize) -> Self::Open;
 
     /// Begins the block of a long group that starts at the group's element `_start`.
@@ -33,25 +33,26 @@ pub(super) trait Gather: Debug + Send {
         Self::open(len)
     }
 
-    /// The state of a group after its blocks so far (`before`) and the next block.
+    /// The state of a group after the blocks with the state `before` and a block with the state `next`.
     fn join(before: Self::State, next: &Self::State) -> Self::State;
 
-    /// Adds the elements `part` of a strip, the next elements of a contiguous group.
+    /// Adds the elements `part` of a strip (a block of elements) to a contiguous group, as its next elements.
     fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
 
-    /// The partial sums to which the caller may add the next elements of a contiguous group itself; the second argument is
-    /// the number of elements. `None` if the caller must use `extend`.
+    /// The partial sums to which the caller may add the next elements of a contiguous group itself. The second argument is the number of these
+    /// elements. `None` if the caller must use `extend`.
     fn chains(_: &mut Self::Open, _: usize) -> Option<&mut [f64; CHAINS]> {
         None
     }
 
-    /// Records that the caller added elements to the partial sums, given the presence and the number of these elements.
+    /// Records that the caller added elements to the partial sums. The arguments are the presence and the number of these elements.
     fn added(_: &mut Self::Open, _: Bits<'_>, _: usize) {}
 
     /// The state of a contiguous group after its last element.
     fn close(open: &Self::Open) -> Self::State;
 
-    /// Appends the states of whole groups that follow each other in a strip, which begins at the element `start`.
+    /// Appends to `all` the states of groups that lie completely in a strip (a block of elements), one after the other. The strip begins at the
+    /// element `start`.
     #[inline(always)]
     fn take_groups(all: &mut Vec<Self::State>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
         for ends in points.windows(2) {
@@ -62,11 +63,11 @@ pub(super) trait Gather: Debug + Send {
         }
     }
 
-    /// Adds elements whose group is given for each element in `groups`; the bits of `is_in` are set for elements that have a
-    /// group. The last state is a spare one, for elements without a group.
+    /// Adds elements whose group is given for each element in `groups`. A bit of `is_in` is set if the element has a group. The last state in `all`
+    /// is a spare one, for elements without a group.
     fn scatter(all: &mut [Self::State], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>);
 
-    /// Writes the results of groups, computed from their states; the value of a group without a result is arbitrary.
+    /// Writes the results of groups, computed from their states. If a group has no result, its value is arbitrary.
     fn write(states: &[Self::State], finish: Finish, values: &mut StripValues<'_>);
 
     /// Returns true if a group with this state has a result.
@@ -77,8 +78,8 @@ pub(super) trait Gather: Debug + Send {
 /// each addition waits for the store before it.
 const STRAYS: u32 = 8;
 
-/// Calls `add` with the group and the value of each element that is present and in a group, in order. It may also call `add`
-/// with `spare` in place of a group and an arbitrary value.
+/// Calls `add` with the group and the value of each element that is present and in a group, in order. For other elements it may call `add` with
+/// `spare` in place of a group, and an arbitrary value.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
     strip: StripElements<'_, T>,
@@ -111,55 +112,56 @@ pub(super) fn each_grouped<T: Copy>(
     each_one(word, |one| add(rest[one] as usize, rest_values[one]));
 }
 
-/// The accumulator of an aggregation over the groups of an array, to which strips are added one after the other.
+/// The accumulator of an aggregation over the groups of an array. Strips (blocks of consecutive elements) are added one after the other.
 ///
 /// A run is `begin`, then `feed` for one strip after the other, then `end`. For some sums, the caller may add the elements of
 /// a strip itself, by `chains` and `added` in place of `feed`.
 pub trait Gathering: Any + Debug + Send {
-    /// The bytes of memory that the state of one group takes.
+    /// The bytes of memory that the state of one group takes in this accumulator.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an
-    /// array may have elements. Allocates memory only if there are more groups than in all runs before.
+    /// Begins a run over `elements` elements in `groups` groups. The number of groups must be 1 or that of the edge (the grouping), and no more than
+    /// an array may have elements. Allocates memory only if there are more groups than in all runs before.
     fn begin(&mut self, groups: usize, elements: usize);
 
-    /// Adds the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may
-    /// have any length. Its data must be of the accumulator's type; a strip of another type is ignored.
+    /// Adds the next strip (a block of elements). Its first element has the index `start`: 0, then the end of the previous strip. A strip may have
+    /// any length. Its data must be of the accumulator's type; a strip of another type is ignored.
     ///
     /// # Panics
     /// If slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element
     /// is in a group that the run does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>);
 
-    /// The partial sums that the caller may add the next strip of `len` elements to, in place of feeding the strip, in a run
-    /// with one group of all elements. Each present element is added as FLOAT64, in order, to the sum at its position modulo
-    /// the number of partial sums. None of them is -0. `None` if the aggregation is not such a sum; if the strip does not
-    /// begin with the first partial sum, or its elements are of two blocks; or if it has only some elements of a run that has
-    /// no more elements than there are partial sums.
+    /// The partial sums to which the caller may itself add the next strip (a block of `len` elements), instead of calling `feed`, in a run with one
+    /// group. Each present element is added as FLOAT64, in order, to the sum at its position modulo the number of partial sums. Before the call, no
+    /// sum may be -0.
+    ///
+    /// `None` if the aggregation is not a sum of this kind, if the strip does not begin with the first partial sum, or if the strip has elements of
+    /// two blocks. Also `None` if the run has no more elements than there are partial sums, and the strip has only some of these elements.
     fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
 
-    /// Records that the caller added a strip of `len` elements to the partial sums: all of them, or those whose bits in
-    /// `presence` are set.
+    /// Records that the caller added a strip (a block of `len` elements) to the partial sums. Only the elements with a set bit in `presence` were
+    /// added; all if it is `None`.
     fn added(&mut self, len: usize, presence: Option<&[u64]>);
 
-    /// Begins one of several parts of a run over `elements` elements in one group. The part begins at the element `start`,
-    /// the first of a block. It consists of whole blocks of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements, or goes to the
-    /// end of the run.
+    /// Begins one of several parts of a run over `elements` elements in one group. The part begins at the element `start`, the first of a block. The
+    /// part consists of blocks of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements; only the last block of the run may be shorter.
     fn begin_part(&mut self, elements: usize, start: usize);
 
-    /// Ends a block of a part. The previous strip must end at the end of the block or of the run.
+    /// Ends a block of a part of the run. The strip that was added last must end at the end of the block or of the run.
     fn end_block(&mut self);
 
-    /// Appends the blocks of `next`, the accumulator of the following part, to the blocks of this part. `next` must be of the
-    /// same aggregation.
+    /// Appends the blocks of `next`, the accumulator of the following part of the run, to the blocks of this part. `next` must be of the same
+    /// aggregation as this accumulator.
     fn join(&mut self, next: &dyn Gathering);
 
-    /// Ends the run, after all its parts are joined. Groups that no element was added to are empty.
+    /// Ends the run, after all its parts are joined. A group to which no element was added is empty.
     fn end(&mut self);
 
-    /// Writes the results of `groups` to `values`, from its first element on. `values` must be of the result's type. The bits
-    /// of `presence`, from the lowest on, tell which groups have a result; the value of another group is arbitrary.
+    /// Writes the results of the groups `groups` to `values`, from index 0 on. `values` must be of the result's type. The bits of `presence`, from
+    /// the lowest on, tell which groups have a result; the value of a group without a result is arbitrary. Before the end of the run, the result of a
+    /// group is known only if groups are contiguous and all elements of the group were fed.
     ///
     /// Before the end of the run, results are known only for contiguous groups whose elements were all fed.
     ///
@@ -168,7 +170,7 @@ pub trait Gathering: Any + Debug + Send {
     fn result(&self, finish: Finish, groups: Range<usize>, values: &mut StripValues<'_>, presence: Option<&mut [u64]>);
 }
 
-/// The states of all groups of an aggregation whose elements come in strips.
+/// The states of all groups of an aggregation, to which strips (blocks of elements) are added.
 #[derive(Debug)]
 pub(super) struct Table<G: Gather> {
     /// The states of complete groups; in a part, of complete blocks.

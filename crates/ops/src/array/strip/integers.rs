@@ -1,5 +1,5 @@
-//! Sums and products of integers with the number of elements, in any order. Overflow wraps around in the element type,
-//! because the result has this type.
+//! Sums and products of integers, with the number of elements. Elements may be added in any order. Overflow wraps around in the element type, because
+//! the result has this type.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};

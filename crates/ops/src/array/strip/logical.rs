@@ -1,4 +1,5 @@
-//! Aggregates of booleans: whether an element equals the value that decides the result, and whether an element is missing.
+//! Aggregates of booleans. The state of a group tells whether an element equals the value that decides the result (true for `any`, false for `all`),
+//! and whether an element is missing.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
@@ -10,7 +11,7 @@ const DECIDED: u8 = 1;
 /// The bit of a group's state that is set if an element is missing.
 const HIDDEN: u8 = 2;
 
-/// The aggregate of whether an element of a group equals `DECISIVE`, and whether an element is missing.
+/// The aggregate that tells whether an element of a group equals `DECISIVE`, and whether an element is missing.
 #[derive(Debug)]
 pub(super) struct Logical<const DECISIVE: bool>;
 

@@ -1,6 +1,6 @@
-//! Aggregations and scans over strips: consecutive elements of an array, processed as they are computed, so that they may
-//! stay in the first-level cache. Results equal those of the reference kernels on whole arrays, bit for bit, wherever the
-//! array is cut. This module is independent of edges, values and programs; callers check sizes.
+//! Aggregations and scans over strips: consecutive elements of an array, processed as they are computed, so that they may stay in the first-level
+//! cache. Results equal those of the reference kernels on whole arrays, bit for bit, wherever the array is cut. This module does not depend on edges
+//! (groupings), values and programs; callers check sizes.
 
 mod accumulator;
 mod bits;
@@ -27,22 +27,22 @@ pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;
 
-/// A strip: consecutive elements of an array. Bits begin at bit 0 of the first word. The value of a missing element is
-/// arbitrary, and so are bits after the last element.
+/// A strip: consecutive elements of an array. Bits begin at bit 0 of the first word. The value of a missing element is arbitrary. Bits after the last
+/// element are arbitrary too.
 #[derive(Clone, Copy, Debug)]
 pub struct Strip<'a> {
-    /// The elements of the strip; the slice has at least `len`.
+    /// The elements of the strip. The slice has at least `len` elements.
     pub data: StripData<'a>,
-    /// One bit per element of the strip, set if the element is present; `None` if all are.
+    /// One bit per element of the strip, set if the element is present; `None` if all elements are.
     pub presence: Option<&'a [u64]>,
     /// The number of elements in the strip.
     pub len: usize,
 }
 
-/// The elements of a strip, by type. `WEAK_FLOAT` elements are `Float64`.
+/// The elements of a strip (a block of consecutive elements), by type. `WEAK_FLOAT` elements are `Float64`.
 #[derive(Clone, Copy, Debug)]
 pub enum StripData<'a> {
-    /// The elements are units, or of any type if only their presence matters.
+    /// The elements are units. Also for elements of any type of which only the presence matters.
     Units,
     /// The elements are booleans, one bit each.
     Bits(&'a [u64]),
@@ -58,7 +58,7 @@ pub enum StripData<'a> {
     Float64(&'a [f64]),
 }
 
-/// The memory that results are written to, by type, from the first element on. Bits are written in whole words.
+/// The memory that results of an aggregation or scan are written to, by type, from index 0 on. Bits are written in whole words.
 #[derive(Debug)]
 pub enum StripValues<'a> {
     /// The results are units, which have no data.
@@ -77,7 +77,7 @@ pub enum StripValues<'a> {
     Float64(&'a mut [f64]),
 }
 
-/// The groups that the elements of a strip are in. The variant must stay the same from `begin` to `end`.
+/// The groups that the elements of a strip are in. The variant must not change between `begin` and `end` of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Grouping<'a> {
     /// The elements of the array are all in one group.
@@ -86,48 +86,48 @@ pub enum Grouping<'a> {
     Splits(&'a [i64]),
     /// The group of each element of the strip is given separately.
     Mapping {
-        /// The index of each element's group, below the number of groups; arbitrary for an element in no group.
+        /// For each element of the strip, the index of its group, below the number of groups; arbitrary for an element in no group.
         groups: &'a [i64],
-        /// One bit per element, set if the element is in a group; `None` if all are.
+        /// One bit per element of the strip, set if the element is in a group; `None` if all elements are.
         presence: Option<&'a [u64]>,
     },
 }
 
-/// An aggregation that works on strips: the state that it accumulates and the result that it computes from the state.
+/// An aggregation that works on strips: the quantity that it accumulates, and the result that it computes from the quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
-    /// The quantity that is accumulated per group.
+    /// The quantity that the aggregation accumulates per group.
     pub gathers: Gathers,
-    /// The result that is computed from the accumulated state.
+    /// The result that the aggregation computes from the accumulated quantity.
     pub finish: Finish,
 }
 
 impl Fold {
-    /// Returns true if a group with elements has a result when no element is missing.
+    /// Returns true if every group has a result, provided that it has elements and none of them is missing.
     #[must_use]
     pub const fn is_there_of_full(self) -> bool {
         is_there(if matches!(self.gathers, Gathers::Missing) { 0 } else { 1 }, self.finish)
     }
 }
 
-/// The quantity that is accumulated per group. Several aggregations that accumulate the same quantity of one array over one
-/// edge can share an accumulator.
+/// The quantity that an aggregation accumulates per group, such as a sum or a count. Several aggregations over one array and one edge (grouping) can
+/// share an accumulator if they accumulate the same quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Gathers {
-    /// The sum and the number of present elements. Floats are added in FLOAT64, integers in their own type, wrapping around.
+    /// The sum and the number of a group's present elements. Floats are added in FLOAT64, integers in their own type, wrapping around.
     Sum,
-    /// The FLOAT64 sum of integers that are rounded to FLOAT32 first, and the number of present elements. For floats it
-    /// equals `Sum`.
+    /// The FLOAT64 sum of a group's integers, which are rounded to FLOAT32 first, and the number of present elements. For floats this quantity equals
+    /// `Sum`.
     FloatSum,
-    /// The product and the number of present elements.
+    /// The product and the number of a group's present elements.
     Product,
-    /// The number of present elements.
+    /// The number of a group's present elements.
     Count,
-    /// The number of missing elements.
+    /// The number of a group's missing elements.
     Missing,
-    /// The least element of the group.
+    /// The least element of a group.
     Min,
-    /// The greatest element of the group.
+    /// The greatest element of a group.
     Max,
     /// Whether an element of the group is true, and whether an element is missing.
     LogicalAny,
@@ -136,33 +136,32 @@ pub enum Gathers {
 }
 
 impl Gathers {
-    /// The canonical form of the quantity for elements of type `scalar`: quantities with equal canonical forms may share an
-    /// accumulator.
+    /// The canonical form of the quantity for elements of type `scalar`: quantities that have equal canonical forms may share an accumulator.
     #[must_use]
     pub fn of(self, scalar: Scalar) -> Gathers {
         if self == Gathers::FloatSum && !scalar.is_integer() { Gathers::Sum } else { self }
     }
 }
 
-/// The result that is computed from the accumulated state of a group.
+/// The result that an aggregation computes from the accumulated quantity of a group, such as a mean or a count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Finish {
-    /// The sum; 0 if no element is present.
+    /// The sum of the group; 0 if no element is present.
     Total,
-    /// The sum, product, least element, greatest element or truth value; missing if there is none.
+    /// The sum, product, least element, greatest element or truth value of the group; missing if there is none.
     Sparse,
-    /// The sum divided by the number of present elements, FLOAT32 for integers; missing if no element is present.
+    /// The sum divided by the number of present elements. For integers it is a FLOAT32. It is missing if no element is present.
     Mean,
-    /// The accumulated number of present (or missing) elements, as INT64.
+    /// The number of present (or missing) elements that was accumulated, as INT64.
     Count,
-    /// A unit if the accumulated number of elements is not 0, else missing.
+    /// A unit if the accumulated number of present (or missing) elements is not 0, else missing.
     Any,
-    /// A unit if the accumulated number of elements is 0, else missing.
+    /// A unit if the accumulated number of present (or missing) elements is 0, else missing.
     None,
 }
 
 impl Finish {
-    /// Returns true if a group may have no result.
+    /// Returns true if a group may have no result. The value for this group is then missing.
     #[must_use]
     pub const fn is_optional(self) -> bool {
         !is_there(0, self) || !is_there(1, self)
@@ -186,7 +185,7 @@ pub enum Scan {
     Index,
 }
 
-/// The way in which an operator on whole arrays can be computed strip by strip.
+/// The way in which an operator on whole arrays can be computed strip by strip: as an aggregation or as a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum InStrips {
     /// The operator is this aggregation, which makes one value per group.

@@ -1,6 +1,5 @@
-//! Divides the elements of a strip by a value of each element's group. The inverse of a group's value is computed once, and
-//! quotients are multiplications by it that are corrected (`cembra_runtime::quotient`): several of them take as long as one
-//! division.
+//! Divides the elements of a strip (a block of elements) by one value per group. The inverse of a group's value is computed once. Quotients are
+//! multiplications by the inverse that are corrected (`cembra_runtime::quotient`): several of them take as long as one division.
 
 use super::bits::Bits;
 use super::expand::runs;
@@ -13,9 +12,9 @@ use std::ops::Range;
 /// The number of elements divided at a time.
 const LANES: usize = 8;
 
-/// Writes to `to`, for each element of a strip that begins at `start`, its quotient by the value of its group, and to `there`
-/// the presence of the element. `by` are the values of the contiguous groups from `first` on, none of them missing, and
-/// `points` are the split points. All data must be FLOAT64; a strip of another type is ignored.
+/// Writes to `to`, for each element of a strip (a block of elements) that begins at `start`, its quotient by the value of its group. Writes to
+/// `there` the presence of the element. `by` are the values of the contiguous groups from `first` on, none of them missing. `points` are the split
+/// points, the first elements of the groups. All data must be FLOAT64; a strip of another type is ignored.
 ///
 /// # Panics
 /// If `to` or `there` is shorter than the strip, or `by` has fewer values than the strip has groups.

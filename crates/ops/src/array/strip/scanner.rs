@@ -1,4 +1,4 @@
-//! Scanners: the state of a scan from strip to strip, for each group.
+//! Scanners: the state of a scan, for each group, from one strip (a block of consecutive elements) to the next.
 
 use super::bits::{Bits, each_one};
 use super::extremes::{Extremes, better};
@@ -11,10 +11,10 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The state of a scan over the groups of an array, which strips are fed to one after the other.
+/// The state of a scan over the groups of an array. Strips (blocks of consecutive elements) are fed to it one after the other.
 pub type Scanner = Box<dyn Scanning>;
 
-/// Makes the scanner for elements of type `scalar`; `None` if this type has no such scan.
+/// Makes the scanner for elements of type `scalar`; `None` if elements of this type have no such scan.
 #[must_use]
 pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
     use Scalar::{Float32, Float64, Int32, Int64};
@@ -53,34 +53,34 @@ trait Carry: Debug {
 
     fn start() -> Self::State;
 
-    /// The elements of a strip in the type that this scan reads; `None` if they have another type.
+    /// The elements of a strip (a block of elements) in the type that this scan reads; `None` if the strip has another type.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// Scans the elements `part` of a strip, all in one group, and writes a value for each.
+    /// Scans the elements `part` of a strip (a block of elements), all in one group, and writes a value for each element.
     fn go(state: &mut Self::State, strip: Self::Strip<'_>, part: Range<usize>, values: &mut [Self::Value]);
 
-    /// The bits of the elements that `step` must be called for.
+    /// The bits of the elements in a strip (a block of elements) that `step` must be called for.
     fn visits<'a>(strip: Self::Strip<'a>) -> Bits<'a>;
 
-    /// Scans the element at index `at` of a strip, and returns the scan's value for it.
+    /// Scans the element at index `at` of a strip (a block of elements), and returns the scan's value for this element.
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
-/// The scanner of an array's groups, which strips are fed to one after the other.
+/// The scanner of an array's groups. Strips (blocks of consecutive elements) are fed to it one after the other.
 ///
 /// A run is `begin`, then `feed` for one strip after the other.
 pub trait Scanning: Debug + Send {
-    /// The bytes of memory that the state of one group takes.
+    /// The bytes of memory that the state of one group takes in this scanner.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over `elements` elements in `groups` groups: one group, or as many as the edge has, and no more than an
-    /// array may have elements. Allocates memory only if there are more groups than in all runs before.
+    /// Begins a run over `elements` elements in `groups` groups. The number of groups must be 1 or that of the edge (the grouping), and no more than
+    /// an array may have elements. Allocates memory only if there are more groups than in all runs before.
     fn begin(&mut self, groups: usize, elements: usize);
 
-    /// Scans the next strip, which begins at the element `start`: at 0, then at the end of the previous strip. A strip may
-    /// have any length. Its data must be of the scanner's type; a strip of another type is ignored. Writes one value of the
-    /// result's type for each element; it is arbitrary where an element is missing or in no group.
+    /// Scans the next strip (a block of elements). Its first element has the index `start`: 0, then the end of the previous strip. A strip may have
+    /// any length. Its data must be of the scanner's type; a strip of another type is ignored. Writes one value of the result's type for each
+    /// element. The value is arbitrary if the element is missing or in no group.
     ///
     /// # Panics
     /// If slices are shorter than the strip, split points are not those of the groups and elements of this run, or an element

@@ -1,10 +1,10 @@
-//! Converts the elements and results of strips, which are enums by type, to slices of one type.
+//! Converts the elements and results of strips (blocks of elements), which are enums by type, to slices of one type.
 
 use super::{StripData, StripValues};
 use cembra_value::Number;
 use std::fmt::Debug;
 
-/// A numeric type that elements may have.
+/// A numeric type that the elements of strips may have.
 pub(crate) trait Element: Number + PartialOrd + Debug {
     /// The least value of the type, apart from NaN.
     const LEAST: Self;
@@ -17,7 +17,7 @@ pub(crate) trait Element: Number + PartialOrd + Debug {
     /// Returns true if the number is a zero of a type with two zeros.
     fn may_be_either_zero(self) -> bool;
 
-    /// The elements of a strip as a slice of this type; `None` if they are of another type.
+    /// The elements of a strip (a block of elements) as a slice of this type; `None` if the elements are of another type.
     fn of(data: StripData<'_>) -> Option<&[Self]>;
 
     /// The memory for results as a slice of this type; `None` if the results are of another type.
@@ -60,7 +60,7 @@ elements! {
     f64 Float64 NEG_INFINITY INFINITY f64::is_nan, |value| value == 0.0;
 }
 
-/// Writes to `values`, which must be of type `T`, the result of `value` for each state.
+/// Writes to `values` the result that `value` computes from each state. `values` must be of type `T`.
 #[inline(always)]
 pub(super) fn write<S, T: Element>(states: &[S], values: &mut StripValues<'_>, value: impl Fn(&S) -> T) {
     let values = T::of_values(values);

@@ -1,13 +1,13 @@
-//! Windows of 64 elements, as many as a word has bits: loops over windows are vectorized by the compiler. A neutral element
-//! replaces each missing element.
+//! Windows: 64 consecutive elements, as many as a word has bits. The compiler vectorizes loops over a window. A neutral element replaces each missing
+//! element.
 
 use super::bits::Bits;
 use std::ops::Range;
 
-/// The number of elements in a window.
+/// The number of elements in a window: as many as a word has bits.
 pub(super) const WINDOW: usize = 64;
 
-/// The elements of a strip, and the bits that tell which of them are present.
+/// The elements of a strip (a block of elements), and the bits that tell which of them are present.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StripElements<'a, T> {
     pub(super) values: &'a [T],
@@ -26,7 +26,7 @@ pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutr
     if word & 1 << place != 0 { window[place] } else { neutral }
 }
 
-/// The 64 elements from the index `at` on, with `neutral` in place of those whose bit in `word` is not set.
+/// The 64 elements of `values` from the index `at` on. An element whose bit in `word` is not set is replaced by `neutral`.
 #[inline(always)]
 pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
     let mut made = [neutral; WINDOW];
@@ -45,7 +45,7 @@ pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) ->
     made
 }
 
-/// Calls `see` with each window of a part of a strip, and the bits of its present elements. The last window is filled up with
+/// Calls `see` with each window (64 elements) of a part of a strip, and the bits of the window's present elements. The last window is filled up with
 /// `neutral`.
 #[inline(always)]
 pub(super) fn each_window<T: Copy>(
@@ -69,8 +69,7 @@ pub(super) fn each_window<T: Copy>(
     }
 }
 
-/// A copy of some elements of a strip, with a neutral element for each missing one: for groups that are shorter than a
-/// window.
+/// A copy of some elements of a strip, with a neutral element for each missing one, for groups that are shorter than a window (64 elements).
 #[derive(Debug)]
 pub(super) struct Tile<T> {
     elements: [T; 4 * WINDOW],
@@ -84,8 +83,8 @@ impl<T: Copy> Tile<T> {
         Tile { elements: [neutral; 4 * WINDOW], covers: 0..0, neutral }
     }
 
-    /// The elements of a part of a strip, with neutral elements for missing ones. The part must be at most a window long.
-    /// Calls must use the same strip and ascending parts.
+    /// The elements `part` of the strip, with neutral elements for missing ones. The part may have at most 64 elements. All calls must use one strip,
+    /// and ascending parts.
     #[inline(always)]
     pub(super) fn part<'a>(&'a mut self, strip: StripElements<'a, T>, part: Range<usize>) -> &'a [T] {
         let StripElements { values, is_there } = strip;

@@ -45,8 +45,8 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     Ok(list)
 }
 
-/// Adds nodes for one element of a list of structs. `one` returns the element of each array in the list. The value of a field
-/// that is a scalar, which is always present, becomes a scalar.
+/// Adds nodes for one element of a list of structs. `one` returns the node of this element in each array of the list. If a field is a scalar, which
+/// is always present, its value becomes a scalar.
 ///
 /// # Errors
 /// If the operand is not a list.
@@ -68,8 +68,8 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
     })
 }
 
-/// Adds nodes for the scalars and optionals in the struct `one`, in order, weak floats as f64. A list of such structs has an
-/// array for each of them.
+/// Adds nodes for the scalars and optionals in the struct `one`, in order, with weak floats cast to f64. A list of such structs has one array for
+/// each of these nodes.
 ///
 /// # Errors
 /// If there are no lists of such elements.
@@ -99,10 +99,9 @@ fn add_leaves(g: &mut dyn Instantiation, one: NodeHandle, found: &mut Vec<NodeHa
     Ok(())
 }
 
-/// Makes a list of elements of type `element` from the arrays of their scalars and optionals, in order.
+/// Makes a list of elements of type `element` from arrays: one array for each scalar or optional in an element, in order.
 ///
-/// # Errors
-/// If the arrays are not those of the type.
+/// # Errors If the arrays do not fit the scalars and optionals of the type `element`.
 pub fn list_of_arrays(
     g: &mut dyn Instantiation,
     element: &QType,

@@ -1,7 +1,7 @@
-//! Optional structs and lists of structs. They are stored as tuples whose members differ from those that a model sees: see
-//! [`Form`](cembra_runtime::Form). Each operator on them has a separate record, which typing uses in place of the model's
-//! operator (`OpDef::of_structs`). It expands to operators on the scalars and arrays in the struct or list, so that no code
-//! after typing has to support structs or lists.
+//! Optional structs and lists of structs. They are stored as tuples, whose members differ from the fields that a model sees: see
+//! [`Form`](cembra_runtime::Form). Each operator on them has a separate record, which typing uses in place of the model's operator
+//! (`OpDef::of_structs`). It expands to operators on the scalars and arrays in the struct or list, so that no code after typing has to support
+//! structs or lists.
 
 mod choice;
 mod lists;
@@ -27,13 +27,13 @@ pub(crate) fn is_of_structs(qtype: &QType) -> bool {
     matches!(qtype, QType::Tuple(_))
 }
 
-/// Returns true if values of a type are stored as a tuple although the type is not a tuple.
+/// Returns true if a type is not a tuple, but its values are stored as one (an optional struct or a list of structs).
 pub(crate) fn is_formed(qtype: &QType) -> bool {
     is_of_structs(qtype) && qtype.as_tuple().is_none()
 }
 
-/// The common type of two structs, field by field: an optional struct if one of them is an optional struct or an untyped
-/// `missing`; `None` if they have no common type.
+/// The common type of two structs, found field by field. It is an optional struct if one of them is an optional struct or an untyped `missing`;
+/// `None` if they have no common type.
 #[must_use]
 pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
     // The text that spells types bounds how deep they nest.
@@ -58,20 +58,20 @@ pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
     }
 }
 
-/// Adds a node that reads the stored member `index` of `of`, a tuple or a type that is stored as one.
+/// Adds a node that reads the stored member `index` of `of`. The type of `of` must be a tuple, or a type that is stored as a tuple.
 pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> NodeResult {
     let index = g.literal(Value::from(index as i64));
     g.apply(id::PART, &[of, index])
 }
 
-/// Adds nodes that make a value of `qtype`, a type that is stored as a tuple, from its stored members.
+/// Adds nodes that make a value of the type `qtype`, which is stored as a tuple, from the members of that tuple.
 pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> NodeResult {
     let mut operands = vec![g.literal(Value::Type(qtype.clone()))];
     operands.extend_from_slice(members);
     g.apply(id::FORMED, &operands)
 }
 
-/// Adds nodes that make a struct of `members`; it has the names of `fields`, if these have names.
+/// Adds nodes that make a struct of `members`. If `fields` have names, the struct has these names.
 pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> NodeResult {
     let Some(names) = fields.names() else { return g.apply(id::MAKE_TUPLE, &members) };
     let mut operands = vec![g.literal(Value::text(names.joined()))];
@@ -79,12 +79,12 @@ pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHand
     g.apply(id::MAKE_NAMED, &operands)
 }
 
-/// Adds a literal mask.
+/// Adds a literal mask that is present if `present` is true.
 pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
     g.literal(Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit)))
 }
 
-/// Adds nodes for the value in a missing struct of type `qtype`: its scalars are zero, and its optionals are missing.
+/// Adds nodes for the value that is stored in a missing struct of type `qtype`: its scalars are zero, and its optionals are missing.
 pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     // The text that spells types bounds how deep they nest.
     match qtype {
@@ -98,8 +98,8 @@ pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     }
 }
 
-/// Adds nodes for the presence of the struct `x`, and for its value. If the struct cannot be missing, its presence is a
-/// literal. An untyped `missing` gets the type of the struct `met`.
+/// Adds nodes for the presence of the struct `x`, and for its value. If the struct cannot be missing, its presence is a literal. An untyped `missing`
+/// is treated as a missing struct of type `met`.
 pub fn optional_parts(
     g: &mut dyn Expansion,
     operator: &str,

@@ -1,6 +1,6 @@
 //! A check of composite operators on elements of arrays. Their expressions are made for one element of each array, long after the types were
-//! inferred. This check makes them once in advance, in a separate graph, so that an expression which cannot be made is reported like any other
-//! problem with a model, even if the caller asks only for the types.
+//! inferred. This check makes the expressions once in advance, in a separate graph, so that an expression which cannot be made is reported like any
+//! other problem with a model, even if the caller asks only for the types.
 
 use super::{Builder, Expand};
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 /// Checks all composite operators that a model applies to elements of arrays, directly or in functions that are mapped over arrays. `problem` makes
-/// the diagnostic for a node.
+/// the diagnostic for a node whose operator cannot be expanded.
 pub(super) fn check(
     model: &TypedModel,
     budget: &Budget,

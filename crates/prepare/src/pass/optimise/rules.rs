@@ -1,5 +1,5 @@
-//! The rules of the optimiser, as one list per subject. Rules of the same operator are tried in the order of this list: rules that make a conditional
-//! come before those that only combine masks.
+//! The rules of the optimiser, as one list per subject. The rules for one operator are tried in the order of these lists: rules that make a
+//! conditional come before rules that only combine masks.
 
 mod arithmetic;
 mod boolean;

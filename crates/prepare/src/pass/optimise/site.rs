@@ -13,8 +13,7 @@ use smallvec::SmallVec;
 /// The most rules that are applied in a chain. Chains are much shorter in practice.
 const LONGEST_CHAIN: u32 = 64;
 
-/// The node to which a rule is applied, and the graph. Operands already have the types of the overload that the node is
-/// bound to.
+/// The node to which an optimiser rule is applied, and its graph. Operands already have the types of the overload that the node is bound to.
 pub(super) struct Site<'g> {
     graph: &'g mut TypedGraph,
     run: &'g mut Optimiser,

@@ -1,6 +1,6 @@
-//! Numbers that are added to or subtracted from a date: they count days, whatever type the statement declares. In `output late: i64 =
-//! today - (due + 30)` the parser marks the `30` as an operand that the declared type reaches, but it must stay an i32, because `due` is
-//! a date. The parser knows no types, so these marks are removed here.
+//! Numbers that are added to or subtracted from a date: they count days, whatever type the statement declares. In `output late: i64 = today - (due +
+//! 30)` the parser marks the `30` as an operand to be cast to the declared type, but the `30` must stay an i32, because `due` is a date. The parser
+//! knows no types, so these marks are removed here.
 
 use super::{Typer, passed::EnvironmentId, scalar_literal};
 use crate::graph::Operand;
@@ -18,7 +18,7 @@ fn is_date(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
-/// The typed operands of dates, without the marks for a declared type.
+/// The operands of dates that were typed again without the marks by which a declared type casts numbers.
 #[derive(Default)]
 pub(super) struct Days {
     /// The name of the mark; `None` if nothing is marked.
@@ -36,8 +36,8 @@ impl Days {
 }
 
 impl<'a> Typer<'a> {
-    /// Replaces the operand that is added to or subtracted from a date by the same operand without marks. `None` if there is a problem, which was
-    /// reported.
+    /// Replaces the operand that is added to or subtracted from a date by an operand that is typed without the marks for a declared type. `None` if
+    /// there is a problem, which was reported.
     pub(super) fn leave_beside_dates(
         &mut self,
         model: &mut TypedModel,

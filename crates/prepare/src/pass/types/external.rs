@@ -10,10 +10,10 @@ use cembra_ops::{Argument, Expansion, OpId, Registry, Stop, TypeFault, id};
 use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashMap;
 
-/// The operators that a program declares, by their names in its graph.
+/// The operators that a program declares, by their names in the program's graph.
 pub(super) type Externs<'a> = FxHashMap<NameId, &'a Extern>;
 
-/// Collects the operators that a program declares, and reports those that do not match the host application's operator.
+/// Collects the operators that a program declares. Reports each declaration that does not match the host application's operator.
 pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mut Vec<Diagnostic>) -> Externs<'a> {
     let most = options.budget.limits().problems.max(1);
     let mut found = Externs::default();
@@ -52,7 +52,7 @@ fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
 }
 
 impl Typer<'_> {
-    /// Types a call of a declared operator. `op` is the host application's operator, if it has one.
+    /// Types a call of a declared operator. `op` is the host application's operator of this name; `None` if the host has none.
     pub(super) fn external(
         &mut self,
         model: &mut TypedModel,

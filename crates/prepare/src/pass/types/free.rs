@@ -1,7 +1,7 @@
-//! Free parameters: the placeholders that a node depends on and that no function inside of it binds. A node without any is
-//! the same wherever it is used; a node with some is typed for each call that gives them values.
+//! Free parameters: the placeholders that a node depends on and that no function inside of it binds. A node without free parameters is the same
+//! wherever it is used. Any other node is typed for each call that gives its free parameters values.
 //!
-//! Sets are shared, because most nodes of a function have one of a few sets.
+//! The sets of free parameters are shared between nodes, because a function has only a few different sets.
 
 use cembra_expr::{Graph, NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Diagnostics};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// take.
 const MOST_LOOKED_AT: usize = 16 << 20;
 
-/// The id of a set of placeholders.
+/// The id of a set of placeholders (parameters of functions).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct SetId(u32);
 
@@ -20,7 +20,7 @@ impl SetId {
     pub(super) const EMPTY: SetId = SetId(0);
 }
 
-/// The free placeholders of every node of a graph.
+/// The free placeholders (parameters that no inner function binds) of every node of a graph.
 #[derive(Default)]
 pub(super) struct Free {
     /// One set per node; empty if no node is a function.
@@ -103,12 +103,12 @@ impl Free {
         id
     }
 
-    /// The set of the node's free placeholders.
+    /// The set of the free placeholders of `node`: parameters that no function inside of `node` binds.
     pub(super) fn set(&self, node: NodeId) -> SetId {
         self.of_node.get(node.index()).copied().unwrap_or(SetId::EMPTY)
     }
 
-    /// The placeholders in the set `set`.
+    /// The placeholders (parameters of functions) in the set `set`.
     pub(super) fn members(&self, set: SetId) -> &[NodeId] {
         self.sets.get(set.0 as usize).map_or(&[], |set| set)
     }

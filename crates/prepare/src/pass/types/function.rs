@@ -2,7 +2,7 @@
 //! each call, with the arguments in place of its parameters. Nodes that depend on no parameter are typed once and shared, so they
 //! are evaluated once.
 //!
-//! Calls recurse as deep as functions call functions; that depth is limited, and so is the number of nodes that calls make.
+//! Each call of a function in a function recurses. The depth of recursion is limited, and so is the number of nodes that calls make.
 
 use super::free::{Free, SetId};
 use super::{
@@ -42,7 +42,7 @@ struct Environment {
     homes: FxHashMap<SetId, EnvironmentId>,
 }
 
-/// The state that type inference keeps for functions and their calls.
+/// The state that type inference keeps for functions: their environments, and the calls in progress.
 #[derive(Default)]
 pub(super) struct Functions {
     free: Free,
@@ -74,13 +74,13 @@ impl Functions {
         self.environments.get((id.0 as usize).checked_sub(1)?)
     }
 
-    /// The argument that the environment gives the parameter `parameter`; `None` if the environment does not bind it.
+    /// The argument that the environment `environment` gives the parameter `parameter`; `None` if the environment does not bind it.
     pub(super) fn argument(&self, environment: EnvironmentId, parameter: NodeId) -> Option<Id> {
         self.environment(environment)?.arguments.get(&parameter).copied()
     }
 
-    /// The innermost environment, from `environment` outwards, that gives an argument to a parameter on which `node` depends; the root environment if
-    /// there is none.
+    /// The innermost environment (arguments of a call), from `environment` outwards, that gives an argument to a parameter on which `node` depends;
+    /// the root environment if there is none.
     pub(super) fn home(&mut self, environment: EnvironmentId, node: NodeId) -> EnvironmentId {
         let set = self.free.set(node);
         if set == SetId::EMPTY || environment == EnvironmentId::ROOT {
@@ -127,8 +127,8 @@ impl Typer<'_> {
         needed
     }
 
-    /// The typed node for the expression node `node` in an environment. The outer `None` means that it was not typed yet, the inner `None` that it
-    /// has an error.
+    /// The typed node for the expression node `node` in an environment. The outer `None` means that `node` was not typed yet, the inner `None` that
+    /// it has an error.
     pub(super) fn known(&mut self, environment: EnvironmentId, node: NodeId) -> Option<Option<Id>> {
         let home = self.functions.home(environment, node);
         match self.functions.environment(home) {
@@ -183,7 +183,7 @@ impl Typer<'_> {
         self.known(environment, node).flatten().ok_or(Stop::Reported)
     }
 
-    /// Counts `steps` steps of calls, and of operators on functions and sequences, because a short text can make many. Fails if the limit on such
+    /// Counts `steps` steps of calls, and of operators on functions and sequences, because a short text can cause many steps. Fails if the limit on
     /// steps is exceeded, or if the time is over.
     pub(super) fn spend(&mut self, steps: usize) -> Result<(), Diagnostic> {
         self.functions.instantiated = self.functions.instantiated.saturating_add(steps);
@@ -197,8 +197,8 @@ impl Typer<'_> {
         Ok(())
     }
 
-    /// Refuses the node `made` if its type is too large, or if it is a type literal with such a type. A few nodes can make such a type, because each
-    /// of them may double it.
+    /// Refuses the node `made` if its type is too large, or if it is a type literal whose value is too large a type. A few nodes can make such a
+    /// type, because each of them may double it.
     pub(super) fn admit(&mut self, model: &TypedModel, made: Id) -> Result<(), Diagnostic> {
         let qtype = match model.graph.value(made) {
             Some(Value::Type(qtype)) => qtype,
@@ -357,8 +357,8 @@ impl Typer<'_> {
         Ok(made)
     }
 
-    /// Reports a problem of the node `node`, with the calls that led to it. An error in a function occurs in each call of it, so a problem that was
-    /// reported for one call is not reported for another.
+    /// Reports a problem of the node `node`, with the calls that led to it. An error in a function occurs in each call of the function. So a problem
+    /// that was reported for one call is not reported for another call.
     pub(super) fn report(&mut self, node: NodeId, problem: Diagnostic) {
         // A limit is reported only once, wherever it is exceeded.
         let known = |other: &Diagnostic| {

@@ -1,4 +1,4 @@
-//! The builder that operators on functions and sequences make their nodes with: a typed graph, accessed by handles, for one node of the program.
+//! The builder with which operators on functions and sequences make their nodes: a typed graph, accessed by handles, for one node of the program.
 //! Loops are made here, and the type of their state is inferred.
 
 use super::Typer;
@@ -29,7 +29,7 @@ pub(super) fn id_of(arg: NodeHandle) -> Id {
     Id::from_index(arg.0 as usize)
 }
 
-/// Returns the error for a limit that is exceeded while an operator is applied. No operand is blamed for it.
+/// Returns the error for a limit that is exceeded while an operator is applied. The error names no operand.
 pub(super) fn exceeded(problem: Diagnostic) -> Stop {
     let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
     Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))

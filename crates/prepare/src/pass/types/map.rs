@@ -1,5 +1,5 @@
-//! Functions that are mapped over arrays. A function is typed once, on one element of each array, and becomes the body of a mapping node. Values that
-//! the body uses but that depend on no element are captured: they are the same for all elements, and become operands of the node.
+//! Functions that are mapped over arrays. A function is typed once, on one element of each array, and becomes the body of a mapping node. A value
+//! that the body uses but that depends on no element is captured: it becomes an operand of the node.
 
 use super::instance::{Instance, arg_of, exceeded, id_of};
 use crate::graph::Body;
@@ -229,8 +229,8 @@ impl Extraction {
 }
 
 impl Instance<'_, '_, '_> {
-    /// Maps a function over arrays and lists. Returns the arrays that contain its results for each element. Arguments that are neither arrays nor
-    /// lists are the same for all elements.
+    /// Maps a function over arrays and lists. Returns the arrays that contain its results for each element. An argument that is neither an array nor
+    /// a list has one value, which is used for all elements.
     pub(super) fn map_arrays(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
         let kind = array_kind(self, args)?;
         let from = self.model.graph.len();

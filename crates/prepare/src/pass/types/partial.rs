@@ -1,5 +1,5 @@
-//! The types of the nodes of a program that may have errors, for editors. Nodes without a type, and nodes that depend on them,
-//! are left out; the pass reports their problems.
+//! The types of the nodes of a program that may have errors, for editors. Nodes that cannot be typed, and the nodes that use them, have no type here;
+//! the typing pass reports their problems.
 
 use super::{Typer, find_leaves, model_of_leaves, scalar_literal};
 use crate::pass::Options;
@@ -8,7 +8,7 @@ use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 
 /// Returns the type of each expression node, by index; `None` for nodes that depend on a parameter, and for nodes with errors. Nodes that no output
-/// needs have types too. If a limit is exceeded, the remaining nodes have none.
+/// needs have types too. If a limit is exceeded, the remaining nodes have no types.
 pub fn node_types(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,

@@ -9,17 +9,17 @@ use std::rc::Rc;
 pub(super) struct EnvironmentId(pub(super) u32);
 
 impl EnvironmentId {
-    /// The root environment, outside of all functions.
+    /// The root environment, outside of all functions, which binds no parameters.
     pub(super) const ROOT: EnvironmentId = EnvironmentId(0);
 }
 
-/// An operand that exists at compile time only.
+/// An operand that exists at compile time only: a function, an operator or a sequence.
 #[derive(Clone)]
 pub(super) enum Passed {
-    /// An anonymous function of the program, and the environment of its captured names.
+    /// An anonymous function of the program, and the environment that has the values of its captured names.
     Lambda { node: NodeId, environment: EnvironmentId },
-    /// An operator as a function value.
+    /// An operator that is passed as a function.
     Operator(OpId),
-    /// A sequence of typed nodes.
+    /// A sequence whose elements are typed nodes.
     Sequence(Rc<Sequence>),
 }

@@ -1,6 +1,7 @@
-//! Inputs on demand. An input that every evaluation needs becomes a leaf. Any other is asked for in each region that uses it, and so is a value that
-//! takes a few cheap operators to compute from such inputs: each region has its own copies of the nodes. The caller caches the inputs, so asking
-//! twice costs less than a guard, and no input is asked for in a branch that is not taken, however many branches share it.
+//! Inputs on demand. An input that every evaluation needs becomes a leaf. Any other input is asked for in each region (branch, loop or top) that uses
+//! it. The same holds for a value that a few cheap operators compute from such inputs: each region has its own copies of the nodes. The caller caches
+//! the inputs, so asking twice costs less than a guard (a conditional around shared nodes), and no input is asked for in a branch that is not taken,
+//! however many branches share it.
 
 use super::Analysis;
 use crate::{Id, Kind, RegionId, TypedGraph, TypedModel};
@@ -24,8 +25,8 @@ pub(super) fn is_any_asked(graph: &TypedGraph) -> bool {
     graph.ids().any(|node| is_asked(graph, node))
 }
 
-/// Returns one flag per node, by index: true if each region that uses the node gets its own copy. These are inputs on demand, and nodes that are
-/// computed from them with at most [`MOST_OPERATORS`] operators, cannot fail and call nothing.
+/// Returns one flag per node, by index: true if each region that uses the node gets its own copy. These nodes are inputs on demand, and values that
+/// at most [`MOST_OPERATORS`] operators compute from such inputs, without calls or possible failures.
 pub(super) fn repeated(graph: &TypedGraph, registry: &Registry) -> Vec<bool> {
     // The number of operators that a node is computed with, some of which may count twice. 0 if it needs no input on demand, the maximum if it is not
     // cheap.
@@ -51,7 +52,7 @@ fn is_cheap(graph: &TypedGraph, registry: &Registry, node: Id) -> bool {
     }
 }
 
-/// Replaces inputs that every evaluation needs, with or without guards, by leaves. Returns false if there are no such inputs.
+/// Replaces inputs on demand that every evaluation needs by leaves (inputs that are always read). Returns false if no input was replaced.
 pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
     let graph = &model.graph;
     let mut is_needed = vec![false; graph.len()];
@@ -92,7 +93,8 @@ pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
     true
 }
 
-/// Gives each region that uses a repeated node its own copy of the node. The top region reads leaves instead of asking for inputs.
+/// Gives each region (branch, loop or top) that uses a repeated node its own copy of the node. The top region reads leaves instead of asking for
+/// inputs.
 pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
     let is_repeated = repeated(&model.graph, model.registry);
     let places = Places::of(model, analysis, &is_repeated);

@@ -4,8 +4,9 @@
 //!
 //! The guard is an ordinary conditional, whose other branch is a constant that is not used. Its condition is computed from the conditions on the
 //! paths to the uses. If a path cannot be followed exactly, or an exact guard would need the value that it guards, the guard is a little wider than
-//! necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. So are nodes that share a branch of a
-//! conditional which a rewrite made from an operator that evaluates all of its operands: there only nodes that a single branch needs are skipped.
+//! necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. If a rewrite made a conditional from an
+//! operator that evaluates all of its operands, only nodes that a single branch needs are skipped; other nodes in its branches are evaluated eagerly
+//! too.
 
 mod path;
 
@@ -25,16 +26,16 @@ const MOST_PATHS: usize = 16;
 /// The nodes to guard, each with the paths to its uses.
 type Guards = FxHashMap<Id, Vec<Path>>;
 
-/// The reason why nodes get guards.
+/// The reason why nodes get guards (conditionals that evaluate a shared node only if a branch needs it).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardReason {
-    /// The guarded nodes may stop the evaluation, or cost much.
+    /// The guarded nodes may stop the evaluation, or are expensive.
     Effects,
-    /// The guarded nodes need inputs on demand. Nodes that may stop the evaluation get guards too.
+    /// The guarded nodes need inputs on demand, or may stop the evaluation.
     Inputs,
 }
 
-/// Adds guards to the graph of `model`, for nodes that `reason` selects. Returns false if there is nothing to guard.
+/// Adds guards (conditionals around shared nodes) to the graph of `model`, for nodes that `reason` selects. Returns false if no node needs a guard.
 pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason, analysis: &Analysis) -> bool {
     if analysis.branches.len() < 2 {
         return false;

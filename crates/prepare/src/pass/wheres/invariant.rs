@@ -1,4 +1,7 @@
-//! Loop invariants: nodes of a loop's round that do not depend on the loop's state are moved before the loop.
+//! Loop invariants: nodes in a loop's body that do not depend on the loop's state are moved before the loop. A node that only a branch in the loop
+//! needs may not be needed in any round. It is moved nevertheless if its lowering rule is known, however expensive it is, because that costs at most
+//! one evaluation, while staying costs one per round. A node that may stop the evaluation is not moved. Nor is an opaque node (one without a rule),
+//! whose cost is not known.
 //!
 //! A node that only a branch in the loop needs may not be needed in any round. It is moved nevertheless if its rule is known,
 //! however expensive it is, because that costs at most one evaluation, while staying costs one per round. A node that may stop
@@ -8,7 +11,8 @@ use crate::graph::LoopId;
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph, TypedModel};
 use cembra_ops::Effects;
 
-/// The data from which loop invariants are computed: loops, regions and nodes. Empty for a graph without loops.
+/// The data from which loop invariants (nodes that do not change between rounds) are computed: loops, regions and nodes. Empty for a graph without
+/// loops.
 #[derive(Default)]
 pub(super) struct Invariants {
     /// For each node, the bits of the loops whose states it depends on.
@@ -50,21 +54,21 @@ impl Invariants {
         found
     }
 
-    /// Records that a new region was opened inside of the region `inside`.
+    /// Records that a new region (a branch or loop body) was opened inside of the region `inside`.
     pub(super) fn open(&mut self, inside: RegionId) {
         if let Some(around) = self.loops.get(inside.index()).copied() {
             self.loops.push(around);
         }
     }
 
-    /// Records that `round`, the region opened last, contains the rounds of the loop `id`.
+    /// Records that the region opened last, `round`, contains the body of the loop `id`.
     pub(super) fn enter(&mut self, round: RegionId, id: LoopId) {
         if let Some(around) = self.loops.get_mut(round.index()) {
             *around = Some((id, round));
         }
     }
 
-    /// The bit of the loop whose rounds `region` contains; 0 for any other region.
+    /// The bit of a loop, in sets of loops, if `region` is the body of this loop; 0 for any other region.
     pub(super) fn entered(&self, region: RegionId) -> u64 {
         match self.loops.get(region.index()) {
             Some(Some((id, round))) if *round == region => id.bit(),
@@ -77,8 +81,8 @@ impl Invariants {
         self.states.get(node.index()).is_some_and(|states| states & loops != 0)
     }
 
-    /// Returns the region in which to evaluate a node whose users are all in `region`: `region`, or one outside of loops that do not change the
-    /// node's value.
+    /// Returns the region in which to evaluate a node whose users are all in `region`: the outermost region reached by leaving loops that do not
+    /// change the node's value, or `region` itself.
     pub(super) fn home(&self, tree: &RegionTree, node: Id, region: RegionId) -> RegionId {
         let mut region = region;
         while let Some((id, round)) = self.loops.get(region.index()).copied().flatten() {

@@ -11,23 +11,24 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The task number of failures that were caused by failures of other ranks. Such a failure is reported only if there is no other one.
+/// The task number of failures that were caused by failures of other ranks. Such a failure is reported only if no other failure was reported.
 pub(crate) const FOLLOWS: u64 = u64::MAX;
 
-/// The common outcome of work that all ranks do together, while they work.
+/// The settling of work that all ranks do together: while they work, it collects their reports, and at the end it has the common outcome.
 pub(crate) struct Settling<'r> {
     exchange: Exchange<'r>,
     /// True if ranks listen while they work: then the first failure is passed on before the other ranks have reported.
     listens: bool,
-    /// On rank 0 the letters of the other ranks, in their order; on others the letter of the rank that passes the result on.
+    /// The letters (reports) to receive: on rank 0 those of the other ranks, in their order; on other ranks the letter of the rank that forwards the
+    /// result.
     letters: Vec<Incoming>,
-    /// The result; `None` until it is known.
+    /// The common result of all ranks; `None` until it is known.
     result: Option<Letter>,
-    /// The letters that are being passed on.
+    /// The sends of letters (reports) that this rank forwards and that are not complete.
     sending: Vec<Request>,
 }
 
-/// A letter from a rank, as far as it has arrived.
+/// A letter (a rank's report) that is being received, in one or two messages.
 struct Incoming {
     from: usize,
     state: State,
@@ -35,7 +36,7 @@ struct Incoming {
 
 enum State {
     Awaited(Request),
-    /// The first message of the report has arrived; it has the number of bytes that follow.
+    /// The letter's first message has arrived; it contains the number of bytes that follow in a second message.
     First(Arc<Vec<u8>>),
     Whole(Letter),
 }

@@ -6,7 +6,7 @@ use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// A fault in the keys of a table's rows. Rows are counted from 0.
+/// A fault in the keys of a table's rows: an invalid key, overlapping ranges, or too many combinations. Rows are counted from 0.
 pub(super) enum PartsFault {
     /// The key of one row has this fault.
     Row(DictFault),
@@ -16,8 +16,9 @@ pub(super) enum PartsFault {
     TooMany,
 }
 
-/// Numbers the values of each part, from 1 on, in the order in which they appear. Also returns a combined number for each row: `(a * m + b) * n + c`
-/// for parts with the numbers `a`, `b` and `c`, where `m` and `n` are the counts of values of the second and third part, plus one.
+/// For each part of the keys, numbers its distinct values from 1 on, in the order of rows. Also returns a combined number for each row:
+/// `(a * m + b) * n + c` for parts with the numbers `a`, `b` and `c`, where `m` and `n` are the numbers of distinct values of the second and third
+/// part, plus one.
 pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFault> {
     let count = keys.first().map_or(0, Array::len);
     let mut whole = vec![0_i64; count];
@@ -53,14 +54,15 @@ pub(super) fn int64s(numbers: impl IntoIterator<Item = i64>) -> Array {
 pub(super) struct Groups {
     /// For each part of the keys except the last, the numbers of its distinct values.
     pub(super) parts: Vec<Dict>,
-    /// The number of the group, the start and the end of each range, one array each. Groups are sorted by number, and the ranges of a group ascend.
+    /// Three arrays with one element per range: the number of its group, its start and its end. They are sorted by group, and by start within a
+    /// group.
     pub(super) columns: [Array; 3],
     /// For each range, the index of its row in the file.
     pub(super) order: Vec<usize>,
 }
 
-/// Sorts the ranges of rows into groups. `others` has the parts of keys except the last. Without `to`, a range ends where the next one of its group
-/// begins, and the last one of a group has no end.
+/// Sorts the ranges of rows into groups. `others` has the parts of the keys except the last, `from` and `to` the starts and ends of the ranges.
+/// Without `to`, a range ends where the next range of its group begins, and the last range of a group has no end.
 pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Result<Groups, PartsFault> {
     let (parts, numbers) = numbered(others)?;
     // NaN cannot be ordered.

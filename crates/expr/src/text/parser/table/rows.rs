@@ -10,7 +10,7 @@ use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The types of a table's keys.
+/// The types of a table's keys, and whether keys are ranges.
 pub(super) struct Keys {
     /// The type of the single key, or of each part of the key.
     pub(super) parts: Vec<Scalar>,
@@ -26,7 +26,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Iterates over the types of the table's columns, those of keys first.
+    /// Iterates over the types of the table's columns, first the key columns.
     pub(super) fn scalars(&self) -> impl Iterator<Item = Scalar> {
         let fields = self.value.as_tuple().into_iter().flat_map(|fields| fields.iter().filter_map(QType::scalar));
         self.keys.parts.iter().copied().chain(fields).chain(self.value.scalar())
@@ -37,7 +37,8 @@ impl Shape {
 pub(super) struct Misread {
     pub(super) line: Range<usize>,
     pub(super) message: String,
-    /// A second line that conflicts with the first, and a description of it; `None` if the error concerns one line.
+    /// The byte range of an earlier or later line that conflicts with the erroneous line, and a description of it; `None` if the error concerns
+    /// only one line.
     pub(super) other: Option<(Range<usize>, &'static str)>,
     /// The hint for this error; if `None`, the hint describes the form of such files.
     pub(super) hint: Option<&'static str>,

@@ -1,5 +1,5 @@
-//! The options after the name of a table's file, for values with an unusual spelling. They have the names and the meaning of the options of `cembra
-//! eval` for data.
+//! The options after the name of a table's file, for values with an unusual spelling. They are named like the options of `cembra eval` for data
+//! files, and have the same meaning.
 
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::ScalarValue;
@@ -8,16 +8,16 @@ use cembra_value::time_format::{Kind, WrongForm, read_padded_date, read_padded_t
 /// The names of the options.
 const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_format"];
 
-/// The spelling of the values in a table's file; by default the usual one.
+/// The spelling of the values in a table's file; by default a decimal point and ISO 8601.
 #[derive(Default, Debug)]
 pub(super) struct TableSpelling {
     /// The character that separates fields; `None` for the most frequent delimiter of the first line.
     pub(super) delimiter: Option<u8>,
     /// True if numbers have a comma before their fraction, false for a point; `None` without the option.
     decimal_comma: Option<bool>,
-    /// The format of dates; `None` for the usual form.
+    /// The format of dates in the file; `None` for ISO 8601.
     dates: Option<String>,
-    /// The format of timestamps; `None` for the usual form.
+    /// The format of timestamps in the file; `None` for ISO 8601.
     timestamps: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl TableSpelling {
     /// Sets the option `name` to `value`, for a table whose columns have the types `columns`.
     ///
     /// # Errors
-    /// If there is no such option, it is set already, the value is invalid, or the table has no values that the option applies to.
+    /// If there is no option `name`, if it is set already, if `value` is invalid, or if the table has no values that the option applies to.
     pub(super) fn set(&mut self, name: &str, value: &str, columns: &[Scalar]) -> Result<(), WrongOption> {
         let wrong =
             |is_of_name, message: String, hint: &str| WrongOption { message, hint: hint.to_owned(), is_of_name };
@@ -89,7 +89,7 @@ impl TableSpelling {
         Ok(())
     }
 
-    /// Reads a field as a value of the type `scalar`; `None` if it is not one.
+    /// Reads the text of a field as a value of the type `scalar`; `None` if it is not one.
     pub(super) fn value(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates, &self.timestamps) {
             (Scalar::Date, Some(format), _) => read_padded_date(format, text).map(ScalarValue::from),

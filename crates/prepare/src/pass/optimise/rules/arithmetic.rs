@@ -1,5 +1,5 @@
-//! Rules for sums, products and powers. Integers wrap, so any order of a sum gives the same bits. Floats keep their
-//! bits only if the order stays the same and no zero changes its sign.
+//! Rules for sums, products and powers. Integers wrap, so any order of a sum gives the same bits. Sums of floats keep their bits only if the order of
+//! the terms stays the same and no zero changes its sign.
 
 use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::id;

@@ -1,6 +1,5 @@
-//! Rules for conditionals: conditions that are known, computations that are conditionals in another form, and operators
-//! that are moved into branches. If a rule makes a `core.where`, operands that only one branch needs are evaluated only
-//! if that branch is chosen.
+//! Rules for conditionals: conditions that are known, computations that amount to a conditional, and operators that are moved into branches. If a
+//! rule makes a `core.where`, operands that only one branch needs are evaluated only if that branch is chosen.
 
 use super::boolean::equals;
 use super::{Id, RULE, Rewrite, Site};

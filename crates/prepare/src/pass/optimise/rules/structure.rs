@@ -1,4 +1,4 @@
-//! Rules that simplify tuples and their fields.
+//! Rules of the optimiser that simplify tuples and reads of their fields.
 
 use super::{RULE, Rewrite};
 use cembra_ops::id;

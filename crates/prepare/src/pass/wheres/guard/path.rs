@@ -1,9 +1,10 @@
-//! Paths: the conditions under which a use of a node is evaluated, from the region of the node's guard inwards.
+//! Paths: the conditions under which a use of a node is evaluated. They lead inwards, from the region (branch, loop or top) of the guard, a
+//! conditional around the node.
 //!
-//! The outermost condition is computed at the place of the guard. An inner one is computed there too if it cannot fail and is
-//! cheap. One that can fail is moved there, under the conditions around it, so that it is evaluated exactly when it was before;
-//! this requires that the nodes it is computed from have no other uses. Any other condition is left out, which makes the guard a
-//! little wider. So is a condition that differs from round to round of a loop that the path leads into.
+//! The outermost condition is computed in the region of the guard. An inner condition is computed there too if it cannot fail and is cheap. An inner
+//! condition that can fail is moved there, under the conditions around it, so that it is evaluated exactly when it was before. This requires that the
+//! nodes it is computed from have no other uses. Any other condition is left out, which makes the guard hold a little more often than necessary. A
+//! condition that differs between the rounds of a loop, which the path leads into, is left out too.
 
 use super::is_worth_guarding;
 use crate::pass::wheres::Analysis;
@@ -24,7 +25,8 @@ const MOST_COMPARED: usize = 64;
 /// The most operators that an inner condition may be computed with.
 const MOST_OPERATORS: usize = 16;
 
-/// A conjunction of conditions, outermost first. Each condition is a mask that must be present (true) or missing (false).
+/// A path from a guard to a use of the guarded node: a conjunction of conditions, outermost first. Each condition is a mask that must be present
+/// (true) or missing (false).
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     conditions: Vec<(Id, bool)>,
@@ -32,21 +34,22 @@ pub(super) struct Path {
     moved: Vec<(usize, usize)>,
 }
 
-/// The data that paths are found from.
+/// The data that paths to guarded nodes are found from: the graph, its regions, and the uses of nodes.
 pub(super) struct Paths<'a> {
     pub(super) graph: &'a TypedGraph,
     pub(super) analysis: &'a Analysis,
     pub(super) registry: &'a Registry,
-    /// For each node, whether it may get a guard of its own.
+    /// For each node, true if it may get a guard (a conditional around it) of its own.
     pub(super) wanted: &'a [bool],
     /// The number of uses of each node, counted at the first query.
     pub(super) uses: Vec<u32>,
-    /// Returns true for a node that is a conditional in the program itself, and not one that a rewrite made.
+    /// The predicate for nodes that are conditionals in the program itself: false for conditionals that a rewrite made.
     pub(super) is_written: &'a dyn Fn(NodeId) -> bool,
 }
 
 impl Paths<'_> {
-    /// Finds the path from the region `home`, where `node` is computed, down to the region `used`; an empty path if there are too many levels.
+    /// Finds the path (conditions) from the region `home`, where `node` is computed, down to the region `used`; an empty path if there are too many
+    /// levels between them.
     pub(super) fn find(&mut self, node: Id, used: RegionId, home: RegionId) -> Path {
         let mut levels = Vec::new();
         let mut region = used;
@@ -239,12 +242,12 @@ impl Path {
         self.conditions.is_empty()
     }
 
-    /// Iterates over the masks of the path's conditions.
+    /// Iterates over the masks of all conditions of the path.
     pub(super) fn conditions(&self) -> impl Iterator<Item = Id> {
         self.conditions.iter().map(|(condition, _)| *condition)
     }
 
-    /// Iterates over the conditions that must be moved to the guard, each with the path to where it is now.
+    /// Iterates over the conditions that must be moved to the guard, each with the path to its present region.
     pub(super) fn moved(&self) -> impl Iterator<Item = (Id, Path)> {
         self.moved.iter().map(|(at, around)| (self.conditions[*at].0, self.cut(*around)))
     }
@@ -293,8 +296,8 @@ impl Path {
     }
 }
 
-/// Drops paths that others imply. If the start of a path is a path itself, the longer one is dropped. Two paths that differ only in the value of
-/// their last condition are replaced by their common rest, so that all uses together may depend on no condition. Among few paths, a path is also
+/// Drops paths that other paths imply. If the start of a path is a path itself, the longer one is dropped. Two paths that differ only in the value of
+/// their last condition are replaced by their common rest, so that all uses together may need no condition at all. Among few paths, a path is also
 /// dropped if it has all conditions of another path, in any order, because its further conditions may need the guarded node.
 pub(super) fn reduce(paths: &mut Vec<Path>) {
     let mut all: FxHashSet<Vec<(Id, bool)>> = paths.iter().map(|path| path.conditions.clone()).collect();
@@ -334,7 +337,7 @@ pub(super) fn reduce(paths: &mut Vec<Path>) {
     }
 }
 
-/// Adds the operator `op` on operands that need no casts; `None` if there is no overload for exactly their types.
+/// Adds the operator `op` on operands that need no casts; `None` if the operator has no overload for exactly their types.
 pub(super) fn bound(
     graph: &mut TypedGraph,
     registry: &Registry,
