@@ -91,7 +91,7 @@ fn code(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.trim_start().starts_with("//"))
 }
 
-fn is_library(name: &str) -> bool {
+pub(super) fn is_library(name: &str) -> bool {
     name.starts_with("runtime/src/") || (name.starts_with("crates/") && name.contains("/src/"))
 }
 

@@ -1,5 +1,6 @@
 //! The rules of the project that can be checked by reading its files, and pages that are made by tests.
 
+mod comments;
 mod house;
 mod modules;
 mod pages;
