@@ -21,7 +21,8 @@ pub(crate) const LATE: u8 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Flag {
     pub(crate) state: AtomicU8,
-    /// The flags that are raised together with this one. Flags of dropped tokens are removed when the list would have to grow.
+    /// The flags that are raised together with this one: at most one per living token derived from it, and as many flags of dropped tokens, which are
+    /// removed when the list would have to grow.
     pub(crate) others: Mutex<Vec<Weak<Flag>>>,
     /// The root flag, which has no deadline and from which this one was derived, and the deadline at which the clock raises this flag. `None`
     /// without a deadline.

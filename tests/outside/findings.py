@@ -231,7 +231,7 @@ def masks(bench):
     for text, words in (
         ("input x: [f64], m: [bool]; x[m]", ("b == true",)),
         ("input x: [f64], b: bool; x[b]", ("help",)),
-        ("input x: [f64]; x[0.5]", ("help", "an index is an integer")),
+        ("input x: [f64]; x[0.5]", ("help", "write an integer")),
     ):
         bench.refusal("masks that are none", bench.run("check", "-e", text), words, again("check", "-e", text))
 

@@ -378,7 +378,7 @@ def advised_of_json(bench):
             declared = re.search(r"declare `(input x: [^`]+)`", done.err)
             if declared is None:
                 # No type holds both: then the message says so, or tells the type that is expected.
-                if "no type holds both" not in done.err and "write `[]`" not in done.err:
+                if "no type can hold both" not in done.err and "write `[]`" not in done.err:
                     bench.tally(kind, WRONG, f"no declaration in {brief(done.err)}", shown)
                 continue
             done = bench.run("eval", "-e", f"{declared[1]}; output y = x", file, "-o", "y.jsonl")

@@ -110,7 +110,7 @@ def edges(bench):
         bench.tally("infinite elements and NaN", RIGHT if same else WRONG, f"{text} is {found}, not {wanted}: {done.err[:200]}", again("eval", "-e", text))
     for share in ("-0.1", "1.5", "nan", "inf", "2"):
         done = bench.run("eval", "-e", f"quantile([1.0, 2.0], {share})")
-        verdict = REFUSED if done.refuses("`q` is not between 0 and 1") else WRONG
+        verdict = REFUSED if done.refuses("`q` must be between 0 and 1") else WRONG
         bench.tally("shares that are none", verdict, f"{share}: {done.out} {done.err[:200]}")
 
 

@@ -240,7 +240,7 @@ impl Forms<'_> {
             Kind::Literal(_) => return Ok(Form::Shared),
             Kind::Leaf(_) => return Err(obstacle("is neither a scalar nor a dense array")),
             Kind::Loop(_) | Kind::State(_) => return Err(obstacle("is a loop")),
-            Kind::CompileTime(_) => return Err(obstacle("is no value")),
+            Kind::CompileTime(_) => return Err(obstacle("is not a value")),
             Kind::Operator { .. } | Kind::Where { .. } => {}
         }
         if let Some(fields) = graph.made_fields(node) {
@@ -249,7 +249,7 @@ impl Forms<'_> {
         if let Some((op, Some(overload), _)) = graph.operator(node)
             && registry.get(op).overloads().get(usize::from(overload)).is_some_and(|overload| !overload.pure)
         {
-            return Err(obstacle("is not pure: rows go in their order"));
+            return Err(obstacle("is not pure, so rows are evaluated in order"));
         }
         let is_shared = operands.iter().all(|operand| self.of_operand(*operand) == Form::Shared);
         match graph.kind(node) {
@@ -266,11 +266,11 @@ impl Forms<'_> {
                         _ => false,
                     };
                     let is_of_scalars = operands.iter().all(is_scalar) && graph.qtype(node).scalar().is_some();
-                    is_of_scalars.then_some(Form::Scalars).ok_or(obstacle("is not of scalars"))
+                    is_of_scalars.then_some(Form::Scalars).ok_or(obstacle("does not compute with scalars"))
                 }
-                _ => Err(obstacle("has no form for the arrays of many rows")),
+                _ => Err(obstacle("cannot be computed for the arrays of many rows at once")),
             },
-            _ => Err(obstacle("has no form for the arrays of many rows")),
+            _ => Err(obstacle("cannot be computed for the arrays of many rows at once")),
         }
     }
 
@@ -282,13 +282,16 @@ impl Forms<'_> {
         }
         let mut parts = Vec::new();
         if !members.iter().all(|member| self.add_parts(*member, &mut parts)) {
-            return Err(Obstacle { node, why: "is a struct of what is neither a scalar nor an array of each row" });
+            return Err(Obstacle {
+                node,
+                why: "is a struct with a field that is neither a scalar nor an array per row",
+            });
         }
         if qtype.element().is_some() {
             let mut space = None;
             for part in &parts {
                 let Form::Elements(of) = self.of_part(part) else {
-                    return Err(Obstacle { node, why: "is a list of what is no array of each row" });
+                    return Err(Obstacle { node, why: "is a list with a field that is not an array per row" });
                 };
                 space = Some(space.map_or(of, |other| self.join(of, other)));
             }
@@ -338,7 +341,7 @@ impl Forms<'_> {
                 (Form::Scalars, space) => space,
                 (Form::Found { of: Some(of), .. }, None) if self.model.graph.op(node) == Some(id::HAS) => Some(of),
                 (Form::Shared, space) if self.model.graph.qtype(*operand).is_framed() => space,
-                _ => return Err(Obstacle { node, why: "takes what is neither a scalar nor an array of each row" }),
+                _ => return Err(Obstacle { node, why: "takes a value that is neither a scalar nor an array per row" }),
             };
         }
         Ok(space)
@@ -352,7 +355,7 @@ impl Forms<'_> {
             return Err(Obstacle { node, why: "maps by a function that takes scalars of the row" });
         }
         let space = self.common_space(node, if maps { &operands[1..] } else { operands })?;
-        space.map(Form::Elements).ok_or(Obstacle { node, why: "is of arrays that all rows share" })
+        space.map(Form::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
     }
 
     fn of_conditional(&mut self, node: Id) -> Result<Form, Obstacle> {
@@ -368,9 +371,9 @@ impl Forms<'_> {
         match graph.qtype(node) {
             QType::Scalar(_) | QType::Optional(_) if space.is_none() => Ok(Form::Scalars),
             QType::Array(..) if operands[1..].iter().all(|o| matches!(self.of_operand(*o), Form::Elements(_))) => {
-                space.map(Form::Elements).ok_or(Obstacle { node, why: "is of arrays that all rows share" })
+                space.map(Form::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
             }
-            _ => Err(Obstacle { node, why: "chooses between what is neither scalars nor arrays of each row" }),
+            _ => Err(Obstacle { node, why: "chooses between values that are neither scalars nor arrays per row" }),
         }
     }
 
@@ -384,7 +387,7 @@ impl Forms<'_> {
             && self.may_fail[operands[0].index()]
         {
             // The model over rows would compute the number of elements but not the elements, so it would miss their failures.
-            return Err(Obstacle { node, why: "is of elements that may fail, and asks for their number alone" });
+            return Err(Obstacle { node, why: "needs only the number of elements whose computation may fail" });
         }
         match (op, first) {
             (id::SHAPE_OF, Form::Elements(space)) | (id::EDGE_CHILD_SHAPE, Form::Whole(space)) => {
@@ -400,7 +403,9 @@ impl Forms<'_> {
             (id::CONST_WITH_SHAPE, Form::Shape(space)) => {
                 let of = self.of_operand(operands[1]);
                 let is_scalar = matches!(of, Form::Shared | Form::Scalars);
-                return is_scalar.then_some(Form::Elements(space)).ok_or(Obstacle { node, why: "is not of scalars" });
+                return is_scalar
+                    .then_some(Form::Elements(space))
+                    .ok_or(Obstacle { node, why: "does not compute with scalars" });
             }
             (id::DICT_ROWS, Form::Elements(among)) => {
                 return match self.of_operand(operands[1]) {
@@ -408,7 +413,7 @@ impl Forms<'_> {
                     Form::Shared | Form::Scalars if graph.qtype(operands[1]).is_framed() => {
                         Ok(Form::Found { among, of: None })
                     }
-                    _ => Err(Obstacle { node, why: "looks up what is neither a scalar nor an array of each row" }),
+                    _ => Err(Obstacle { node, why: "looks up a key that is neither a scalar nor an array per row" }),
                 };
             }
             (id::ARRAY_AT, Form::Elements(values)) if let Form::Found { among, of } = self.of_operand(operands[1]) => {
@@ -419,7 +424,7 @@ impl Forms<'_> {
         }
         let is_of_groups = matches!(form, ArrayForm::Reduce(_) | ArrayForm::Scan | ArrayForm::Whole);
         let edge = edge_operand(registry, op).filter(|_| is_of_groups);
-        let edge = edge.ok_or(Obstacle { node, why: "has no form for the arrays of many rows" })?;
+        let edge = edge.ok_or(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })?;
         let mut space = match self.of_operand(operands[edge]) {
             Form::Shared if *graph.qtype(operands[edge]) == QType::Unspecified => None,
             Form::Whole(space) => Some(space),
@@ -433,11 +438,11 @@ impl Forms<'_> {
                 _ => return Err(Obstacle { node, why: "takes an operand that differs from row to row" }),
             };
         }
-        let space = space.ok_or(Obstacle { node, why: "is of arrays that all rows share" })?;
+        let space = space.ok_or(Obstacle { node, why: "computes with arrays that all rows share" })?;
         match (form, graph.qtype(node)) {
             (ArrayForm::Reduce(_) | ArrayForm::Whole, QType::Scalar(_) | QType::Optional(_)) => Ok(Form::Scalars),
             (ArrayForm::Scan | ArrayForm::Whole, QType::Array(..)) => Ok(Form::Elements(space)),
-            _ => Err(Obstacle { node, why: "has no form for the arrays of many rows" }),
+            _ => Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" }),
         }
     }
 }
@@ -485,7 +490,7 @@ impl<'m> Rewriter<'m> {
                 let wanted = model.graph.qtype(node).of_each().scalar();
                 let is_right = matches!(self.graph.qtype(made), QType::Array(_, scalar) if Some(*scalar) == wanted);
                 if !is_right {
-                    return Err(Obstacle { node, why: "is of another type over many rows" });
+                    return Err(Obstacle { node, why: "has another type over many rows" });
                 }
             }
             self.copies[node.index()] = made;
@@ -538,7 +543,7 @@ impl<'m> Rewriter<'m> {
 
     /// The nodes of the columns of an output, each with its form.
     fn columns_of(&mut self, node: Id) -> Result<Vec<(Id, RowsOutput)>, Obstacle> {
-        let obstacle = Obstacle { node, why: "is neither a scalar nor an array of each row" };
+        let obstacle = Obstacle { node, why: "is neither a scalar nor an array per row" };
         let mut parts = Vec::new();
         if !self.forms.add_parts(node, &mut parts) {
             return Err(obstacle);
@@ -598,7 +603,7 @@ impl<'m> Rewriter<'m> {
     fn apply(&mut self, node: Id, op: OpId, operands: &[Id]) -> Result<Id, Obstacle> {
         let model = self.forms.model;
         let made = self.graph.apply(model.registry, op, operands, model.graph.origin(node));
-        made.map_err(|_: TypeFault| Obstacle { node, why: "has no form for the arrays of many rows" })
+        made.map_err(|_: TypeFault| Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })
     }
 
     /// Returns the edge (grouping) that assigns the elements of a space to their rows, and makes the edge if it does not exist yet.
@@ -615,7 +620,7 @@ impl<'m> Rewriter<'m> {
 
     /// The node over rows for `node`.
     fn copy(&self, node: Id) -> Result<Id, Obstacle> {
-        self.copies[node.index()].ok_or(Obstacle { node, why: "is not of scalars or elements" })
+        self.copies[node.index()].ok_or(Obstacle { node, why: "does not compute with scalars or elements" })
     }
 
     /// The node over rows for an operand, expanded to the elements of a space if the operand is a scalar per row.
@@ -685,9 +690,11 @@ impl<'m> Rewriter<'m> {
             Kind::Operator { op, .. } => {
                 let made = self.apply(node, op, &copies)?;
                 let is_lifted = self.graph.is_elementwise(model.registry, made);
-                is_lifted.then_some(made).ok_or(Obstacle { node, why: "has no form for the arrays of many rows" })
+                is_lifted
+                    .then_some(made)
+                    .ok_or(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })
             }
-            _ => Err(Obstacle { node, why: "has no form for the arrays of many rows" }),
+            _ => Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" }),
         }
     }
 
@@ -744,7 +751,7 @@ impl<'m> Rewriter<'m> {
             _ => {}
         }
         let Some(at) = edge_operand(model.registry, op) else {
-            return Err(Obstacle { node, why: "has no form for the arrays of many rows" });
+            return Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" });
         };
         let mut copies: SmallVec<[Id; 4]> = SmallVec::new();
         let mut space = None;
@@ -753,7 +760,7 @@ impl<'m> Rewriter<'m> {
                 space = Some(of);
             }
         }
-        let edge = self.edge(space.ok_or(Obstacle { node, why: "is of arrays that all rows share" })?);
+        let edge = self.edge(space.ok_or(Obstacle { node, why: "computes with arrays that all rows share" })?);
         for (position, operand) in operands.iter().enumerate() {
             copies.push(if position == at { edge } else { self.copy(*operand)? });
         }

@@ -166,7 +166,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                         _ => return Err(Unsplit::Unsupported(graph.origin(node), "has no meaning over arrays")),
                     }
                 }
-                Kind::CompileTime(_) => return Err(Unsplit::Unsupported(graph.origin(node), "is no value")),
+                Kind::CompileTime(_) => return Err(Unsplit::Unsupported(graph.origin(node), "is not a value")),
                 _ if framed => Class::Scalar,
                 Kind::State(_) => Class::Source,
                 _ => Class::Step,
@@ -528,7 +528,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
                 _ => Action::Operator(op),
             },
-            _ => return Err(Unsplit::Unsupported(graph.origin(node), "is no operator")),
+            _ => return Err(Unsplit::Unsupported(graph.origin(node), "is not an operator")),
         };
         let args = operands.into_iter().map(|operand| self.value(operand)).collect();
         let outs = vec![self.value(node)];

@@ -81,7 +81,7 @@ pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
         return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
     }
     if array.null_count() > 0 {
-        return Err(Error::Exported("rows of a table are not null".to_owned()));
+        return Err(Error::Exported("the rows of a table must not be null".to_owned()));
     }
     caught(|| Ok(RecordBatch::from(StructArray::from(array))))
 }
@@ -106,7 +106,7 @@ impl ArrayStream {
     pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<ArrayStream, Error> {
         caught(|| {
             let (Some(_), Some(get_schema)) = (stream.release, stream.get_schema) else {
-                return Err(Error::Interface("the stream is released"));
+                return Err(Error::Interface("the stream is already released"));
             };
             let mut schema = FFI_ArrowSchema::empty();
             // SAFETY: ARROW-STRUCT: a stream's own function, with the stream and a place for the schema.
@@ -173,7 +173,7 @@ fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> Error {
 fn caught<T>(import: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // The payload of these panics is a text, whose destructor only frees it.
     catch_unwind(AssertUnwindSafe(import)).unwrap_or_else(|_| {
-        let message = "a schema or an array is not as Arrow's specification says";
+        let message = "a schema or an array does not follow Arrow's specification";
         Err(Error::Exported(message.to_owned()))
     })
 }
@@ -184,12 +184,12 @@ fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), Error> {
     let mut left = MOST_FIELDS;
     while let Some((schema, depth)) = open.pop() {
         if schema.release.is_none() {
-            return Err(Error::Interface("the schema, or that of a column, is released"));
+            return Err(Error::Interface("the schema, or that of a column, is already released"));
         }
         let children = usize::try_from(schema.n_children).ok().filter(|_| depth <= MOST_DEPTH);
         let children = children.filter(|children| *children == 0 || !schema.children.is_null());
         let Some((children, rest)) = children.and_then(|children| Some((children, left.checked_sub(children)?))) else {
-            return Err(Error::Interface("the schema has children that cannot be, or that nest deeper than 64"));
+            return Err(Error::Interface("the schema has children that are not valid, or that nest more than 64 deep"));
         };
         left = rest;
         if schema.format.is_null() {
@@ -211,12 +211,12 @@ unsafe fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Resul
     let mut open = vec![(array, schema)];
     while let Some((array, schema)) = open.pop() {
         if array.is_released() {
-            return Err(Error::Interface("the table, or a column of it, is released"));
+            return Err(Error::Interface("the table, or a column of it, is already released"));
         }
         let end = array.len().checked_add(array.offset());
         let (children, buffers) = (array.num_children(), array.num_buffers());
         if end.is_none_or(|end| end > MOST_ELEMENTS) || children > most || buffers > most {
-            return Err(Error::Interface("the table, or a column of it, has sizes that no memory has"));
+            return Err(Error::Interface("the table, or a column of it, has sizes larger than any memory"));
         }
         let of_schema = schema.children().count();
         // The last buffer of views has the lengths of all but the first two.
@@ -229,10 +229,10 @@ unsafe fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Resul
             (0..buffers.saturating_sub(3)).any(|at| unsafe { lengths.add(at).read_unaligned() } < 0)
         });
         if is_negative {
-            return Err(Error::Interface("the table, or a column of it, has sizes that no memory has"));
+            return Err(Error::Interface("the table, or a column of it, has sizes larger than any memory"));
         }
         if children != of_schema || array.dictionary().is_some() != schema.dictionary().is_some() || has_no_lengths {
-            return Err(Error::Exported("an array is of another schema".to_owned()));
+            return Err(Error::Exported("an array has another schema".to_owned()));
         }
         open.extend((0..children).map(|at| (array.child(at), schema.child(at))));
         open.extend(array.dictionary().zip(schema.dictionary()));

@@ -54,7 +54,7 @@ pub enum Error {
         name: String,
     },
     /// A column of the table has a type that no input can have.
-    #[error("column `{name}` is {found}, which no input can be")]
+    #[error("column `{name}` is {found}, which an input cannot be")]
     Type {
         /// The column's name.
         name: String,
@@ -62,7 +62,7 @@ pub enum Error {
         found: DataType,
     },
     /// An output has a type that no array can have, or it cannot be converted to the requested type.
-    #[error("output `{name}` is {found}, which is no {wanted}")]
+    #[error("output `{name}` is {found}, but must be {wanted}")]
     Output {
         /// The output's name.
         name: String,
@@ -80,7 +80,7 @@ pub enum Error {
         row: usize,
     },
     /// A value in the table does not fit the input's type: an integer that a float cannot hold exactly, or a timestamp that is not a date.
-    #[error("column `{name}` has {value} in row {row}, which is no value of {}", .wanted.short_name())]
+    #[error("column `{name}` has {value} in row {row}, which is not a value of {}", .wanted.short_name())]
     Value {
         /// The column's name.
         name: String,

@@ -16,13 +16,7 @@ chapters! {
     GuideRequests: "requests.md"
     GuideLoaders: "loaders.md"
     GuideTensors: "tensors.md"
-    GuideTensorModels: "tensor-models.md"
-    GuideMixedModels: "mixed-models.md"
-    GuideLabels: "labels.md"
     GuideGradients: "gradients.md"
-    GuideTensorPlans: "tensor-plans.md"
-    GuideTensorExamples: "tensor-examples.md"
-    GuideTensorOperations: "tensor-operations.md"
     GuideErrors: "errors.md"
     GuideServices: "services.md"
     GuideAsync: "async.md"
@@ -160,10 +154,6 @@ struct Language;
 /// Tests the Rust examples on the page about errors.
 #[doc = include_str!("../../../docs/errors.md")]
 struct Errors;
-
-/// Tests the example on the page about migration.
-#[doc = include_str!("../../../docs/migration.md")]
-struct Migration;
 
 /// Tests the examples on the page about limits.
 #[doc = include_str!("../../../docs/limits.md")]

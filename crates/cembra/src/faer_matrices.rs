@@ -10,11 +10,11 @@ use faer::MatRef;
 /// If the tensor does not have two axes, or its elements are not of type `T`.
 pub fn as_mat_ref<T: Element>(tensor: &Tensor) -> Result<MatRef<'_, T>, Error> {
     let (&[rows, columns], &[row_stride, column_stride]) = (tensor.extents(), tensor.layout().strides()) else {
-        let message = format!("a tensor of {} axes is no matrix", tensor.extents().len());
+        let message = format!("a tensor of {} axes is not a matrix", tensor.extents().len());
         return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
     };
     let Some(elements) = T::of(tensor.data()) else {
-        let message = format!("elements of type {} are not {}", tensor.scalar_type().name(), T::SCALAR.name());
+        let message = format!("the elements are of type {}, not {}", tensor.scalar_type().name(), T::SCALAR.name());
         return Err(Error::tensors(TensorErrorKind::ElementType, message));
     };
     if tensor.layout().is_empty() {

@@ -73,7 +73,7 @@ pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item
     let diagnostic = Diagnostic::new(Code::Binding, format!("the model has no {what} `{name}`"));
     match near(name, &known) {
         Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => diagnostic.hint(format!("it has no {what} at all")),
+        None if known.is_empty() => diagnostic.hint(format!("the model has no {what}")),
         None => diagnostic.hint(format!("it has {}", list(known))),
     }
 }

@@ -30,11 +30,11 @@ pub(crate) struct ModelArgs {
     #[arg(short = 'e', long = "expr", value_name = "EXPR", allow_hyphen_values = true)]
     expression: Option<String>,
 
-    /// Types of inputs that the model does not declare, and of columns that are carried through: `a=f32,b=i64?,c=text`
+    /// Types of inputs that the model does not declare, and of columns that are only copied to the results: `a=f32,b=i64?,c=text`
     #[arg(long, value_name = "NAME=TYPE,..", value_parser = TypeList::parse)]
     types: Vec<TypeList>,
 
-    /// A limit of the library, as in `nodes=10000`; docs/limits.md lists them
+    /// Set a limit, as in `nodes=10000`; docs/limits.md lists all limits
     #[arg(long, value_name = "NAME=VALUE")]
     set_limit: Vec<String>,
 }
@@ -161,13 +161,13 @@ fn name_before(text: &str, separator: char) -> Result<(Cow<'_, str>, Option<&str
     };
     let mut name = String::new();
     loop {
-        let (part, behind) = rest.split_once('"').ok_or_else(|| wrong("the quotes of a name are never closed"))?;
+        let (part, behind) = rest.split_once('"').ok_or_else(|| wrong("the quotes around a name are never closed"))?;
         name.push_str(part);
         let Some(more) = behind.strip_prefix('"') else {
             return match behind.trim_start().strip_prefix(separator) {
                 Some(rest) => Ok((name.into(), Some(rest))),
                 None if behind.trim().is_empty() => Ok((name.into(), None)),
-                None => Err(wrong(&format!("expected `{separator}` behind the quotes of a name")).into()),
+                None => Err(wrong(&format!("expected `{separator}` after the quotes of a name")).into()),
             };
         };
         name.push('"');
@@ -238,13 +238,13 @@ impl Assignment {
     pub(crate) fn parse(argument: &str) -> Result<Assignment, Error> {
         // Shells strip the quotes of `x="abc"`, and then the text looks like a name.
         Assignment::parse_with(argument, |name, text| {
-            format!("a text needs its quotes, also inside of the shell's: '{name}=\"{text}\"'")
+            format!("write quotes around a text, inside the quotes of the shell: '{name}=\"{text}\"'")
         })
     }
 
     /// Parses `name = value` from a line of the interactive session.
     pub(crate) fn parse_written(text: &str) -> Result<Assignment, Error> {
-        Assignment::parse_with(text, |name, text| format!("a text needs its quotes: `{name} = \"{text}\"`"))
+        Assignment::parse_with(text, |name, text| format!("write quotes around a text: `{name} = \"{text}\"`"))
     }
 
     /// Parses an assignment. `quotes` makes the hint for a text without quotes, which looks like a name.
@@ -296,27 +296,28 @@ fn split_at_equals<'a>(text: &'a str, expected: &str) -> Result<(&'a str, &'a st
 /// Options for the format of data files.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DataOptions {
-    /// The form of DATA; by default that of its name, else by the looks of it
+    /// The format of DATA; by default the one of its file name, else recognized from its content
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) data_format: Option<DataFormat>,
 
-    /// A string for missing values in CSV, beside an empty field; may be given several times, and the first is written too, also in tables
+    /// A string that means a missing value in CSV, besides an empty field; may be given several times; the first one is also written for
+    /// missing values, in CSV and tables
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     pub(crate) null: Vec<String>,
 
-    /// What separates the fields of CSV, in DATA; by default what its header has most of: `,`, `;` or a tab
+    /// The character between the fields of CSV in DATA; by default the most frequent one in the header: `,`, `;` or a tab
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
 
-    /// What numbers of CSV have before their fraction, in DATA: `.` or `,`
+    /// The decimal separator of numbers in CSV in DATA: `.` or `,`
     #[arg(long, value_name = "CHARACTER", value_enum)]
     pub(crate) decimal: Option<Decimal>,
 
-    /// The format of dates in DATA and `-s`, such as `%d.%m.%Y`, with the letters of `strings.parse_date`; `%Y%m%d` reads whole numbers too
+    /// The format of dates in DATA and `-s`, such as `%d.%m.%Y`, as for `strings.parse_date`; `%Y%m%d` reads whole numbers too
     #[arg(long, value_name = "FORMAT", value_parser = date_form)]
     pub(crate) date_format: Option<MomentForm>,
 
-    /// The format of timestamps in DATA and `-s`, such as `%d.%m.%Y %H:%M`, with the letters of `strings.parse_timestamp`
+    /// The format of timestamps in DATA and `-s`, such as `%d.%m.%Y %H:%M`, as for `strings.parse_timestamp`
     #[arg(long, value_name = "FORMAT", value_parser = timestamp_form)]
     pub(crate) timestamp_format: Option<MomentForm>,
 
@@ -328,7 +329,7 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "ZONE", value_parser = clock)]
     pub(crate) time_zone: Option<LocalClock>,
 
-    /// About how many rows are read and computed at once
+    /// The approximate number of rows to read and compute at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch_rows: Option<u32>,
 }
@@ -383,9 +384,9 @@ fn delimiter(text: &str) -> Result<u8, Error> {
 /// The formats of data files that `--data-format` names.
 #[derive(Clone, Copy, ValueEnum, Debug)]
 pub(crate) enum DataFormat {
-    /// Comma-separated values under a header
+    /// Comma-separated values with a header
     Csv,
-    /// The same, separated by tabs
+    /// Tab-separated values with a header
     Tsv,
     /// An array of objects
     Json,
@@ -415,12 +416,12 @@ impl From<DataFormat> for Format {
 pub(crate) enum BackendChoice {
     /// The interpreter
     Interp,
-    /// Machine code, or an error where it cannot be had
+    /// Machine code, or an error if the model cannot be compiled to it
     Native,
-    /// Machine code where it can be had, else the interpreter
+    /// Machine code if possible, else the interpreter
     #[default]
     Auto,
-    /// The interpreter, and machine code after 1,000 rows
+    /// The interpreter for the first 1,000 rows, then machine code
     Tiered,
 }
 
@@ -438,14 +439,14 @@ impl From<BackendChoice> for Backend {
 /// The kind of code that evaluates the rows of a table.
 #[derive(Clone, Copy, ValueEnum, Default, Debug)]
 pub(crate) enum PlayerChoice {
-    /// The best that machine and model allow
+    /// The fastest that the machine and the model allow
     #[default]
     Best,
-    /// Lanes of 512 bits, or an error where the machine has none
+    /// Vectors of 512 bits, or an error if the machine has none
     Avx512,
-    /// Lanes of 256 bits, or an error where the machine has none
+    /// Vectors of 256 bits, or an error if the machine has none
     Avx2,
-    /// Lanes of 128 bits
+    /// Vectors of 128 bits
     #[value(name = "128")]
     Lanes128,
     /// Machine code, row by row
@@ -467,10 +468,10 @@ impl From<PlayerChoice> for RowPlayer {
 /// The format of a report about a model.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
 pub(crate) enum Report {
-    /// For people
+    /// Text for people
     #[default]
     Text,
-    /// For programs
+    /// JSON for programs
     Json,
 }
 
@@ -541,8 +542,7 @@ mod tests {
         assert_eq!(value("=1"), Err("expected a name and a value, as in `x=1.5`".to_owned()));
         assert_eq!(
             value("island=Dream"),
-            Err("expected a literal, found `Dream`; a text needs its quotes, also inside of the shell's: \
-                 'island=\"Dream\"'"
+            Err("expected a literal, found `Dream`; write quotes around a text, inside the quotes of the shell: 'island=\"Dream\"'"
                 .to_owned())
         );
     }

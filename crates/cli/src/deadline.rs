@@ -54,7 +54,7 @@ impl Deadline {
         });
         made.recv_timeout(left).map_err(|why| match why {
             RecvTimeoutError::Timeout => over(limit),
-            RecvTimeoutError::Disconnected => DataError::new(DataCode::Io, "a thread of this program broke down"),
+            RecvTimeoutError::Disconnected => DataError::new(DataCode::Io, "a thread of this program panicked"),
         })
     }
 
@@ -110,8 +110,8 @@ impl<W: Seek> Seek for Timed<'_, W> {
 }
 
 fn over(limit: Duration) -> DataError {
-    let message = format!("the evaluation takes more than {} s", limit.as_secs_f64());
-    DataError::new(DataCode::TimeLimit, message).hint("give it more: `--time-limit SECONDS`")
+    let message = format!("the evaluation takes longer than the limit of {} s", limit.as_secs_f64());
+    DataError::new(DataCode::TimeLimit, message).hint("raise the limit: `--time-limit SECONDS`")
 }
 
 /// Parses a command-line argument that is a number of seconds.

@@ -98,7 +98,7 @@ impl DataOptions {
                 None => "there is no DATA".to_owned(),
                 Some(format) => format!("DATA is {}", format.name()),
             };
-            Err(usage(command, format!("leave `{option}` out: it is about {about}, and {found}")))
+            Err(usage(command, format!("leave `{option}` out: it applies to {about}, but {found}")))
         };
         if let Some(effect) = self.effects().iter().find(|effect| effect.is_given && !effect.origins.iter().any(here)) {
             return refuse(effect.option, effect.origins);
@@ -140,11 +140,8 @@ impl DataOptions {
                 && !constants.iter().any(|field| is_of(&field))
             {
                 let of = scalar.short_name();
-                let message = format!("leave `{option}` out: it is about texts and whole numbers");
-                return Err(usage(
-                    command,
-                    format!("{message}, and the column of `{name}` is of the type {of} already"),
-                ));
+                let message = format!("leave `{option}` out: it applies to texts and whole numbers");
+                return Err(usage(command, format!("{message}, but the column of `{name}` has the type {of} already")));
             }
         }
         let counted: Vec<QType> = counted.iter().map(|scalar| QType::Scalar(*scalar)).collect();
@@ -163,7 +160,7 @@ impl DataOptions {
         for Effect { option, scalar, .. } in self.effects().into_iter().filter(|effect| effect.is_given) {
             let Some(scalar) = scalar.filter(|scalar| !types.iter().any(|qtype| has(qtype, *scalar))) else { continue };
             let name = scalar.short_name();
-            let message = format!("leave `{option}` out: it is about values of the type {name}, and none is read");
+            let message = format!("leave `{option}` out: it applies to values of the type {name}, but none is read");
             return Err(usage(
                 command,
                 match text {

@@ -91,7 +91,7 @@ impl Evaluator {
     pub(crate) fn row_by_row(&self) -> Option<String> {
         match &self.columns {
             Some(columns) => columns.row_by_row().map(|reason| reason.message().to_owned()),
-            None => Some("rows go one by one: an input or an output has no columns".to_owned()),
+            None => Some("rows are evaluated one by one: an input or an output has no columns".to_owned()),
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) fn check_among<'a>(
     }
     let hint = match nearest(name, names.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if names.clone().next().is_none() => "it has none at all".to_owned(),
+        None if names.clone().next().is_none() => "the model has none".to_owned(),
         None => format!("it has {}", listed(names)),
     };
     Err(usage(command, format!("`{option}`: the model has no {what} `{name}`; {hint}")))
@@ -229,7 +229,7 @@ impl Feed {
         let request = Request { leaves: wanted, keep, kept_types, verbatim, as_written, found: None };
         let bind = |data: Dataset| deadline.run(move || data.bind(&request)).flatten();
         let table = data.map(bind).transpose().map_err(|error| match error.code() {
-            DataCode::AbsentColumn => error.hint("a value for all rows is given as `-s NAME=VALUE`"),
+            DataCode::AbsentColumn => error.hint("use `-s NAME=VALUE` for the same value in all rows"),
             _ => error,
         })?;
         let Some(Table { name, leaves, kept, inferred, counted, schema, numbered, total, source }) = table else {
@@ -322,7 +322,7 @@ impl Feed {
         if guessed.is_empty() {
             return failure;
         }
-        let failure = failure.note(format!("taken from the data: {}", guessed.join(", ")));
+        let failure = failure.note(format!("types inferred from the data: {}", guessed.join(", ")));
         let advised = columns().filter_map(|column| Some((&column.name, column.advice.as_ref()?))).take(SHOWN_VALUES);
         advised.fold(failure, |failure, (name, (advice, line))| {
             failure.note(format!("{advice}; `{name}` is a text because of {}", self.place(None, *line)))
@@ -478,7 +478,7 @@ fn typed(
         Some(declared) => declared.clone(),
         None => match found.clone() {
             None => {
-                let message = format!("`-s {name}={}`: no array has such elements", constant.text);
+                let message = format!("`-s {name}={}`: these elements have no common type", constant.text);
                 return Err(usage(command, message));
             }
             Some(QType::Nothing) if literal.is_array() => {
@@ -495,7 +495,7 @@ fn typed(
                 return Err(usage(command, message));
             }
             Some(QType::Unspecified) => {
-                let message = format!("`-s {name}={}` is no value of an input", constant.text);
+                let message = format!("`-s {name}={}` cannot be the value of an input", constant.text);
                 return Err(usage(command, message));
             }
             Some(strong) => strong,
@@ -504,7 +504,7 @@ fn typed(
     cast_literal(literal, &wanted).ok_or_else(|| {
         let message = match found {
             Some(QType::Nothing) if found_nothing => {
-                format!("`-s {name}=missing`: the input `{name}` is {wanted} and never missing")
+                format!("`-s {name}=missing`: the input `{name}` is {wanted}, which cannot be missing")
             }
             _ if literal.is_array() => {
                 format!("`-s {name}={}`: the input `{name}` is {wanted}", constant.text)

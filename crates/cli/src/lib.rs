@@ -86,7 +86,7 @@ pub fn run() -> ExitCode {
 fn dispatch(command: Command) -> Result<(), Failure> {
     // These two commands decide themselves whether ranks share their work.
     let may_share = matches!(command, Command::Eval(_) | Command::Fuzz(_));
-    if !may_share && !ranks::works_alone("of the commands, `eval` and `fuzz --tiles` are shared out to ranks") {
+    if !may_share && !ranks::works_alone("only the commands `eval` and `fuzz --tiles` can be distributed to ranks") {
         return Ok(());
     }
     match command {

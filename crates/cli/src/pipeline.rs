@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 /// The treatment of a row that cannot be read or fails. The help of the options shows these comments.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
 pub(crate) enum OnError {
-    /// It ends the run
+    /// End the run
     #[default]
     Fail,
-    /// Its outputs are missing
+    /// Set its outputs to missing
     Missing,
-    /// It is left out
+    /// Leave the row out
     Skip,
 }
 
@@ -245,7 +245,7 @@ pub(crate) fn run<T: Send + 'static>(
     }
     for thread in threads {
         if thread.join().is_err() {
-            let error = DataError::new(DataCode::Io, "a thread of this program broke down");
+            let error = DataError::new(DataCode::Io, "a thread of this program panicked");
             return Ok(Some(Stop::Data(error)));
         }
     }

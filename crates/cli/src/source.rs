@@ -30,7 +30,7 @@ impl ModelText {
     /// # Errors
     /// If the text cannot be read, or is not UTF-8.
     pub(crate) fn read(path: &Path, limits: Limits) -> Result<Self, DataError> {
-        let (name, text) = text_at(path, limits, Some("an expression is given as `-e EXPR`"))?;
+        let (name, text) = text_at(path, limits, Some("use `-e EXPR` for an expression"))?;
         Ok(Self::of(&name, without_mark(&text), path.parent().filter(|_| path.as_os_str() != STANDARD), limits))
     }
 
@@ -98,9 +98,9 @@ impl ModelText {
             Code::MissingInputType => {
                 let written = problem.span().map_or("", |span| self.sources.text_at(span));
                 let name = if written.chars().all(|c| c.is_alphanumeric() || c == '_') { written } else { "NAME" };
-                problem.hint(format!("or say it on the command line: `--types {name}=f64`"))
+                problem.hint(format!("or declare it on the command line: `--types {name}=f64`"))
             }
-            Code::Native => problem.hint("on the command line: `--backend interp` or `--backend auto`"),
+            Code::Native => problem.hint("use `--backend interp` or `--backend auto`"),
             Code::UnknownName if self.name == SESSION => problem,
             Code::UnknownName if problem.hints().is_empty() => problem.hint("`cembra ops` lists the operators"),
             _ => problem,
@@ -134,6 +134,6 @@ fn text_of(name: &str, reader: impl Read, limits: Limits) -> Result<String, Data
         };
         let error = DataError::new(DataCode::Unreadable, format!("the model is {}", wrong.message())).in_file(name);
         let error = wrong.line().into_iter().fold(error, |error, line| error.on_line(line as u64));
-        error.hint("an editor may have saved it as Latin-1, Windows-1252 or UTF-16")
+        error.hint("save the file as UTF-8: an editor may have saved it as Latin-1, Windows-1252 or UTF-16")
     })
 }

@@ -61,7 +61,7 @@ enum Rows {
 #[cold]
 pub(crate) fn no_rows(span: Option<Span>) -> Error {
     let problem = Diagnostic::new(Code::Tensors, "a model with tensors is evaluated as a whole, and has no rows");
-    problem.at(span).hint("call `Session::evaluate` or `Session::run_tensors`; rows are an axis of a tensor").into()
+    problem.at(span).hint("evaluate the model as a whole, and give the rows as an axis of a tensor").into()
 }
 
 /// A row of a batch that failed, with its error.
@@ -176,7 +176,7 @@ impl Batch {
     /// assert!(sums.row_by_row().is_none());
     /// let first = Model::parse("input x: [f64]; x[0]")?.batch(&Options::default())?;
     /// let reason = first.row_by_row().unwrap();
-    /// assert_eq!(reason.message(), "rows go one by one: array.at has no form for the arrays of many rows");
+    /// assert_eq!(reason.message(), "rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]

@@ -163,8 +163,8 @@ impl Builder {
             state.report(state.limits.exceeded(limit));
         } else if !qtype.is_declarable() {
             state.report(
-                Diagnostic::new(Code::InputType, format!("no input is of type {qtype}"))
-                    .hint("values of this type exist only in the text of a model"),
+                Diagnostic::new(Code::InputType, format!("an input cannot have the type {qtype}"))
+                    .hint("declare another type: values of this type exist only inside a model's text"),
             );
         } else if let Err(problem) = promise.admit(name, &qtype) {
             state.report(problem);
@@ -213,7 +213,9 @@ impl Builder {
             } else if has_tensor(&value) {
                 let message = format!("{} has no literals", value.qtype());
                 let problem = Diagnostic::new(Code::Builder, message);
-                state.report(problem.hint("declare an input for the tensor, and give it to each evaluation"));
+                state.report(
+                    problem.hint("declare an input of this tensor type, and give its value with each evaluation"),
+                );
                 value = Value::Nothing;
             }
         }
@@ -272,7 +274,10 @@ impl Builder {
     pub fn function<'b>(&'b self, parameters: &[&str], body: impl FnOnce(&[Expr<'b>]) -> Expr<'b>) -> Expr<'b> {
         if let Some(odd) = parameters.iter().find(|name| !is_plain_name(name)) {
             let message = format!("`{}` cannot be the name of a parameter", odd.escape_debug());
-            self.report(Diagnostic::new(Code::Builder, message).hint("it is a word that means nothing else"));
+            self.report(
+                Diagnostic::new(Code::Builder, message)
+                    .hint("use a word of letters, digits and `_` that has no other meaning in the language"),
+            );
         }
         let parameters: Vec<Expr<'b>> =
             parameters.iter().map(|name| self.make(|graph| graph.fresh_placeholder(name, None))).collect();
@@ -299,7 +304,7 @@ impl Builder {
             return expr.node;
         }
         let problem = Diagnostic::new(Code::Builder, "an operand comes from another builder");
-        self.report(problem.hint("make all parts of a program with one builder"));
+        self.report(problem.hint("use the same builder for all parts of a program"));
         self.make(|graph| graph.literal(Value::Nothing, None)).node
     }
 

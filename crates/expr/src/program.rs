@@ -72,10 +72,8 @@ impl Input {
     /// is not a list or a dictionary.
     pub fn check_default(&self) -> Result<(), Diagnostic> {
         if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_collection).is_none() {
-            let problem = format!(
-                "the default of input `{}` is empty, and its type is not one of lists or dictionaries",
-                self.name
-            );
+            let problem =
+                format!("input `{}` has an empty default, so its type must be a list or a dictionary", self.name);
             let hint = "declare it as `[f64]`, or `dict[text, f64]`";
             return Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint(hint));
         }
@@ -85,10 +83,11 @@ impl Input {
             (Some(default), qtype) => {
                 let found = default.scalar();
                 let problem = match qtype {
-                    Some(qtype) => format!("input `{}` is {qtype}, and its default of type {found}", self.name),
-                    None => format!("input `{}` has a default and no type", self.name),
+                    Some(qtype) => format!("input `{}` is {qtype}, but its default is {found}", self.name),
+                    None => format!("input `{}` has a default, so it must have a type", self.name),
                 };
-                let hint = format!("only what may be missing has a default: declare it as `{}?`", found.short_name());
+                let hint =
+                    format!("declare it as `{}?`: only an optional input can have a default", found.short_name());
                 Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint(hint))
             }
         }

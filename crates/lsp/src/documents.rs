@@ -117,7 +117,7 @@ impl Documents {
         let folder = Folder::new(beside, self.limits.source_bytes);
         let resolver = |used: &str, from: &str| {
             if !is_file {
-                return Err(io::Error::other("the text is in no file yet, so that nothing lies beside it"));
+                return Err(io::Error::other("the text is not in a file yet, so there are no files beside it"));
             }
             let path = folder.path_of(used, from)?;
             let name = path.display().to_string();

@@ -7,9 +7,9 @@ use std::io;
 #[non_exhaustive]
 pub enum ServerError {
     /// The editor closed the connection, or sent `exit`, without `shutdown` before.
-    #[error("the editor is gone without having shut the server down")]
+    #[error("the editor ended without shutting the server down")]
     NotShutDown,
     /// The editor sent bytes that are not a message of the protocol, or they could not be read.
-    #[error("the editor cannot be understood: {0}")]
+    #[error("a message of the editor cannot be read: {0}")]
     Stream(#[source] io::Error),
 }

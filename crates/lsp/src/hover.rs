@@ -52,7 +52,7 @@ fn named(analysis: &Analysis, name: &NamedPlace) -> String {
     let mut text = block(&declaration(analysis, name));
     let note = match name.kind {
         NameKind::Input => match analysis.input(name.name) {
-            Some(input) if input.qtype.is_none() => "an input, whose type is that of the data\n",
+            Some(input) if input.qtype.is_none() => "an input with the type of the data\n",
             Some(input) if input.default.is_some() => "an input with a default: where it is used it is never missing\n",
             _ => "an input\n",
         },

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 /// The reason why a name cannot be renamed: there is no name, or the new name is invalid or in use.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// There is no name at the cursor, or it is a name that no text defines, such as an operator's.
-    #[error("only a name that a text defines can be changed")]
+    /// There is no name at the cursor, or it is one that no text defines.
+    #[error("only a name that is defined in a text can be renamed")]
     NoName,
-    /// The new name is a word of the language, or has characters that a name cannot have.
-    #[error("`{0}` is no name: letters, digits and `_`, and no word of the language")]
+    /// The new name is a word of the language, or not a name.
+    #[error("`{0}` cannot be a name: use letters, digits and `_`, and not a word of the language")]
     NotPlain(String),
     /// The new name is already defined in an overlapping scope.
-    #[error("`{0}` is a name already")]
+    #[error("`{0}` is already a name")]
     Taken(String),
 }
 

@@ -12,7 +12,7 @@ use cembra_value::{ScalarValue, Value};
 fn export_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if !matches!(args[1].literal, Some(Value::Scalar(ScalarValue::Text(_)))) {
         let fault = TypeFault::mismatch(format!("{operator} expects a literal text as the tag"), Some(1));
-        return Err(fault.hint("as in `annotation.export(x, \"tag\")`"));
+        return Err(fault.hint("write `annotation.export(x, \"tag\")`"));
     }
     Ok(Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret: args[0].qtype.clone() })
 }

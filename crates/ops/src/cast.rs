@@ -27,7 +27,7 @@ fn cast_types(operator: &str, to: Scalar, args: &[Argument<'_>]) -> Result<Signa
 fn not_allowed(operator: &str, from: &QType) -> TypeFault {
     let fault = TypeFault::mismatch(format!("{operator} expects a number or a boolean, found {from}"), Some(0));
     match from.scalar() {
-        Some(Scalar::Unit) => fault.hint("to get a number from a mask, write `where(m, 1, 0)`"),
+        Some(Scalar::Unit) => fault.hint("write `where(m, 1, 0)` to get a number from a mask"),
         _ => fault,
     }
 }
@@ -326,9 +326,8 @@ fn can_cast(from: Scalar, to: Scalar) -> bool {
 
 fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(Value::Type(target)) = args[1].literal else {
-        return Err(
-            TypeFault::mismatch("core.cast expects a type for `type`", Some(1)).hint("as in `core.cast(x, f32)`")
-        );
+        return Err(TypeFault::mismatch("core.cast expects a type for `type`", Some(1))
+            .hint("write a type, as in `core.cast(x, f32)`"));
     };
     let implicit_only = match args[2].literal {
         Some(Value::Scalar(ScalarValue::Boolean(flag))) => *flag,
@@ -377,11 +376,13 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         Some(Value::Type(QType::Scalar(target))) => *target,
         Some(Value::Type(found)) => {
             let message = format!("core.cast_values expects a scalar type for `scalar_qtype`, found {found}");
-            return Err(TypeFault::mismatch(message, Some(1)).hint("optionals stay optional by themselves"));
+            return Err(
+                TypeFault::mismatch(message, Some(1)).hint("write the type without `?`: optionals stay optional")
+            );
         }
         _ => {
             return Err(TypeFault::mismatch("core.cast_values expects a type for `scalar_qtype`", Some(1))
-                .hint("as in `core.cast_values(x, f32)`"));
+                .hint("write a type, as in `core.cast_values(x, f32)`"));
         }
     };
     let from = args[0].qtype;

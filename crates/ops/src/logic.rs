@@ -130,7 +130,7 @@ fn logical_if_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
             format!("bool.logical_if expects a boolean for `condition`, found {condition}"),
             Some(0),
         );
-        return Err(fault.hint("with a mask, use `where`"));
+        return Err(fault.hint("use `where` with a mask"));
     }
     let values = &args[1..];
     let common = common_type(values[0].qtype, values[1].qtype)
@@ -205,7 +205,7 @@ fn logic_operand(operator: &str, args: &[Argument<'_>], index: usize) -> Result<
     }
     let fault = TypeFault::mismatch(format!("`{operator}` expects a mask or a boolean, found {qtype}"), Some(index));
     Err(match qtype {
-        QType::Optional(_) => fault.hint("to ask whether a value is there, write `core.has(x)`"),
+        QType::Optional(_) => fault.hint("write `core.has(x)` to ask whether a value is present"),
         QType::Scalar(Scalar::Text) => fault.hint("compare it, as in `x == \"yes\"`"),
         _ => fault.hint("compare it, as in `x > 0`"),
     })

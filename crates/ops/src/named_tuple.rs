@@ -45,13 +45,13 @@ fn literal_names(arg: &Argument<'_>) -> Option<String> {
 fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let Some(text) = literal_names(&args[0]) else {
         return Err(TypeFault::mismatch("namedtuple.make expects the names of its fields as a literal", Some(0))
-            .hint("as in `{x: 1, y: 2}` or `namedtuple.make(x=1, y=2)`"));
+            .hint("write `{x: 1, y: 2}` or `namedtuple.make(x=1, y=2)`"));
     };
     let names = Names::parse(&text);
     let names =
         names.map_err(|error| TypeFault { code: Code::Name, ..TypeFault::mismatch(error.to_string(), Some(0)) })?;
     if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
-        let fault = TypeFault::mismatch("namedtuple.make cannot hold a value without a type", Some(index));
+        let fault = TypeFault::mismatch("namedtuple.make: each field must be a value with a type", Some(index));
         return Err(fault.hint("give `missing` a type, as in `missing[f32]`"));
     }
     let (named, given) = (names.len(), args.len() - 1);
@@ -82,7 +82,7 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if field_name(found, 0).is_none() && !matches!(found, QType::Tuple(fields) if fields.names().is_some()) {
         let fault = TypeFault::mismatch(format!("namedtuple.get_field expects a named tuple, found {found}"), Some(0));
         return Err(match found {
-            QType::Tuple(_) => fault.hint("a field of a tuple without names is written `t.0`"),
+            QType::Tuple(_) => fault.hint("write `t.0` for a field of a tuple without names"),
             _ => {
                 let known = literal_text(&args[1]).and_then(|name| foreign_form(ForeignUse::Call, name));
                 known.into_iter().fold(fault, TypeFault::hint)
@@ -90,7 +90,7 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         });
     }
     let Some(name) = literal_text(&args[1]) else {
-        return Err(TypeFault::mismatch("namedtuple.get_field expects a literal name", Some(1)).hint("as in `t.x`"));
+        return Err(TypeFault::mismatch("namedtuple.get_field expects a literal name", Some(1)).hint("write `t.x`"));
     };
     match position(found, name).and_then(|index| field_type(found, index)) {
         Some(field) => Ok(Signature::unchanged(args, field)),

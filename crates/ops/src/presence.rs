@@ -120,9 +120,9 @@ fn presence_and_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         return Err(match condition {
             QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean) => fault.hint("write `x & (b == true)`"),
             QType::Scalar(Scalar::Text | Scalar::Bytes) | QType::Optional(Scalar::Text | Scalar::Bytes) => {
-                fault.hint("texts are joined by `+`: `\"a\" + \"b\"`")
+                fault.hint("write `\"a\" + \"b\"` to join texts")
             }
-            QType::Optional(_) => fault.hint("to ask whether a value is there, write `core.has(y)`"),
+            QType::Optional(_) => fault.hint("write `core.has(y)` to ask whether a value is present"),
             // `&` binds tighter than comparisons, which is easily forgotten.
             QType::Scalar(_) => fault.hint("put a comparison in brackets: `x & (y > 0)`"),
             _ => fault,
@@ -365,13 +365,13 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
         let fault = TypeFault::mismatch(format!("{operator} expects a mask for `x`, found {found}"), Some(0));
         return Err(match found.scalar() {
             Some(Scalar::Boolean) => fault.hint("write `b == true`"),
-            Some(_) => fault.hint("to ask whether a value is there, write `core.has(x)`"),
+            Some(_) => fault.hint("write `core.has(x)` to ask whether a value is present"),
             None => fault,
         });
     }
     if !matches!(args[1].qtype, QType::Unspecified | QType::Edge(EdgeType::Scalars)) {
-        let message = format!("{operator} expects nothing specified for `into`, found {}", args[1].qtype);
-        return Err(TypeFault::mismatch(message, Some(1)).hint("one value is of one group; leave it out"));
+        let message = format!("{operator} on one value takes no `into`, found {}", args[1].qtype);
+        return Err(TypeFault::mismatch(message, Some(1)).hint("leave `into` out: one value is one group"));
     }
     Ok(Signature::unchanged(args, found.clone()))
 }

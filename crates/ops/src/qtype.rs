@@ -19,10 +19,10 @@ pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle]
         Some(Value::Type(qtype)) => Ok(qtype),
         _ => {
             let fault = match g.qtype(args[at]) {
-                QType::Meta => format!("{operator} expects a type that is known while types are found"),
+                QType::Meta => format!("{operator} expects a type that is known when the model is compiled"),
                 found => format!("{operator} expects a type, found a value of type {found}"),
             };
-            Err(TypeFault::mismatch(fault, Some(at)).hint("as `f32` or `qtype.qtype_of(x)`").into())
+            Err(TypeFault::mismatch(fault, Some(at)).hint("write a type, such as `f32` or `qtype.qtype_of(x)`").into())
         }
     }
 }
@@ -319,7 +319,9 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
             Some(Value::Missing(_)) => false,
             Some(_) => true,
             None if condition == QType::UNIT => true,
-            None => return refuse(0, format!("{operator} expects a condition that is known while types are found")),
+            None => {
+                return refuse(0, format!("{operator} expects a condition that is known when the model is compiled"));
+            }
         };
         let yes = type_at(g, operator, args, 1)?;
         let no = type_at(g, operator, args, 2)?;

@@ -204,7 +204,7 @@ fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, Type
     if nesting <= NESTING {
         return Ok(nesting);
     }
-    let message = format!("sequences are made of sequences more than {NESTING} times over");
+    let message = format!("sequences are made of sequences more than {NESTING} levels deep");
     Err(TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) })
 }
 
@@ -220,7 +220,7 @@ fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[Node
     }
 }
 
-const ZERO_STEP: &str = "the step of a range is 0";
+const ZERO_STEP: &str = "the step of a range must not be 0";
 
 /// The number of elements in a range; `seq.range` counts as Python's `range` does.
 fn range_size(start: i64, stop: i64, step: i64) -> Result<i64, Fault> {
@@ -306,7 +306,7 @@ pub(crate) static MAKE: OpDef = OpDef {
             match (&element, &found) {
                 _ if found == element => {}
                 (QType::Array(..), QType::Scalar(_) | QType::Optional(_) | QType::Nothing) => {
-                    return refuse(at, format!("seq.make makes no sequence of {found} and of {element}"));
+                    return refuse(at, format!("seq.make cannot make one sequence of {found} and {element}"));
                 }
                 _ => {
                     if let Some(scalar) = element.of_each().scalar() {

@@ -19,9 +19,9 @@ use cembra_value::{ScalarValue, Value};
 
 fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
-        let fault = TypeFault::mismatch("core.make_tuple cannot hold a value without a type", Some(index));
+        let fault = TypeFault::mismatch("core.make_tuple: each field must be a value with a type", Some(index));
         return Err(fault.hint(match args[index].qtype {
-            QType::Dict(..) => "a dictionary is no value: look something up in it",
+            QType::Dict(..) => "look something up in the dictionary, which is not a value itself",
             _ => "give `missing` a type, as in `missing[f32]`",
         }));
     }
@@ -73,7 +73,7 @@ fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         return refuse(0, format!("core.get_nth expects a tuple, found {found}"));
     };
     let Some(index) = literal_integer(args[1].literal) else {
-        return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("as in `t.0`"));
+        return Err(TypeFault::mismatch("core.get_nth expects a literal index", Some(1)).hint("write `t.0`"));
     };
     match usize::try_from(index).ok().and_then(|index| field_type(found, index)) {
         Some(field) => Ok(Signature::unchanged(args, field)),
@@ -188,7 +188,7 @@ fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault>
     let QType::Shape(shape) = args[0].qtype else {
         let found = args[0].qtype;
         return Err(TypeFault::mismatch(format!("core.const_with_shape expects a shape, found {found}"), Some(0))
-            .hint("as `shape_of(x)` gives"));
+            .hint("write `shape_of(x)`"));
     };
     let scalar = scalar_of(CONST_WITH_SHAPE.name, args, 1)?;
     let optional = *shape == ShapeType::OptionalScalar || args[1].qtype.is_optional();

@@ -45,7 +45,7 @@ fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Sign
         Some(field) => Ok(Signature::unchanged(args, field)),
         None => {
             let what = if matches!(args[0].qtype, QType::Tuple(_)) { "a tuple" } else { "an optional" };
-            refuse(0, format!("{operator} on {what} with {count} fields"))
+            refuse(0, format!("{operator} needs a field that {what} with {count} fields does not have"))
         }
     }
 }

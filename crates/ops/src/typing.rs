@@ -171,7 +171,7 @@ impl OpDef {
                     .collect();
                 let ret = self.resolve_typed(&each)?.signature.ret;
                 let Some(scalar) = ret.scalar() else {
-                    return Err(TypeFault::mismatch(format!("{} makes no arrays of {ret}", self.name), None));
+                    return Err(TypeFault::mismatch(format!("{} cannot make arrays of {ret}", self.name), None));
                 };
                 // Operands are cast in the expression for one element.
                 let signature = Signature::unchanged(args, QType::Array(kind, scalar));
@@ -204,11 +204,9 @@ impl OpDef {
             Typing::Promote(_) if self.takes_quoted(args) => {
                 return self.first_fit(args).map_err(|fault| {
                     let types: Vec<&QType> = args.iter().map(|arg| arg.qtype).collect();
-                    fault.hint(
-                        written_as(&types).unwrap_or_else(|| {
-                            "days are integers; `to_date(..)` makes a date of a timestamp".to_owned()
-                        }),
-                    )
+                    fault.hint(written_as(&types).unwrap_or_else(|| {
+                        "write an integer for a number of days, or `to_date(..)` for the date of a timestamp".to_owned()
+                    }))
                 });
             }
             Typing::Promote(promotion) => return self.promote(promotion, args),
@@ -221,13 +219,13 @@ impl OpDef {
                 let fault = TypeFault::mismatch(message, None);
                 return Err(match types.first().and_then(QType::scalar) {
                     Some(Scalar::Text) if self.name == "array.at" => {
-                        fault.hint("a character of a text is a part of it: `substr(s, 0, 1)`")
+                        fault.hint("write `substr(s, 0, 1)` for a character of a text")
                     }
                     _ if self.name == "array.at" && matches!(types.first(), Some(QType::Dict(..))) => {
-                        fault.hint("a value of a dictionary is looked up: `lookup(key, rates)`, with a default `lookup(key, rates, 1.0)`")
+                        fault.hint("write `lookup(key, rates)` for a value of a dictionary, or `lookup(key, rates, 1.0)` with a default")
                     }
                     _ if types.iter().any(|qtype| qtype.element().is_some()) => fault.hint(
-                        "the fields of a list of structs are arrays, as in `sum(items.price)`; `array.size(items)` says how many elements the list has",
+                        "use a field of the list, which is an array, as in `sum(items.price)`; `array.size(items)` is the number of elements",
                     ),
                     Some(scalar) if types.iter().all(|qtype| qtype.scalar().is_some()) => fault.hint(of_rows(scalar)),
                     _ => fault,
@@ -288,7 +286,7 @@ impl OpDef {
     fn not_literal(&self) -> TypeFault {
         let name = self.params.first().map_or("argument", |param| param.name);
         TypeFault::mismatch(format!("{} needs a literal for `{name}`", self.name), Some(0))
-            .hint("the operator is compiled from it, with the model")
+            .hint("write it as a literal: the operator is compiled from it, with the model")
     }
 
     fn no_overload(&self, signature: &Signature) -> TypeFault {
@@ -296,7 +294,7 @@ impl OpDef {
         let fault = TypeFault::mismatch(format!("{} does not take {found}", self.name), None);
         let is_text = |compile: Compile| compile.from == CompiledFrom::Text;
         if self.overloads().iter().any(|overload| overload.compile.is_some_and(is_text)) {
-            return fault.hint("the operator is compiled from its first operand, a literal text");
+            return fault.hint("give a literal text as the first argument: the operator is compiled from it");
         }
         let takes_text = self.overloads().iter().any(|overload| overload.args.iter().any(|arg| arg.scalar.is_string()));
         let makes = self.overloads().first().map(|overload| overload.ret.scalar);
@@ -305,7 +303,7 @@ impl OpDef {
         }
         match (signature.operands.as_slice(), makes.and_then(read_of_text)) {
             ([of], Some(parse)) if !takes_text && of.scalar() == Some(Scalar::Text) => {
-                fault.hint(format!("a text is read by `{parse}(..)`"))
+                fault.hint(format!("write `{parse}(..)` to read a text"))
             }
             ([of], _) if of.scalar().is_some_and(Scalar::is_number) => match makes.and_then(counted) {
                 Some(hint) => fault.hint(hint),
@@ -403,17 +401,19 @@ impl OpDef {
                 fault.hint("cast it, as in `core.to_int32(..)`")
             }
             (Promotion::Integer, Some(Scalar::Boolean)) => {
-                fault.hint("booleans have `bool.logical_and`, `bool.logical_or` and `bool.logical_not`")
+                fault.hint("use `bool.logical_and`, `bool.logical_or` or `bool.logical_not` for booleans")
             }
             (Promotion::Numeric | Promotion::Float, Some(Scalar::Unit)) => {
-                fault.hint("a mask is not a number: to count it, write `where(mask, 1, 0)`")
+                fault.hint("write `where(mask, 1, 0)` to count a mask, which is not a number")
             }
-            (Promotion::Boolean, Some(Scalar::Unit)) => fault.hint("a mask is not a boolean: use `and`, `or`, `not`"),
+            (Promotion::Boolean, Some(Scalar::Unit)) => {
+                fault.hint("use `and`, `or` or `not` for a mask, which is not a boolean")
+            }
             (Promotion::Numeric | Promotion::Float, Some(Scalar::Text)) => {
-                fault.hint("a text becomes a number by `strings.parse_float64(..)` or `strings.parse_int64(..)`")
+                fault.hint("use `strings.parse_float64(..)` or `strings.parse_int64(..)` to read a number from a text")
             }
             (Promotion::Integer, Some(Scalar::Text)) => {
-                fault.hint("a text becomes a number by `strings.parse_int64(..)`")
+                fault.hint("use `strings.parse_int64(..)` to read a number from a text")
             }
             _ => fault,
         }
@@ -439,7 +439,7 @@ fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFa
             _ => {}
         }
     }
-    found.ok_or_else(|| TypeFault::mismatch(format!("{operator} takes no arrays"), None))
+    found.ok_or_else(|| TypeFault::mismatch(format!("{operator} does not take arrays"), None))
 }
 
 /// The fault for arguments that have no common type.
@@ -448,13 +448,14 @@ pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault
     let found = list_types(&types, " and ");
     let fault = TypeFault::mismatch(format!("{operator} finds no common type for {found}"), None);
     if types.iter().any(|qtype| matches!(qtype, QType::Dict(..))) {
-        return fault.hint("a dictionary is no value: look something up in each, and choose among what is found");
+        return fault
+            .hint("look something up in each dictionary, and choose between the results: a dictionary is not a value");
     }
     let has = |scalar: Scalar| types.iter().any(|qtype| qtype.scalar() == Some(scalar));
     let is_choice = ["core.presence_or", "core.where", "core._where"].contains(&operator);
     match has(Scalar::Unit) && has(Scalar::Boolean) {
-        true if is_choice => fault.hint("a mask becomes a boolean where that is declared: `let big: bool = x > 1.0`; of a boolean, `b == true` is a mask"),
-        true => fault.hint("a comparison is a mask already: leave out `== true`, and write `not ..` for `== false`; of a `bool`, `b == true` is a mask"),
+        true if is_choice => fault.hint("write `let big: bool = x > 1.0` to make a boolean of a mask, or `b == true` to make a mask of a boolean"),
+        true => fault.hint("leave out `== true` after a comparison, which is a mask already, and write `not ..` for `== false`; write `b == true` to make a mask of a `bool`"),
         false => written_as(&types.iter().collect::<Vec<_>>()).into_iter().fold(fault, TypeFault::hint),
     }
 }
@@ -497,13 +498,13 @@ fn beside_times(operands: &[QType]) -> Option<String> {
             "write a duration: `t + 5us`, and `t + n * 1us` for microseconds that are a number".to_owned()
         }
         () if is_date && is_duration => {
-            "write `d + 30` for 30 days later; `to_timestamp(d)` is the midnight of a date, which a duration is added to".to_owned()
+            "write `d + 30` for 30 days later, or `to_timestamp(d) + 12h` to add a duration to the midnight of a date".to_owned()
         }
         () if is_timestamp && is_duration => {
-            "a timestamp is counted from another one, as in `(m - timestamp\"2026-01-01T00:00:00Z\") // 15min`; `date.truncate(m, \"hour\")` is the beginning of its hour".to_owned()
+            "count from another timestamp, as in `(m - timestamp\"2026-01-01T00:00:00Z\") // 15min`, or write `date.truncate(m, \"hour\")` for the beginning of the hour".to_owned()
         }
         () if is_date && is_timestamp => {
-            "`to_date(..)` is the day of a timestamp, `to_timestamp(..)` the midnight of a date".to_owned()
+            "write `to_date(..)` for the day of a timestamp, or `to_timestamp(..)` for the midnight of a date".to_owned()
         }
         () if is_duration && is_number => {
             "write a unit: `30s`, and `n * 1s` for seconds that are a number; `duration.seconds(d)` is a number".to_owned()
@@ -521,23 +522,23 @@ fn written_as(types: &[&QType]) -> Option<String> {
     if is_text && let Some(time) = has(Scalar::is_quoted) {
         let (name, parse) = (time.short_name(), read_of_text(time)?);
         if time == Scalar::Duration {
-            return Some(format!("a duration is written `1d 12h`, and read from a text by `{parse}(..)`"));
+            return Some(format!("write a duration as `1d 12h`, or read it from a text with `{parse}(..)`"));
         }
         let example = if time == Scalar::Date { "2026-01-31" } else { "2026-01-31T10:15:00Z" };
-        return Some(format!("a {name} is written `{name}\"{example}\"`, and read from a text by `{parse}(..)`"));
+        return Some(format!("write a {name} as `{name}\"{example}\"`, or read it from a text with `{parse}(..)`"));
     }
     if is_text && let Some(number) = has(Scalar::is_numeric) {
         let parse = read_of_text(number).unwrap_or("strings.parse_int64");
         return Some(format!(
-            "a number is written without quotes, and read from a text by `{parse}(..)`; `strings.as_text(..)` makes a text of it"
+            "write a number without quotes, or read it from a text with `{parse}(..)`; `strings.as_text(..)` makes a text of a number"
         ));
     }
     if is_text && has(|scalar| scalar == Scalar::Boolean).is_some() {
-        return Some("a boolean is written `true` or `false`, without quotes".to_owned());
+        return Some("write a boolean as `true` or `false`, without quotes".to_owned());
     }
     if has(|scalar| scalar == Scalar::Date).is_some() && has(Scalar::is_whole).is_some() {
         return Some(
-            "a date is written `date\"2026-01-31\"`; `d + 30` is 30 days later, `e - d` the days between two dates"
+            "write a date as `date\"2026-01-31\"`; `d + 30` is 30 days later, `e - d` is the number of days between two dates"
                 .to_owned(),
         );
     }
@@ -546,7 +547,7 @@ fn written_as(types: &[&QType]) -> Option<String> {
         return Some(hint);
     }
     if has(|scalar| scalar == Scalar::Boolean).is_some() && has(Scalar::is_numeric).is_some() {
-        return Some("a boolean is a condition by itself; as a number it is `to_int32(..)`".to_owned());
+        return Some("use a boolean as a condition by itself, or write `to_int32(..)` for a number".to_owned());
     }
     None
 }
@@ -554,7 +555,7 @@ fn written_as(types: &[&QType]) -> Option<String> {
 /// The hint for one value that is given to an operator which aggregates the elements of an array.
 fn of_rows(scalar: Scalar) -> String {
     format!(
-        "a model sees one row, and this is one value of it: of some values write `[x, y]`; of all rows give the column as an array, `input x: [{}]`",
+        "write `[x, y]` for several values, or declare `input x: [{}]` for a column of all rows: a model computes with one row, and this is one value of it",
         scalar.short_name()
     )
 }

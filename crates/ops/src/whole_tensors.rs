@@ -12,7 +12,7 @@ const fn integer(value: i32) -> Value {
 
 /// The fault for a call of a tensor operator in a model whose values are scalars and arrays.
 pub(crate) fn without_tensors(name: &str) -> TypeFault {
-    let message = format!("{name} is applied to tensors, and the model has no input that is one");
+    let message = format!("{name} needs a tensor, but no input of the model is a tensor");
     TypeFault { code: Code::Tensors, ..TypeFault::mismatch(message, None) }
         .hint("declare one: `input x: tensor[f64, 2]`")
 }

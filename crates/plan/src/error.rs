@@ -24,7 +24,7 @@ pub enum PlanError {
     #[error("the model has arrays")]
     Arrays,
     /// A user's rewrites made a plan that the verifier refuses; the text gives the reason.
-    #[error("the rewrites of the user made a plan that cannot run: {0}")]
+    #[error("the rewrites of an extension lead to a plan that cannot run: {0}")]
     Unsound(String),
 }
 

@@ -94,7 +94,11 @@ impl<'g> Rewriter<'g> {
     pub fn apply(&mut self, operator: &str, operands: &[Id]) -> Result<Id, Error> {
         let refused = |message: String| Error::from(Diagnostic::new(Code::TypeMismatch, message));
         let found = self.registry.find(operator).filter(|op| !self.registry.get(*op).overloads().is_empty());
-        let op = found.ok_or_else(|| refused(format!("there is no operator `{operator}` with kernels")))?;
+        let op = found.ok_or_else(|| {
+            refused(format!(
+                "an extension cannot apply `{operator}`: there is no such operator, or it is made of others"
+            ))
+        })?;
         if operands.iter().any(|operand| self.known(*operand).is_none()) {
             return Err(refused("an operand is a node of another compilation".to_owned()));
         }

@@ -345,7 +345,7 @@ def test_tables_of_capsules_and_readers():
         with pytest.raises(cembra.DataError, match="released: a capsule gives its data once"):
             model.table(given)
     missing = pa.StructArray.from_arrays([pa.array([1.0])], ["x"], mask=pa.array([True]))
-    with pytest.raises(cembra.DataError, match="rows of a table are not null"):
+    with pytest.raises(cembra.DataError, match="the rows of a table must not be null"):
         model.table(missing)
     with pytest.raises(cembra.DataError, match="a table is a struct, not Float64"):
         model.table(pa.array([1.0]))

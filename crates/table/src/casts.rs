@@ -113,7 +113,7 @@ pub(crate) fn converted(array: &ArrayRef, scalar: Scalar, spelling: &Spelling) -
         }
         _ => None,
     };
-    made.ok_or_else(|| ArrowError::CastError(format!("no {wanted} is made of {found}")))
+    made.ok_or_else(|| ArrowError::CastError(format!("{found} cannot be converted to {wanted}")))
 }
 
 /// Multiplies each count by `by`; a product that overflows 64 bits is missing.

@@ -138,7 +138,7 @@ impl Chunks {
         for group in metadata.row_groups() {
             for (column, chunk) in group.columns().iter().enumerate().filter(|(column, _)| is_read(*column)) {
                 let (start, len) = chunk.byte_range();
-                let end = start.checked_add(len).ok_or_else(|| wrong("a column lies behind the end of the file"))?;
+                let end = start.checked_add(len).ok_or_else(|| wrong("a column lies after the end of the file"))?;
                 let is_list = columns.get(column).is_some_and(|of| of.max_rep_level() > 0);
                 let list_value = is_list.then(|| width(column));
                 let is_strings = chunk.column_type() == Type::BYTE_ARRAY;
@@ -147,7 +147,7 @@ impl Chunks {
         }
         chunks.sort_by_key(|chunk| chunk.start);
         if chunks.windows(2).any(|pair| pair[1].start < pair[0].end) {
-            return Err(wrong("two columns lie upon each other"));
+            return Err(wrong("two columns overlap in the file"));
         }
         let row = (0..columns.len())
             .filter(|column| is_read(*column))
@@ -227,7 +227,7 @@ impl State {
             return Err("a page is longer than its column".to_owned());
         }
         if size > compressed.saturating_mul(MOST_RATIO).saturating_add(ANY_BYTES) {
-            return Err(format!("a page of {compressed} bytes says to become {size}"));
+            return Err(format!("a page of {compressed} bytes claims to have {size} bytes uncompressed"));
         }
         // If a page has no data, the next header begins at that offset.
         chunk.data = (compressed > 0).then_some(data);
@@ -311,7 +311,7 @@ impl Depth {
             ([2, 5], ThriftEvent::Number(children)) => self.children = children,
             ([2], ThriftEvent::End) => self.column(),
             ([], ThriftEvent::End) if !self.open.is_empty() => {
-                self.wrong = self.wrong.or(Some("it has fewer columns than it says"));
+                self.wrong = self.wrong.or(Some("the schema has fewer columns than it declares"));
             }
             _ => {}
         }
@@ -322,7 +322,9 @@ impl Depth {
         self.columns = self.columns.saturating_add(1);
         match self.open.last_mut() {
             Some(left) => *left = left.saturating_sub(1),
-            None if self.columns > 1 => self.wrong = self.wrong.or(Some("it has more columns than it says")),
+            None if self.columns > 1 => {
+                self.wrong = self.wrong.or(Some("the schema has more columns than it declares"));
+            }
             None => {}
         }
         if children > 0 {

@@ -73,7 +73,8 @@ fn check_given(field: &Field, request: &Request) -> Result<(), DataError> {
     }
     let found = own.map_or_else(|| field.data_type().to_string(), |own| own.to_string());
     let error = DataError::new(DataCode::ColumnType, format!("expected {given}, found {found}")).in_column(name);
-    Err(error.hint(format!("leave `{name}` out of `--types`: a column that no input reads keeps the type of the file")))
+    Err(error
+        .hint(format!("leave `{name}` out of `--types`: a column that is not an input keeps its type in the file")))
 }
 
 /// Returns true for a map whose entries are not pairs, as in a broken file: the library panics on its values.
@@ -134,7 +135,7 @@ impl Conversion {
             check_given(field, request)?;
             let message = match field.data_type() {
                 of if foreign::has(of, is_broken_map) => "its type has a map without a key and a value",
-                of if !foreign::is_shown(of) => "its type nests deeper than can be shown",
+                of if !foreign::is_shown(of) => "its type is nested too deep to be written",
                 _ => {
                     kept.push(*at);
                     continue;
@@ -240,7 +241,7 @@ impl Conversion {
         for row in 0..rows.num_rows() {
             let own = lists.iter().fold(fixed, |sum, list| sum.saturating_add(list.bytes(row)));
             if own > self.most_bytes {
-                return Err(too_large(format!("a row becomes {own} bytes, more than {}", self.most_bytes)));
+                return Err(too_large(format!("a row takes {own} bytes, more than {}", self.most_bytes)));
             }
             bytes = bytes.saturating_add(own);
             if !room.takes(row, bytes) {
@@ -583,7 +584,7 @@ impl Reading<'_> {
         let read = || {
             let Some(lists) = self.large_lists(array) else { return Ok(None) };
             if *lists.values().data_type() == DataType::Null && lists.values().len() > MOST_NOTHINGS {
-                let message = format!("more than {MOST_NOTHINGS} elements that are nothing");
+                let message = format!("more than {MOST_NOTHINGS} elements that have no type");
                 return Err(ArrowError::InvalidArgumentError(message));
             }
             let elements = converted(lists.values(), scalar, self.spelling)?;

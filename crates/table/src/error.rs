@@ -5,9 +5,8 @@ use cembra_runtime::{QType, visible};
 use std::fmt;
 use std::io;
 
-/// The hint for data that would have to hold an edge (the grouping of an array's elements).
-pub const MAKE_EDGE: &str = "edges are neither read nor written; within a model `edge.from_sizes(sizes)`, \
-                                    `edge.from_split_points(points)` and `edge.from_mapping(groups, count)` make them of arrays";
+/// The hint for data where an edge would be needed.
+pub const MAKE_EDGE: &str = "make an edge from arrays in the model, by `edge.from_sizes(sizes)`, `edge.from_split_points(points)` or `edge.from_mapping(groups, count)`: edges cannot be read or written";
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
@@ -84,7 +83,7 @@ impl DataError {
 
     /// The error that a text has the byte 0, which nearly every UTF-16 text has. `what` names the text in the message.
     pub(crate) fn zero_byte(what: &str) -> Self {
-        let message = format!("{what} has the byte 0x00: this is UTF-16 without a mark, or no text");
+        let message = format!("{what} has the byte 0x00: this is UTF-16 without a byte order mark, or not a text");
         DataError::unreadable(message).hint("save the file as UTF-8")
     }
 
@@ -103,7 +102,7 @@ impl DataError {
     /// The error that values of type `qtype` cannot be stored as data: the type is an edge (a grouping of elements), a shape (extents), or a type
     /// that exists at compile time only.
     pub fn no_data(qtype: &QType) -> Self {
-        let error = DataError::new(DataCode::ColumnType, format!("no data has the type {qtype}"));
+        let error = DataError::new(DataCode::ColumnType, format!("data cannot have the type {qtype}"));
         match qtype {
             QType::Edge(_) => error.hint(MAKE_EDGE),
             _ => error,

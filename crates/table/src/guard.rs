@@ -44,7 +44,7 @@ fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     // Some messages show the unexpected value on further lines.
-    text.and_then(|text| text.lines().next()).unwrap_or("its reader gave up")
+    text.and_then(|text| text.lines().next()).unwrap_or("its reader panicked")
 }
 
 #[cfg(test)]

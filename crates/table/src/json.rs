@@ -328,13 +328,13 @@ impl JsonData {
         }
         let qtype = seen.qtype();
         let always_there = match qtype {
-            QType::Array(..) => Some(("a list", "a list is always there; it may be empty: write `[]`")),
+            QType::Array(..) => Some(("a list", "write `[]`: a list cannot be missing, but may be empty")),
             QType::Tuple(_) if qtype.as_optional_struct().is_some() => None,
             QType::Tuple(_) if qtype.element().is_some() => {
-                Some(("a list", "a list is always there; it may be empty: write `[]`"))
+                Some(("a list", "write `[]`: a list cannot be missing, but may be empty"))
             }
             QType::Tuple(_) => {
-                Some(("a tuple", "a tuple is always there; its fields may be missing: write `[null, null]`"))
+                Some(("a tuple", "write `[null, null]`: a tuple cannot be missing, but its fields may be"))
             }
             _ => None,
         };
@@ -344,7 +344,7 @@ impl JsonData {
         }
         if !is_kept && has_optional_list(&qtype) {
             let message = "a struct that holds a list is missing in some rows";
-            let hint = "such a struct is always there; its list may be empty: write `{\"items\": []}`";
+            let hint = "write `{\"items\": []}`: such a struct cannot be missing, but its list may be empty";
             return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
         }
         Ok(found.then(|| (type_of(&seen), decided.line())))
@@ -383,9 +383,11 @@ impl RowForm {
         if let Some(keys) = &self.keys
             && let Some((key, _)) = object.row.fields().find(|(key, _)| !keys.contains(*key))
         {
-            let error =
-                DataError::new(DataCode::ColumnType, "the first rows have no such key, and no column is made of it");
-            let hint = format!("`--types {key}=text?`, with `{key}` among the names of `--keep`, carries it through");
+            let error = DataError::new(
+                DataCode::ColumnType,
+                "the first rows do not have this key, so there is no column for it",
+            );
+            let hint = format!("use `--types {key}=text?` with `{key}` in `--keep` to keep the column");
             match self.carried {
                 Some(_) => is_as_written = true,
                 None => wrong = Err(error.in_column(key).hint(hint).on_line(object.line)),
@@ -571,7 +573,7 @@ impl Piece for JsonPiece {
         let (first, again) = form.columns.split_at(form.distinct);
         let of_types = |columns: &[Column]| {
             let made = JsonColumns::of_types(columns.iter().map(|column| (&*column.name, &column.qtype)));
-            made.ok_or_else(|| DataError::new(DataCode::ColumnType, "a column is no data"))
+            made.ok_or_else(|| DataError::new(DataCode::ColumnType, "a column cannot be data"))
         };
         let (mut columns, mut others) = match of_types(first).and_then(|columns| Ok((columns, of_types(again)?))) {
             Ok(columns) => columns,
@@ -613,7 +615,7 @@ impl Piece for JsonPiece {
                 }
                 let may_fit = fits || columns.fits(text, form.most_bytes) && others.fits(text, form.most_bytes);
                 if !may_fit {
-                    let message = format!("a row becomes more than {} bytes", form.most_bytes);
+                    let message = format!("a row takes more than {} bytes", form.most_bytes);
                     error = Some(too_large(message).on_line(line));
                     break;
                 }

@@ -510,6 +510,6 @@ fn open(input: Input, options: &ReadOptions) -> Result<Opened, DataError> {
             parquet::ParquetData::open(input.into_file(options.most_bytes)?, options).map(Opened::Parquet)
         }
         Format::Arrow => ipc::ArrowData::open(input, options).map(Opened::Arrow),
-        Format::Table => Err(DataError::unreadable("tables are only written, never read")),
+        Format::Table => Err(DataError::unreadable("a table can only be written, not read")),
     }
 }

@@ -65,7 +65,7 @@ impl<R: Read> Messages<R> {
         if len > self.most_bytes / METADATA_SHARE {
             // Without the marker, any four bytes look like a length.
             if !is_marked {
-                return Err(wrong("a message should begin here"));
+                return Err(wrong("the start of a message was expected"));
             }
             let message =
                 format!("the metadata have {len} bytes, more than a {METADATA_SHARE}th of {}", self.most_bytes);
@@ -104,7 +104,7 @@ fn wrong(what: &str) -> DataError {
 /// If the schema is big-endian, nests too deep, or has more fields than `metadata` bytes can hold.
 pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), DataError> {
     if schema.endianness() != Endianness::Little {
-        return Err(wrong("its numbers have their highest byte first"));
+        return Err(wrong("its numbers are big-endian; only little-endian is supported"));
     }
     let mut left = metadata.saturating_mul(SHARED);
     let mut take = |bytes: usize| -> Result<(), DataError> {
@@ -158,7 +158,7 @@ pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Res
         };
         total = total.saturating_add(becomes);
         if total > most {
-            return Err(too_large(format!("the buffers of a message become more than {most} bytes")));
+            return Err(too_large(format!("the buffers of a message take more than {most} bytes")));
         }
     }
     let length = |length: i64| u64::try_from(length).map_err(|_| wrong("the length of a column is negative"));
@@ -170,7 +170,7 @@ pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Res
     }
     for node in batch.nodes().into_iter().flatten() {
         if length(node.length())? > elements || length(node.null_count())? > length(node.length())? {
-            return Err(wrong("a column has more elements than there are bytes for"));
+            return Err(wrong("a column has more elements than its bytes can hold"));
         }
     }
     Ok(total)
@@ -183,13 +183,13 @@ fn becomes(codec: CompressionType, buffer: &[u8]) -> Result<u64, DataError> {
     if says == AS_IT_WAS {
         return Ok(data.len() as u64);
     }
-    let says = u64::try_from(says).map_err(|_| wrong("a buffer says to become less than nothing"))?;
+    let says = u64::try_from(says).map_err(|_| wrong("a buffer declares a negative uncompressed size"))?;
     let most = match codec {
-        CompressionType::LZ4_FRAME => unpacked(data).ok_or_else(|| wrong("a buffer is no frame of LZ4"))?,
+        CompressionType::LZ4_FRAME => unpacked(data).ok_or_else(|| wrong("a buffer is not a frame of LZ4"))?,
         _ => (data.len() as u64).saturating_mul(MOST_RATIO),
     };
     if says > most {
-        return Err(wrong(&format!("a buffer of {} bytes says to become {says}", data.len())));
+        return Err(wrong(&format!("a buffer of {} bytes claims to have {says} bytes uncompressed", data.len())));
     }
     Ok(if codec == CompressionType::LZ4_FRAME { most } else { says })
 }

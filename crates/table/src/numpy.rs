@@ -124,7 +124,7 @@ fn fill(reader: &mut impl Read, bytes: &mut [u8]) -> Result<usize, DataError> {
 
 /// Reads the header of a `.npy` file, and returns it with the number of bytes up to the elements.
 fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
-    let unreadable = || DataError::unreadable("this is no `.npy` file");
+    let unreadable = || DataError::unreadable("this is not a `.npy` file");
     let mut exactly = |bytes: &mut [u8]| {
         let filled = fill(reader, bytes)?;
         if filled == bytes.len() { Ok(()) } else { Err(unreadable()) }
@@ -136,21 +136,19 @@ fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
     let width = match version {
         1 => 2,
         2 | 3 => 4,
-        _ => return Err(DataError::unreadable(format!("version {version} of the `.npy` format"))),
+        _ => return Err(DataError::unreadable(format!("version {version} of the `.npy` format is not supported"))),
     };
     exactly(&mut len[..width])?;
     let len = u32::from_le_bytes(len) as usize;
     if len > MOST_HEADER {
-        return Err(DataError::unreadable(format!(
-            "a header of {len} bytes: those of arrays have at most {MOST_HEADER}"
-        )));
+        return Err(DataError::unreadable(format!("the header has {len} bytes; the limit is {MOST_HEADER}")));
     }
     let mut text = vec![0; len];
     exactly(&mut text)?;
     let header = std::str::from_utf8(&text).ok().and_then(|text| Scan(text).header());
     let header = header.ok_or_else(|| {
         DataError::unreadable("the header of this `.npy` file cannot be read")
-            .hint("records and arrays of objects are not read: write an array of numbers or of truth values")
+            .hint("write an array of numbers or truth values: records and arrays of objects cannot be read")
     })?;
     Ok((header, (start.len() + width + len) as u64))
 }
@@ -225,8 +223,11 @@ pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Des
         ">f8" => (Scalar::Float64, 8, true),
         _ => {
             let shown = descr.escape_debug().to_string();
-            let error = DataError::unreadable(format!("elements of NumPy's type `{}`", Excerpt::quoted(&shown)));
-            return Err(error.hint("elements are bool, int32, int64, float32 or float64: convert them with `astype`"));
+            let error = DataError::unreadable(format!(
+                "elements of NumPy's type `{}` are not supported",
+                Excerpt::quoted(&shown)
+            ));
+            return Err(error.hint("convert the elements with `astype` to bool, int32, int64, float32 or float64"));
         }
     };
     let known = known.map(|all| all.saturating_sub(before));
@@ -254,7 +255,7 @@ fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) 
         Scalar::Boolean => {
             let flags = numbers(reader, len, is_big, |[byte]: [u8; 1]| byte).map_err(short)?;
             if flags.iter().any(|flag| *flag > 1) {
-                return Err(DataError::unreadable("a truth value that is neither 0 nor 1"));
+                return Err(DataError::unreadable("a truth value is neither 0 nor 1"));
             }
             Data::Bool(flags.into_iter().map(|flag| flag == 1).collect())
         }
@@ -271,7 +272,7 @@ fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) 
 }
 
 fn too_many(most: u64) -> DataError {
-    let message = format!("the arrays are more than {most} bytes");
+    let message = format!("the arrays take more than {most} bytes");
     DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
@@ -404,7 +405,7 @@ fn read_arrays(
     is_wanted: impl Fn(&str) -> bool,
     most_bytes: u64,
 ) -> Result<Vec<(String, Tensor)>, DataError> {
-    let mut archive = ZipArchive::new(archive).map_err(|error| unzipped(error, "this is no `.npz` file"))?;
+    let mut archive = ZipArchive::new(archive).map_err(|error| unzipped(error, "this is not a `.npz` file"))?;
     let (mut read, mut left) = (Vec::new(), most_bytes);
     for at in 0..archive.len() {
         let mut file = archive.by_index(at).map_err(|error| unzipped(error, "a file of the archive cannot be read"))?;
@@ -502,9 +503,9 @@ mod tests {
     fn what_is_wrong_is_said() {
         let of = |descr: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}");
         for (bytes, message) in [
-            (b"PK".to_vec(), "this is no `.npy` file"),
-            (b"\x93NUMPY\x01\x00\xff\xff{".to_vec(), "this is no `.npy` file"),
-            (b"\x93NUMPY\x09\x00\x00\x00".to_vec(), "version 9 of the `.npy` format"),
+            (b"PK".to_vec(), "this is not a `.npy` file"),
+            (b"\x93NUMPY\x01\x00\xff\xff{".to_vec(), "this is not a `.npy` file"),
+            (b"\x93NUMPY\x09\x00\x00\x00".to_vec(), "version 9 of the `.npy` format is not supported"),
             (file(&of("'<f8'", "(2,)"), &[0; 15]), "15 bytes for an array of [2] of `<f8`"),
             (file(&of("'<f8'", "(2,)"), &[0; 17]), "17 bytes for an array of [2] of `<f8`"),
             (
@@ -513,13 +514,13 @@ mod tests {
             ),
             (file(&of("'<f8'", "(99999999999999999999,)"), &[]), "the header of this `.npy` file cannot be read"),
             (file(&of("'<f8'", "(-1,)"), &[]), "the header of this `.npy` file cannot be read"),
-            (file(&of("'<f2'", "(1,)"), &[0; 2]), "elements of NumPy's type `<f2`"),
-            (file(&of("'|O'", "(1,)"), &[0; 2]), "elements of NumPy's type `|O`"),
+            (file(&of("'<f2'", "(1,)"), &[0; 2]), "elements of NumPy's type `<f2` are not supported"),
+            (file(&of("'|O'", "(1,)"), &[0; 2]), "elements of NumPy's type `|O` are not supported"),
             (file(&of(&format!("'<f8{}'", "x".repeat(60_000)), "(1,)"), &[0; 8]), "elements of NumPy's type `<f8xxx"),
             (file(&of("'<f8'", &format!("({})", "9,".repeat(30_000))), &[]), "an array of 30000 axes"),
             (file(&of("[('a', '<f8')]", "(1,)"), &[0; 8]), "the header of this `.npy` file cannot be read"),
             (file(&"(".repeat(60_000), &[]), "the header of this `.npy` file cannot be read"),
-            (file(&of("'|b1'", "(1,)"), &[2]), "a truth value that is neither 0 nor 1"),
+            (file(&of("'|b1'", "(1,)"), &[2]), "a truth value is neither 0 nor 1"),
             (
                 file(&of("'<f8'", &format!("({})", "1,".repeat(17))), &[0; 8]),
                 "an array of 17 axes: tensors have up to 16",
@@ -543,7 +544,7 @@ mod tests {
         let read = read_npz(Cursor::new(&bytes), |name| name == "b", 1 << 20).expect("read");
         assert_eq!(read, [("b".to_owned(), b)]);
         let error = read_npz(Cursor::new(&bytes), |_| true, 100).expect_err("too large").to_string();
-        assert!(error.starts_with("array `a`: the arrays are more than 100 bytes"), "{error}");
+        assert!(error.starts_with("array `a`: the arrays take more than 100 bytes"), "{error}");
         bytes.truncate(bytes.len() / 2);
         assert!(read_npz(Cursor::new(&bytes), |_| true, 1 << 20).is_err());
         // The same arrays give the same bytes.

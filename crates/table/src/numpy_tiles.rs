@@ -21,11 +21,12 @@ pub fn tiled_npy(path: &Path, tiling: &Tiling) -> Result<Tiled, DataError> {
         let about = fs::metadata(path).map_err(DataError::unread)?;
         // Opening a pipe could block forever.
         if !about.is_file() {
-            return Err(DataError::unreadable("it is no file"));
+            return Err(DataError::unreadable("it is not a file"));
         }
         let array = describe(&mut File::open(path).map_err(DataError::unread)?, Some(about.len()))?;
         if array.shape[..] != tiling.extents()[..] {
-            let message = format!("an array of {:?} in tiles of {:?}", array.shape, &tiling.extents()[..]);
+            let message =
+                format!("an array of {:?} cannot be read into tiles of {:?}", array.shape, &tiling.extents()[..]);
             return Err(DataError::unreadable(message));
         }
         let place = ArrayPlace {
@@ -126,7 +127,7 @@ mod tests {
                 assert_eq!(rows, once);
                 let other = Tiling::new([Tiling1::blocked(60, 7).expect("a tiling")]).expect("a tiling");
                 let error = tiled_npy(&path, &other).expect_err("another shape").to_string();
-                assert!(error.contains("an array of [5, 4, 3] in tiles of [60]"), "{error}");
+                assert!(error.contains("an array of [5, 4, 3] cannot be read into tiles of [60]"), "{error}");
                 fs::write(&path, &bytes[..bytes.len() - 1]).expect("written");
                 let error = tiled_npy(&path, &tiling()).expect_err("cut short").to_string();
                 assert!(error.contains("bytes for an array of [5, 4, 3]"), "{error}");

@@ -240,7 +240,7 @@ impl<R: BufRead> Objects<R> {
         let values = if first == b'{' {
             self.cut_object(bytes)
         } else {
-            let hint = "JSON data is an array of objects, or one object on each line; each object is a row";
+            let hint = "write an array of objects, or one object on each line: each object is a row";
             let error = self.unexpected("an object", first);
             Err(if first == 0 { error } else { error.hint(hint) })
         };
@@ -411,7 +411,7 @@ mod tests {
         }
         assert_eq!(
             read("[1, 2]"),
-            Err("1: expected an object, found `1`; JSON data is an array of objects, or one object on each line; each object is a row"
+            Err("1: expected an object, found `1`; write an array of objects, or one object on each line: each object is a row"
                 .to_owned())
         );
     }

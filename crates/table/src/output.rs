@@ -92,7 +92,7 @@ impl Output {
         match self {
             Output::Stdout(_) | Output::Stderr(_) | Output::Special(_) => Ok(()),
             Output::File { unfinished, place } => unfinished.finish(&place).map_err(|cause| {
-                DataError::io("cannot put the results into their place", cause).in_file(&place.display().to_string())
+                DataError::io("cannot move the results to their file", cause).in_file(&place.display().to_string())
             }),
         }
     }

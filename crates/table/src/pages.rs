@@ -115,7 +115,7 @@ impl Pages {
         let (values, size) = (u64::from(page.num_values()), page.buffer().len() as u64);
         if page.is_dictionary_page() {
             if values > size.checked_div(self.width).unwrap_or(0) {
-                return Err(format!("a dictionary of {size} bytes says to have {values} values"));
+                return Err(format!("a dictionary of {size} bytes claims to have {values} values"));
             }
             return self.look_at_days(page.buffer());
         }
@@ -127,7 +127,7 @@ impl Pages {
             Encoding::DELTA_BYTE_ARRAY => true,
             _ => return Ok(()),
         };
-        let wrong = || format!("a page of {size} bytes and {values} values has other lengths");
+        let wrong = || format!("the lengths in a page do not match its {size} bytes and {values} values");
         let data = self.values(page).ok_or_else(wrong)?;
         let first = deltas::lengths(data, values).ok_or_else(wrong)?;
         // If strings share prefixes, the first lengths are those of the prefixes.
@@ -147,7 +147,7 @@ impl Pages {
         let is_far = |day: &[u8; 4]| i64::from(i32::from_le_bytes(*day)).abs_diff(INT96_EPOCH) > MOST_DAYS;
         if self.is_int96 && days.any(is_far) {
             return Err(format!(
-                "a timestamp is more than {MOST_DAYS} days from 1970, and microseconds do not hold it"
+                "a timestamp is more than {MOST_DAYS} days from 1970, which does not fit into 64 bits of microseconds"
             ));
         }
         Ok(())

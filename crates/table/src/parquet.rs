@@ -157,7 +157,7 @@ fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> 
                 format!("its pages are compressed with {codec}; snappy, zstd, lz4 and no compression are read");
             let error = DataError::unreadable(message).in_column(&column.column_path().string());
             return Err(
-                error.hint("write the file with another codec, as `compression=\"zstd\"` in pandas and pyarrow")
+                error.hint("write the file with another codec, such as `compression=\"zstd\"` in pandas and pyarrow")
             );
         }
     }
@@ -178,7 +178,7 @@ fn check_intervals(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) 
     match columns.find(|(at, column)| column.converted_type() == ConvertedType::INTERVAL && is_read(*at)) {
         None => Ok(()),
         Some((_, column)) => {
-            let message = "a Parquet INTERVAL, whose months are not read together with its days";
+            let message = "a Parquet INTERVAL cannot be read: it has months besides days";
             let error = DataError::new(DataCode::ColumnType, message).in_column(&column.path().string());
             Err(error.hint("write it as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out"))
         }

@@ -109,20 +109,18 @@ pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
 }
 
 /// The hint that explains how a mask (a value of type unit) is written.
-pub const MASK: &str = "a mask is `true`, or missing";
+pub const MASK: &str = "write `true` for a mask that holds, or leave it missing";
 
 /// The hint that explains how values of type `scalar` are written, for the text `found`; `None` if no hint is needed.
 pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {
     match scalar {
         Scalar::Unit => Some(MASK),
-        Scalar::Boolean => Some("booleans are written `true` and `false`"),
-        Scalar::Bytes => Some("bytes are written in base64, padded with `=`"),
-        Scalar::Date => {
-            Some("dates are written as `2026-11-20`, and as `+12345-01-01` outside of the years 0001 to 9999")
-        }
-        Scalar::Duration => Some("durations are written as `P1DT12H` or `PT0.5S`, without months and years"),
+        Scalar::Boolean => Some("write booleans as `true` and `false`"),
+        Scalar::Bytes => Some("write bytes in base64, padded with `=`"),
+        Scalar::Date => Some("write dates as `2026-11-20`, and as `+12345-01-01` outside of the years 0001 to 9999"),
+        Scalar::Duration => Some("write durations as `P1DT12H` or `PT0.5S`, without months and years"),
         Scalar::Timestamp => Some(
-            "timestamps are written as `2026-11-20T10:15:00Z`, and as `+12345-01-01T00:00:00Z` outside of the years 0001 to 9999",
+            "write timestamps as `2026-11-20T10:15:00Z`, and as `+12345-01-01T00:00:00Z` outside of the years 0001 to 9999",
         ),
         // What the standard parser accepts beyond our numbers is a spelling of infinity or NaN.
         _ if scalar.is_float() => found.parse::<f64>().is_ok().then_some("write `nan`, `inf` or `-inf`"),
@@ -295,7 +293,7 @@ mod tests {
         for text in ["__4=", "//4", "//5=", "bGlnaHQ=\n", "light!", "é"] {
             assert_eq!(parse(Scalar::Bytes, text), None, "{text}");
         }
-        assert_eq!(spelling(Scalar::Bytes, "light!"), Some("bytes are written in base64, padded with `=`"));
+        assert_eq!(spelling(Scalar::Bytes, "light!"), Some("write bytes in base64, padded with `=`"));
     }
 
     #[test]

@@ -147,11 +147,11 @@ impl ColumnPlace<'_> {
         let whole = self.leaf == self.path;
         match (self.inferred, whole) {
             (true, true) => {
-                format!("its type was taken from the first rows: declare `input {leaf}: {spelled}`")
+                format!("its type was inferred from the first rows: declare `input {leaf}: {spelled}`")
             }
             (false, true) => format!("declare `input {leaf}: {spelled}`"),
             (true, false) => format!(
-                "its type was taken from the first rows: declare `input {leaf}` with its type in full, which has `{spelled}` for `{}`",
+                "its type was inferred from the first rows: declare `input {leaf}` with its type in full, which has `{spelled}` for `{}`",
                 self.path
             ),
             (false, false) => format!("declare `{}` as `{spelled}` in the tuple type of `{}`", self.path, self.leaf),
@@ -184,7 +184,9 @@ impl ColumnPlace<'_> {
     pub(crate) fn advised(self, error: DataError, better: Option<&QType>) -> DataError {
         match better {
             Some(better) => error.hint(self.declare(better)),
-            None if self.inferred => error.hint("its type was taken from the first rows, and no type holds both"),
+            None if self.inferred => {
+                error.hint("its type was inferred from the first rows, and no type can hold both values")
+            }
             None => error,
         }
     }
@@ -198,8 +200,8 @@ pub fn declared_name(name: &str) -> Cow<'_, str> {
 /// The hint for a missing list in the column `path`. It suggests a default only for an input, because a field of a struct cannot have one.
 pub(crate) fn empty_list_hint(path: &str) -> &'static str {
     match path.contains('.') {
-        true => "write `[]`: a list is always there, and may be empty",
-        false => "write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty",
+        true => "write `[]`: a list cannot be missing, but may be empty",
+        false => "write `[]`, or declare the input with the default `= []`: a list cannot be missing, but may be empty",
     }
 }
 
@@ -222,7 +224,7 @@ pub(crate) fn carried_as(column: &str, qtype: &QType) -> String {
         true => types,
         false => format!("{quote}{}{quote}", types.replace(quote, "'\\''")),
     };
-    format!("`--types {types}` gives the column this type")
+    format!("use `--types {types}` to give the column this type")
 }
 
 /// The `text` from the data as messages show it: in backquotes, shortened, with its control characters escaped.
@@ -354,7 +356,7 @@ mod tests {
         let guessed = ColumnPlace { inferred: true, ..whole };
         assert_eq!(
             guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
-            "column `x`: expected i32, found `a`; its type was taken from the first rows, and no type holds both"
+            "column `x`: expected i32, found `a`; its type was inferred from the first rows, and no type can hold both values"
         );
     }
 }

@@ -68,9 +68,11 @@ impl Later {
         let dataset = (following.open)(!following.reopens)?;
         if std::mem::discriminant(&dataset.form) != std::mem::discriminant(&first.form) {
             let (found, wanted) = (dataset.format.name(), first.format.name());
-            let message = format!("the file is {found}, and {} is {wanted}", quoted(&first.name));
+            let message = format!("the file is {found}, but {} is {wanted}", quoted(&first.name));
             let error = DataError::unreadable(message).in_file(&dataset.name);
-            return Err(error.hint("`--data-format` says the form of all files; run the command once for each form"));
+            return Err(
+                error.hint("run the command once for each format: all files must have the format of `--data-format`")
+            );
         }
         names.extend(dataset.names().into_iter().map(str::to_owned));
         let dataset = Some(dataset).filter(|_| !following.reopens);
@@ -118,7 +120,7 @@ impl Plan {
     fn not_in_first(&self, column: &str) -> DataError {
         let message = format!("the column {} is not in {}, the first file", quoted(column), quoted(&self.name));
         let error = DataError::new(DataCode::AbsentColumn, message);
-        error.hint("`--keep` with the names of columns that are in all files")
+        error.hint("use `--keep` with the names of columns that are in all files")
     }
 
     /// The index in `table` of each column of the first file; `None` if the indices are the same.
@@ -131,8 +133,11 @@ impl Plan {
         let mut columns: Vec<usize> = (0..table.leaves.len()).collect();
         for kept in &self.kept {
             let at = places.get_mut(&*kept.name).and_then(VecDeque::pop_front).ok_or_else(|| {
-                let message =
-                    format!("no column {}, which the first file, {}, has", quoted(&kept.name), quoted(&self.name));
+                let message = format!(
+                    "there is no column {}, but the first file, {}, has it",
+                    quoted(&kept.name),
+                    quoted(&self.name)
+                );
                 DataError::new(DataCode::AbsentColumn, message)
             })?;
             columns.push(at);
@@ -144,7 +149,7 @@ impl Plan {
             let found = table.schema.field(*at);
             if !found.data_type().equals_datatype(field.data_type()) {
                 let message = format!(
-                    "the column is {}, and in {}, the first file, {}",
+                    "the column is {}, but in {}, the first file, {}",
                     found.data_type(),
                     quoted(&self.name),
                     field.data_type()

@@ -31,7 +31,7 @@ impl Unread {
         };
         match used.or(kept) {
             Some((column, of)) if request.keep == Keep::All => {
-                Err(refusal(column, of).hint("`--keep` with the names of other columns carries these through"))
+                Err(refusal(column, of).hint("use `--keep` with the names of other columns"))
             }
             Some((column, of)) => Err(refusal(column, of)),
             None => Ok(()),

@@ -35,7 +35,7 @@ impl TensorGraph {
         let node = self.node(x);
         let scalar = node.scalar;
         if !scalar.is_float() {
-            let message = format!("the mean of elements of type {}", scalar.short_name());
+            let message = format!("the mean needs elements of type f32 or f64, found {}", scalar.short_name());
             return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         }
         let extents = node.extents.clone();
@@ -66,8 +66,8 @@ impl TensorGraph {
         let (scalar, rank) = (self.scalar(x), self.extents(x).len());
         check_axis(axis, rank)?;
         if !scalar.is_numeric() {
-            let message = format!("running sums of elements of type {}", scalar.short_name());
-            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to numbers"));
+            let message = format!("running sums need numbers, found elements of type {}", scalar.short_name());
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast the elements to numbers"));
         }
         let extents: Extents = self.extents(x).into();
         let extent = extents[axis];
@@ -223,13 +223,20 @@ impl TensorGraph {
     pub fn softmax_cross_entropy(&mut self, z: TensorNodeId, y: TensorNodeId) -> Result<TensorNodeId, Error> {
         let ranks = [self.extents(z).len(), self.extents(y).len()];
         let refused = |message| {
-            Err(Error::tensors(TensorErrorKind::RankMismatch, message).hint("both are matrices of the same extents"))
+            Err(Error::tensors(TensorErrorKind::RankMismatch, message).hint("use two matrices of the same extents"))
         };
         if ranks != [2, 2] {
-            return refused(format!("rows of tensors of {} and of {} axes", ranks[0], ranks[1]));
+            return refused(format!(
+                "two tensors must be matrices, found tensors of {} and of {} axes",
+                ranks[0], ranks[1]
+            ));
         }
         if self.extents(z) != self.extents(y) {
-            return refused(format!("rows of {:?} beside rows of {:?}", self.extents(z), self.extents(y)));
+            return refused(format!(
+                "the rows of two matrices must have the same extents, found {:?} and {:?}",
+                self.extents(z),
+                self.extents(y)
+            ));
         }
         let scalars = [z, y].map(|id| self.scalar(id));
         let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {

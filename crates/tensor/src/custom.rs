@@ -174,7 +174,7 @@ impl<'w> ElementReads<'w> {
         };
         let is_within = index.len() == meta.extents.len() && index.iter().zip(&meta.extents).all(|(at, all)| at < all);
         if !is_within {
-            let message = format!("index {index:?} of a tensor of {:?}", &meta.extents[..]);
+            let message = format!("there is no index {index:?} in a tensor of {:?}", &meta.extents[..]);
             return Err(Error::tensors(TensorErrorKind::Index, message));
         }
         self.list.push(input);
@@ -309,7 +309,7 @@ fn by_elements(
     output: &mut TensorMut<'_>,
 ) -> Result<(), Error> {
     let Some(form) = form else {
-        let message = format!("`{name}` has neither a way to be executed nor an element form");
+        let message = format!("`{name}` can neither be executed as a whole nor element by element");
         return Err(Error::tensors(TensorErrorKind::Evaluation, message));
     };
     let metas: Vec<TensorType> =

@@ -28,8 +28,8 @@ impl Term {
                     return Ok(letter);
                 }
                 let kind = if ".->".contains(letter) { TensorErrorKind::Syntax } else { TensorErrorKind::BadLabel };
-                Err(Error::tensors(kind, format!("`{letter}` is no label"))
-                    .hint("labels are letters, and `...` stands once"))
+                Err(Error::tensors(kind, format!("`{letter}` is not a label"))
+                    .hint("use letters as labels, and `...` only once"))
             };
             text.chars().filter(|letter| !letter.is_whitespace()).map(letter).collect::<Result<Vec<char>, Error>>()
         };
@@ -69,7 +69,7 @@ impl Numbers {
                 }
             }
             if numbers.letters.len() + numbers.free > MOST_LABELS {
-                let message = format!("a product of more than {MOST_LABELS} labels");
+                let message = format!("a product has more than {MOST_LABELS} labels, which is the limit");
                 return Err(Error::tensors(TensorErrorKind::Limit, message));
             }
         }
@@ -128,8 +128,8 @@ impl Terms {
     fn output(&self, numbers: &Numbers) -> Result<Axes, Error> {
         match &self.output {
             Some(term) if term.after.is_none() && numbers.free > 0 => {
-                let message = "the operands have axes under `...`, the result has none";
-                Err(Error::tensors(TensorErrorKind::Syntax, message).hint("write `...` behind `->` too"))
+                let message = "the operands have axes under `...`, but the result has none";
+                Err(Error::tensors(TensorErrorKind::Syntax, message).hint("write `...` after `->` too"))
             }
             Some(term) => numbers.labels(term, if term.after.is_some() { numbers.free } else { 0 }),
             None => {
@@ -174,7 +174,7 @@ impl Labels {
         let operands = terms.operands.iter().zip(ranks).map(own).collect::<Result<Vec<Axes>, Error>>()?;
         let output = terms.output(&numbers)?;
         if let Some(twice) = (1..output.len()).find(|at| output[..*at].contains(&output[*at])) {
-            let message = format!("{} stands twice in the result", numbers.named(output[twice]));
+            let message = format!("{} must stand only once in the result", numbers.named(output[twice]));
             return Err(Error::tensors(TensorErrorKind::RepeatedOutputLabel, message));
         }
         Ok(Labels { operands, output })
@@ -230,7 +230,8 @@ impl TensorGraph {
                 let known = *known[usize::from(*label)].get_or_insert(*extent);
                 if known != *extent {
                     let label = numbers.named(*label);
-                    let message = format!("{label} stands for axes of {known} indices and of {extent}");
+                    let message =
+                        format!("{label} stands for axes of {known} indices and of {extent}, which must be equal");
                     return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
                 }
             }

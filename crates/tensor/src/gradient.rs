@@ -41,7 +41,7 @@ impl Expansion for Elementwise<'_> {
     fn literal(&mut self, value: Value) -> NodeHandle {
         let made = match &value {
             Value::Scalar(scalar) => self.graph.constant_bits(scalar.scalar(), scalar.bits()),
-            _ => Err(Error::tensors(TensorErrorKind::ElementType, "a literal that is no number")),
+            _ => Err(Error::tensors(TensorErrorKind::ElementType, "a literal is not a number")),
         };
         self.handle(made).unwrap_or(NodeHandle(0))
     }
@@ -237,7 +237,9 @@ impl TensorGraph {
         let Some(derivative) = def.derivative else {
             let message = format!("{} has no derivative", def.name);
             let error = Error::tensors(TensorErrorKind::NotDifferentiable, message);
-            return Err(error.hint("in Rust `TensorGraph::custom_vjp` gives a function a gradient of its own"));
+            return Err(
+                error.hint("use other operators, or in Rust `TensorGraph::custom_vjp` for a gradient of your own")
+            );
         };
         let handle = |node: TensorNodeId| NodeHandle(node.index() as u32);
         let operands: SmallVec<[NodeHandle; 3]> = node.operands.iter().map(|operand| handle(*operand)).collect();

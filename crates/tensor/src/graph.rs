@@ -222,9 +222,11 @@ impl TensorGraph {
             return Ok(*id);
         }
         if nodes.len() >= self.most_nodes {
-            let error =
-                Error::tensors(TensorErrorKind::Limit, format!("a graph of more than {} nodes", self.most_nodes));
-            return Err(error.hint("split it; a gradient is several times as large as what it is of"));
+            let error = Error::tensors(
+                TensorErrorKind::Limit,
+                format!("the graph has more than {} nodes, which is the limit", self.most_nodes),
+            );
+            return Err(error.hint("split the graph; a gradient has several times as many nodes as its function"));
         }
         let id = TensorNodeId(nodes.len() as u32);
         nodes.push(node);
@@ -261,8 +263,11 @@ impl TensorGraph {
             if number.trunc() == number && (least..above).contains(&number) {
                 return Ok(number as i64);
             }
-            Err(Error::tensors(TensorErrorKind::ElementType, format!("{number} is no {}", scalar.short_name()))
-                .hint("cast what stands beside it to f32 or f64"))
+            Err(Error::tensors(
+                TensorErrorKind::ElementType,
+                format!("{number} is not a value of type {}", scalar.short_name()),
+            )
+            .hint("cast the other operand to f32 or f64"))
         };
         let bits = match scalar {
             Scalar::Float64 => number.to_bits(),
@@ -367,17 +372,23 @@ impl TensorGraph {
         let axes = ascending(axes, node.extents.len())?;
         let takes_truth = matches!(reduction, Reduction::Any | Reduction::All);
         if takes_truth != (node.scalar == Scalar::Boolean) {
-            let message = format!("{reduction:?} of elements of type {}", node.scalar.short_name());
+            let message = format!("{reduction:?} does not take elements of type {}", node.scalar.short_name());
             let error = Error::tensors(TensorErrorKind::ElementType, message);
-            let wanted =
-                if takes_truth { "compare them first" } else { "cast them, or ask whether any or all are true" };
+            let wanted = if takes_truth {
+                "compare the elements first"
+            } else {
+                "cast the elements, or use `tensor.any` or `tensor.all`"
+            };
             return Err(error.hint(wanted));
         }
         let is_empty = axes.iter().any(|axis| node.extents[usize::from(*axis)] == 0);
         if is_empty && matches!(reduction, Reduction::Max | Reduction::Min) {
             let which = if reduction == Reduction::Max { "largest" } else { "smallest" };
-            let message =
-                format!("the {which} of no elements: over axes {:?} of a tensor of {:?}", &axes[..], &node.extents[..]);
+            let message = format!(
+                "the {which} of no elements does not exist: over axes {:?} of a tensor of {:?}",
+                &axes[..],
+                &node.extents[..]
+            );
             return Err(Error::tensors(TensorErrorKind::EmptyReduction, message));
         }
         let extents: Extents = (node.extents.iter().enumerate())
@@ -393,7 +404,7 @@ impl TensorGraph {
     /// If `labels` do not fit the operands, their elements are not numbers, or there are more than [`MOST_FACTORS`] operands.
     pub fn contract(&mut self, labels: Labels, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         if operands.len() > MOST_FACTORS {
-            let message = format!("a product of {} tensors: it may have {MOST_FACTORS}", operands.len());
+            let message = format!("a product has {} tensors; the limit is {MOST_FACTORS}", operands.len());
             return Err(Error::tensors(TensorErrorKind::Limit, message)
                 .hint("multiply some of them first, by a product of their own"));
         }
@@ -600,7 +611,7 @@ impl TensorGraph {
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if node.scalar == Scalar::Boolean {
-            return Err(Error::tensors(TensorErrorKind::ElementType, "truth values are not added up"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, "truth values cannot be added up"));
         }
         self.intern_on(Operation::PlaceTake(axis as Axis), &[operand, indices], extents)
     }
@@ -610,8 +621,8 @@ impl TensorGraph {
         check_axis(axis, extents.len())?;
         let indices = self.node(indices);
         if !matches!(indices.scalar, Scalar::Int32 | Scalar::Int64) {
-            let message = format!("indices of type {}", indices.scalar.short_name());
-            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("indices are i32 or i64"));
+            let message = format!("indices must be i32 or i64, found {}", indices.scalar.short_name());
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast the indices to i64"));
         }
         let mut made = Extents::from_slice(&extents[..axis]);
         made.extend_from_slice(&indices.extents);
@@ -626,7 +637,7 @@ impl TensorGraph {
     /// If there are no operands or no such axis, or the extents of other axes differ.
     pub fn concat(&mut self, operands: &[TensorNodeId], axis: usize) -> Result<TensorNodeId, Error> {
         let Some(first) = operands.first() else {
-            return Err(Error::tensors(TensorErrorKind::OperandCount, "a concatenation of nothing"));
+            return Err(Error::tensors(TensorErrorKind::OperandCount, "a concatenation needs at least one tensor"));
         };
         let mut extents = self.node(*first).extents.clone();
         check_axis(axis, extents.len())?;
@@ -637,16 +648,19 @@ impl TensorGraph {
             extents[axis] = node.extents.get(axis).copied().unwrap_or(0);
             if node.extents.len() != extents.len() {
                 let message = format!(
-                    "a tensor of {} axes and one of {}, one behind the other",
+                    "a concatenation needs tensors with equally many axes, found {} and {}",
                     extents.len(),
                     node.extents.len()
                 );
                 return Err(Error::tensors(TensorErrorKind::RankMismatch, message)
-                    .hint("reshape what has fewer: a number to an extent of 1"));
+                    .hint("reshape the tensor with fewer axes, as a number to an extent of 1"));
             }
             if node.extents != extents {
-                let message =
-                    format!("tensors of {:?} and {:?} along axis {axis}", self.extents(*first), &node.extents[..]);
+                let message = format!(
+                    "tensors of {:?} and {:?} cannot be concatenated along axis {axis}",
+                    self.extents(*first),
+                    &node.extents[..]
+                );
                 return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
             length = length.saturating_add(extents[axis]);
@@ -673,7 +687,7 @@ pub(crate) fn check_axis(axis: usize, rank: usize) -> Result<(), Error> {
     if axis < rank {
         return Ok(());
     }
-    Err(Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+    Err(Error::tensors(TensorErrorKind::Axis, format!("there is no axis {axis}: the tensor has {rank} axes")))
 }
 
 /// Sorts axes in ascending order. They must exist and differ.
@@ -682,7 +696,7 @@ fn ascending(axes: &[usize], rank: usize) -> Result<Axes, Error> {
     for axis in axes {
         check_axis(*axis, rank)?;
         if std::mem::replace(&mut is_met[*axis], true) {
-            return Err(Error::tensors(TensorErrorKind::Axis, format!("axis {axis} stands twice")));
+            return Err(Error::tensors(TensorErrorKind::Axis, format!("axis {axis} is given twice")));
         }
     }
     Ok((0..rank as Axis).filter(|axis| is_met[usize::from(*axis)]).collect())

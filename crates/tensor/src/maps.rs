@@ -207,10 +207,10 @@ impl TensorGraph {
             QType::Scalar(scalar) if scalar.is_tensor_element() => scalar,
             ref other => {
                 let name = self.registry().get(op.op).name;
-                let error = refused(format!("{name} gives {other}, of which there are no tensors"));
+                let error = refused(format!("{name} gives {other}, which cannot be the elements of a tensor"));
                 let is_mask = other.scalar() == Some(Scalar::Unit);
                 return Err(if is_mask {
-                    error.hint("conditions on tensors are truth values: compare")
+                    error.hint("write a comparison: a condition on tensors is a truth value")
                 } else {
                     error
                 });

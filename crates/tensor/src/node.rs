@@ -213,7 +213,7 @@ impl Labels {
     /// If there are more combinations than a `usize` can count.
     pub fn check_countable(&self, extents: &[usize]) -> Result<(), Error> {
         let all = extents.iter().try_fold(1_usize, |all, extent| all.checked_mul((*extent).max(1)));
-        let message = || format!("a product of more than 2^{} terms", usize::BITS);
+        let message = || format!("a product has more than 2^{} terms, which is the limit", usize::BITS);
         all.map(drop).ok_or_else(|| Error::tensors(TensorErrorKind::Limit, message()))
     }
 
@@ -229,11 +229,11 @@ impl Labels {
             if !self.operands.iter().any(|labels| labels.contains(label)) {
                 return Err(Error::tensors(
                     TensorErrorKind::UnknownOutputLabel,
-                    "a label of the result that no operand has",
+                    "a label of the result is in no operand",
                 ));
             }
             if std::mem::replace(&mut is_met[usize::from(*label)], true) {
-                return Err(Error::tensors(TensorErrorKind::RepeatedOutputLabel, "a label that the result has twice"));
+                return Err(Error::tensors(TensorErrorKind::RepeatedOutputLabel, "a label is twice in the result"));
             }
             made.push(extents[usize::from(*label)]);
         }

@@ -77,9 +77,9 @@ impl ReversePass {
         if !node.extents.is_empty() || !node.scalar.is_float() {
             // Extents may still be unknown, and are all 1 then, so the message has none.
             let (rank, of) = (node.extents.len(), node.scalar.short_name());
-            let message = format!("the gradient of a tensor of {rank} axes of {of}: it is of one float");
+            let message = format!("the gradient must be of one float, found a tensor of {rank} axes of {of}");
             return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
-                .hint("sum it over all axes, or cast it, first"));
+                .hint("sum the tensor over all axes, or cast it, first"));
         }
         let one = graph.constant(node.scalar, 1.0)?;
         ReversePass::of(graph, &[number], &[one], recomputed)

@@ -471,14 +471,15 @@ pub fn reduce_into(
         go_on: GoOn<'_>,
     ) -> Result<(), Error> {
         let to = T::of_part(to).filter(|to| to.len() == parts[1].len());
-        let to =
-            to.ok_or_else(|| Error::tensors(TensorErrorKind::ElementType, "memory that does not fit the elements"))?;
+        let to = to.ok_or_else(|| {
+            Error::tensors(TensorErrorKind::ElementType, "the memory is not of the type and size of the elements")
+        })?;
         with_reduction!(T, reduction, how => all(elements, order, how, parts, to, go_on))
     }
     let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
-        return Err(Error::tensors(TensorErrorKind::EmptyReduction, "the largest or the smallest of nothing"));
+        return Err(Error::tensors(TensorErrorKind::EmptyReduction, "no elements have no largest or smallest one"));
     }
     with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], to, go_on))
 }

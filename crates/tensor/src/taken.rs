@@ -21,7 +21,7 @@ impl Named<'_> {
         let named = match indices.data() {
             Data::Int32(narrow) => Named::Narrow(narrow),
             Data::Int64(wide) => Named::Wide(wide),
-            _ => return Err(Error::tensors(TensorErrorKind::ElementType, "indices are i32 or i64")),
+            _ => return Err(Error::tensors(TensorErrorKind::ElementType, "indices must be i32 or i64")),
         };
         let layout = indices.layout();
         let axes: SmallVec<[WalkedAxis<1>; 6]> = (layout.axes())
@@ -178,7 +178,8 @@ pub(crate) fn place_take(
 pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);
     found.ok_or_else(|| {
-        let error = Error::tensors(TensorErrorKind::Index, format!("index {index} of an axis of {extent}"));
-        error.hint("indices count from 0, and none from the end")
+        let error =
+            Error::tensors(TensorErrorKind::Index, format!("index {index} is not within an axis of extent {extent}"));
+        error.hint("count indices from 0; negative ones do not count from the end")
     })
 }

@@ -34,7 +34,7 @@ impl TensorBytes {
             return Ok(());
         }
         let message = format!(
-            "with a tensor of {extents:?} tensors take {} bytes: an evaluation may have {}",
+            "with a tensor of {extents:?}, tensors take {} bytes; the limit for an evaluation is {}",
             self.bytes, self.most
         );
         Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))

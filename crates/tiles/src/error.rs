@@ -11,7 +11,7 @@ use std::fmt::Display;
 /// allowed.
 #[cold]
 pub(crate) fn limit(what: &str, found: impl Display, most: impl Display) -> Error {
-    Error::tensors(Kind::Limit, format!("{found} {what}: there may be {most}"))
+    Error::tensors(Kind::Limit, format!("{found} {what}; the limit is {most}"))
 }
 
 /// Returns the error for two operands whose tilings differ.
@@ -23,14 +23,14 @@ pub(crate) fn unlike_tilings(what: &str) -> Error {
 /// Returns the error for a wrong number of axes.
 #[cold]
 pub(crate) fn unlike_ranks(found: usize, expected: usize) -> Error {
-    Error::tensors(Kind::RankMismatch, format!("{found} axes where there are {expected}"))
+    Error::tensors(Kind::RankMismatch, format!("{found} axes are given where {expected} are needed"))
 }
 
 /// Returns the error for an element type that tiles cannot have.
 #[cold]
 pub(crate) fn no_floats(scalar: Scalar) -> Error {
-    Error::tensors(Kind::ElementType, format!("tiles have no elements of type {}", scalar.short_name()))
-        .hint("elements of tiles are f32 or f64")
+    Error::tensors(Kind::ElementType, format!("tiles cannot have elements of type {}", scalar.short_name()))
+        .hint("use f32 or f64 for the elements of tiles")
 }
 
 /// Returns the error for an invalid or unexpected message between ranks.
@@ -60,7 +60,7 @@ pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> 
 /// Returns the error for two operands whose element types differ.
 #[cold]
 pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
-    let message = format!("elements of type {} and {}", a.short_name(), b.short_name());
+    let message = format!("elements of type {} and {} cannot be combined", a.short_name(), b.short_name());
     Error::tensors(Kind::ElementType, message).hint("cast one of them")
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn check_same_types(a: Scalar, b: Scalar) -> Result<(), Error> {
 /// Returns the error for an operation that cannot be evaluated on tiled tensors.
 #[cold]
 pub(crate) fn not_for_tiles(operation: &Operation) -> Error {
-    let message = format!("{} is not evaluated on tiled tensors", name_of(operation));
-    Error::tensors(Kind::Tiling, message).hint("compute it of dense tensors, and cut the result into tiles")
+    let message = format!("{} cannot be evaluated on tiled tensors", name_of(operation));
+    Error::tensors(Kind::Tiling, message).hint("compute it on dense tensors, and cut the result into tiles")
 }
 
 /// The name of an operation that cannot be evaluated on tiled tensors, for messages.
@@ -82,7 +82,7 @@ const fn name_of(operation: &Operation) -> &'static str {
         Operation::Tensor(_) => "a literal tensor",
         Operation::Iota => "`tensor.iota`",
         Operation::PlaceAxes(_) => "a diagonal among zeros",
-        Operation::PlaceSlice(_) => "a slice among zeros that nothing cuts",
+        Operation::PlaceSlice(_) => "a slice in zeros without tiles",
         Operation::Take(_) => "`tensor.take`",
         Operation::PlaceTake(_) => "a sum at indices",
         Operation::Concat(_) => "`tensor.concat`",

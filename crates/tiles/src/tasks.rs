@@ -95,7 +95,8 @@ impl Workers {
         let most = self.options.most_bytes;
         if bytes > most {
             let missing = bytes - most;
-            let message = format!("{} takes {bytes} bytes: it may have {most}, so {missing} are missing", what());
+            let message =
+                format!("{} takes {bytes} bytes; the limit is {most}, so {missing} bytes are missing", what());
             return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
         }
         // A plan may be made for a machine with other memory.

@@ -37,13 +37,13 @@ pub struct Dict {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DictFault {
     /// The number of keys, given first, differs from the number of values.
-    #[error("a dictionary of {0} keys has {1} values")]
+    #[error("a dictionary must have a value for each key, but has {0} keys and {1} values")]
     Counts(usize, usize),
     /// The key at this index is missing.
     #[error("a key of a dictionary is missing")]
     Missing(usize),
     /// The key or group at this index occurs before. The second field is that key or group.
-    #[error("a dictionary has the key {1} once")]
+    #[error("a dictionary must not have the key {1} twice")]
     Twice(usize, ScalarValue),
     /// The range at this index begins before the previous one ends. This is also reported for a missing lower bound,
     /// and for any range after one without an end.
@@ -57,7 +57,7 @@ pub enum DictFault {
     NoNumber(usize),
     /// The keys or bounds have this type, which is not allowed: it has values without equality or order, or only one
     /// value.
-    #[error("the keys of a dictionary are texts, bytes, integers, booleans or dates, not {0}")]
+    #[error("the keys of a dictionary must be texts, bytes, integers, booleans or dates, not {0}")]
     Type(Scalar),
 }
 
@@ -495,7 +495,7 @@ mod tests {
         assert_eq!(Dict::new(texts(&[Some("a"), None]), values(2)), Err(DictFault::Missing(1)));
         assert_eq!(Dict::new(texts(&[Some("a")]), values(2)), Err(DictFault::Counts(1, 2)));
         let twice = Dict::new(texts(&[Some("a"), Some("b"), Some("a")]), values(3)).unwrap_err();
-        assert_eq!(twice.to_string(), "a dictionary has the key 'a' once");
+        assert_eq!(twice.to_string(), "a dictionary must not have the key 'a' twice");
         let floats = Array::from_scalars(Scalar::Float64, [Some(ScalarValue::Float64(1.0))]);
         assert_eq!(Dict::new(floats, values(1)), Err(DictFault::Type(Scalar::Float64)));
     }

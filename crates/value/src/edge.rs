@@ -34,13 +34,13 @@ pub enum EdgeForm {
 #[non_exhaustive]
 pub enum EdgeFault {
     /// The first split point is missing, or is not 0.
-    #[error("split points begin with 0")]
+    #[error("split points must begin with 0")]
     FirstPoint,
     /// A split point is less than the previous one.
-    #[error("split points do not go down")]
+    #[error("split points must not decrease")]
     PointsDown,
     /// An element has a group number that is out of range.
-    #[error("an element belongs to group {found} of {parents}")]
+    #[error("an element belongs to group {found}, but the {parents} groups are numbered from 0")]
     Group {
         /// The group number that is out of range.
         found: i64,
@@ -48,13 +48,13 @@ pub enum EdgeFault {
         parents: usize,
     },
     /// A size of a group is negative, or the sum of sizes is too large.
-    #[error("a group has {0} elements")]
+    #[error("a group has the size {0}: sizes must not be negative, nor their sum too large")]
     Size(i64),
     /// The size of a group, or a split point, is missing.
     #[error("a size or split point is missing")]
     Missing,
     /// The array of groups is not of type INT64.
-    #[error("groups are numbers of type i64")]
+    #[error("groups must be numbers of type i64")]
     Type,
     /// There is no memory for a copy of the array of groups.
     #[error("there is no memory for the groups of {elements} elements")]

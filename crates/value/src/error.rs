@@ -420,7 +420,7 @@ impl Error {
     ///   |                |
     ///   |                this is f64
     ///   |
-    ///   = help: a text becomes a number by `strings.parse_float64(..)` or `strings.parse_int64(..)`");
+    ///   = help: use `strings.parse_float64(..)` or `strings.parse_int64(..)` to read a number from a text");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]

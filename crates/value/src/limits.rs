@@ -49,7 +49,7 @@ macro_rules! limits {
             #[must_use]
             pub fn hint(self) -> String {
                 let advice = match self { $(Limit::$limit => $hint),* };
-                format!("{advice}, or raise `Limits::{}`", self.name())
+                format!("{advice}, or raise the limit `{}`", self.name())
             }
         }
 
@@ -98,7 +98,7 @@ macro_rules! limits {
             /// let mut limits = Limits::default();
             /// limits.set("nodes", "20_000")?;
             /// assert_eq!(limits, Limits::default().nodes(20_000));
-            /// assert_eq!(limits.set("nodes", "many").unwrap_err().message(), "the limit `nodes` is a whole number, not `many`");
+            /// assert_eq!(limits.set("nodes", "many").unwrap_err().message(), "the limit `nodes` must be a whole number, not `many`");
             /// # Ok::<(), cembra_value::Diagnostic>(())
             /// ```
             ///
@@ -123,7 +123,7 @@ limits! {
     SourceBytes source_bytes: usize = 16 << 20, "bytes of text", "split the model";
     /// Reading: the most files that a text uses, directly and indirectly, each counted once. Together with the text they are
     /// subject to `source_bytes`. Default: 256.
-    Files files: usize = 256, "files", "put them together";
+    Files files: usize = 256, "files", "put several files together";
     /// Reading: the most bytes of a file with a model, binary or JSON. Default: 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
     /// Reading: the most models that are read from one folder. Default: 10,000.
@@ -145,35 +145,35 @@ limits! {
     /// source spans are counted too, separately.
     Operands operands: usize = 16_000_000, "operands", "split the model, or give operators fewer operands";
     /// Reading: the most bytes of all literals together, each occurrence counted. Default: 16 MiB.
-    LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make long texts inputs";
+    LiteralBytes literal_bytes: usize = 16 << 20, "bytes of literals", "make inputs of long texts";
     /// Reading: the most bytes of one name, or of one operator path. Default: 1 KiB.
     NameBytes name_bytes: usize = 1 << 10, "bytes of a name", "choose a shorter name";
     /// Reading and preparing: the most nodes and operands that are visited while calls of functions are replaced by their bodies,
     /// and operators on sequences by operators on their elements. Default: 16 million.
     Instantiation instantiation: usize = 16_000_000, "steps of calls and sequences", "name repeated calls with `let`";
     /// Reading and preparing: the most problems that are reported before giving up. Default: 100.
-    Problems problems: usize = 100, "problems", "mend these first";
+    Problems problems: usize = 100, "problems", "correct these problems first";
     /// Preparing: the most fields in the tuple types of all nodes together, including inner tuples. Default: 4 million; never
     /// more than 64 million, so that offsets in a type fit in 32 bits.
     TupleFields tuple_fields: usize = 4_000_000, "fields of tuples", "pass on fewer fields, or fewer tuples";
     /// Preparing and compiling: the most time from the first pass to runnable code. Reading a text may take as long
     /// separately. Time is checked between stages, and within a stage every few thousand tokens or nodes, so it can be
     /// exceeded a little. Default: 60 seconds.
-    CompileTime compile_time: Duration = Duration::from_secs(60), "", "split the model, or use the interpreter";
+    CompileTime compile_time: Duration = Duration::from_secs(60), "", "split the model, or use the backend `interpreter`";
     /// Planning: the most bytes of a frame, which is the memory of one evaluation. Default: 64 MiB; never more than 2 GiB, the
     /// most that code can address.
     FrameBytes frame_bytes: usize = 64 << 20, "bytes of a frame", "take fewer or smaller inputs and outputs";
     /// Native code: the most steps of a plan in one function, including the fields of tuples that they make and the steps that
     /// the code generator repeats in every branch that uses their result. Default: 2,000; larger models are cut into several
     /// functions.
-    NativeSteps native_steps: usize = 2_000, "steps in a function", "use the interpreter, or `Backend::Auto`";
+    NativeSteps native_steps: usize = 2_000, "steps in a function", "use the backend `interpreter`, or the default one";
     /// Native code: the most fields of a tuple that one step makes or that is an output, because these cannot be cut. Each field
     /// of a tuple from a loop or a conditional counts ten times. Default: 20,000; with `Backend::Auto`, models beyond it are
     /// interpreted.
-    NativeFields native_fields: usize = 20_000, "fields in native code", "use the interpreter, or `Backend::Auto`";
+    NativeFields native_fields: usize = 20_000, "fields in native code", "use the backend `interpreter`, or the default one";
     /// Native code: the most bytes of machine code for one model. Default: 256 MiB; with `Backend::Auto`, a model beyond it is
     /// interpreted.
-    CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the interpreter, or `Backend::Auto`";
+    CodeBytes code_bytes: usize = 256 << 20, "bytes of machine code", "use the backend `interpreter`, or the default one";
     /// Evaluating: the most bytes of strings that one evaluation makes. Default: 64 MiB.
     ArenaBytes arena_bytes: usize = Arena::LIMIT, "bytes of strings", "make shorter strings";
     /// Evaluating: the most bytes of arrays that one evaluation holds at a time. Default: 4 GiB. It is checked after an
@@ -181,9 +181,9 @@ limits! {
     ArrayBytes array_bytes: u64 = 4 << 30, "bytes of arrays", "make fewer or smaller arrays";
     /// Evaluating: the most entries of a dictionary that is passed to a model, as for `input rates: dict[text, f64]`. Default: 16
     /// million.
-    DictEntries dict_entries: usize = 16_000_000, "entries of a dictionary", "give the model fewer, or look them up before it runs";
+    DictEntries dict_entries: usize = 16_000_000, "entries of a dictionary", "give the model fewer entries, or look values up before it runs";
     /// Evaluating: the most iterations in one evaluation, summed over all loops. Default: 10 million.
-    LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over less";
+    LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over fewer elements";
     /// Evaluating: the most work on strings in one evaluation, in bytes that operators read, each counted as often as it is read.
     /// Bytes that take longer, as in matching a large regular expression, count more often. Default: 1 Gi, a few seconds.
     StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read them less often";
@@ -200,7 +200,7 @@ trait Amount: Sized {
 
     fn read(limit: &str, text: &str) -> Result<Self, Diagnostic> {
         Self::parse(&text.replace('_', "")).ok_or_else(|| {
-            let message = format!("the limit `{limit}` is {}, not `{text}`", Self::FORM);
+            let message = format!("the limit `{limit}` must be {}, not `{text}`", Self::FORM);
             Diagnostic::new(Code::Option, message)
         })
     }
@@ -397,7 +397,7 @@ mod tests {
         let problem = Limits { nesting: 3, ..Limits::default() }.exceeded(Limit::Nesting);
         assert_eq!(problem.code(), Code::Limit);
         assert_eq!(problem.message(), "the model exceeds the limit `nesting` of 3 levels of nesting");
-        assert!(problem.hints()[0].ends_with("or raise `Limits::nesting`"), "{problem}");
+        assert!(problem.hints()[0].ends_with("or raise the limit `nesting`"), "{problem}");
     }
 
     #[test]

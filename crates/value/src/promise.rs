@@ -27,11 +27,11 @@ pub enum BrokenPromise {
     /// The array has a missing element; the first one has this index.
     #[error("element {0} of the array is missing")]
     Missing(usize),
-    /// The edge (grouping) has split points, although the input promises a mapping.
-    #[error("the edge is made of sizes or split points")]
+    /// The edge has split points instead of a mapping, which was promised.
+    #[error("the edge has sizes or split points instead of a mapping")]
     NoMapping,
-    /// The edge (grouping) has a mapping, although the input promises split points.
-    #[error("the edge is made of a mapping")]
+    /// The edge has a mapping instead of split points, which were promised.
+    #[error("the edge has a mapping instead of sizes or split points")]
     NoSplits,
 }
 

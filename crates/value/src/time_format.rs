@@ -175,7 +175,7 @@ impl Kind {
         let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
         if format.len() > TIME_FORMAT_BYTES {
             return wrong(
-                format!("the format has {} bytes, more than {TIME_FORMAT_BYTES}", format.len()),
+                format!("the format has {} bytes; the limit is {TIME_FORMAT_BYTES} bytes", format.len()),
                 "use a shorter one",
             );
         }
@@ -183,12 +183,15 @@ impl Kind {
         let mut letters = [None; FIELDS];
         for piece in Pieces(format) {
             let at = match piece {
-                Err(None) => return wrong("the format ends with a `%`".to_owned(), "a percent sign is written `%%`"),
+                Err(None) => return wrong("the format ends with a `%`".to_owned(), "write `%%` for a percent sign"),
                 Err(Some(letter)) => {
                     let letter = letter.to_string();
-                    let message =
-                        format!("the format has `%{}`, which is no part of {}", Excerpt::quoted(&letter), self.name());
-                    return wrong(message, &format!("the parts are {}, and `%%` is a percent sign", known()));
+                    let message = format!(
+                        "the format has `%{}`, which is not a part of {}",
+                        Excerpt::quoted(&letter),
+                        self.name()
+                    );
+                    return wrong(message, &format!("use the parts {}, or `%%` for a percent sign", known()));
                 }
                 Ok(Piece::Letter(at)) => at,
                 Ok(_) => continue,
@@ -196,14 +199,14 @@ impl Kind {
             let (letter, _, field, name) = LETTERS[at];
             if at >= self.letters().len() {
                 return wrong(
-                    format!("the format has `%{letter}`, and a date has no {name}"),
-                    &format!("the parts of a date are {}", known()),
+                    format!("the format has `%{letter}`, but a date has no {name}"),
+                    &format!("use the parts of a date: {}", known()),
                 );
             }
             if let (true, Some(before)) = (is_read, letters[field as usize].replace(letter)) {
                 return wrong(
                     format!("the format has the {name} twice, as `%{before}` and as `%{letter}`"),
-                    "read it once",
+                    "leave one of them out",
                 );
             }
         }
@@ -211,18 +214,18 @@ impl Kind {
         match (letters[Field::Hour as usize], half) {
             (Some('I'), None) if is_read => {
                 return wrong(
-                    "the format has `%I`, and no half of the day".to_owned(),
+                    "the format has `%I`, but not the half of the day".to_owned(),
                     "write `%p` for `AM` or `PM`, or `%H`",
                 );
             }
             (Some('H') | None, Some(_)) if is_read => {
-                return wrong("the format has `%p` without an hour of twelve".to_owned(), "write `%I` for the hour");
+                return wrong("the format has `%p`, but no hour from 1 to 12".to_owned(), "write `%I` for the hour");
             }
             _ => {}
         }
         match letters[Field::Year as usize] {
             None if is_read => {
-                wrong(format!("the format has no year, without which there is no {}", &self.name()[2..]), "write `%Y`")
+                wrong(format!("the format must have the year to read a {}", &self.name()[2..]), "write `%Y`")
             }
             _ => Ok(()),
         }
@@ -623,14 +626,14 @@ mod tests {
         for (kind, is_read, format, message) in [
             (Kind::Date, true, "%Y %H", "a date has no hour"),
             (Kind::Date, false, "%z", "a date has no offset"),
-            (Kind::Date, true, "%Y %q", "`%q`, which is no part of a date"),
+            (Kind::Date, true, "%Y %q", "`%q`, which is not a part of a date"),
             (Kind::Timestamp, false, "%", "ends with a `%`"),
             (Kind::Timestamp, true, "%Y %m %b", "the month twice, as `%m` and as `%b`"),
-            (Kind::Timestamp, true, "%Y %I:%M", "`%I`, and no half of the day"),
-            (Kind::Timestamp, true, "%Y %H:%M %p", "`%p` without an hour of twelve"),
-            (Kind::Timestamp, true, "%Y %p", "`%p` without an hour of twelve"),
+            (Kind::Timestamp, true, "%Y %I:%M", "`%I`, but not the half of the day"),
+            (Kind::Timestamp, true, "%Y %H:%M %p", "`%p`, but no hour from 1 to 12"),
+            (Kind::Timestamp, true, "%Y %p", "`%p`, but no hour from 1 to 12"),
             (Kind::Timestamp, true, "%Y %H %I", "the hour twice, as `%H` and as `%I`"),
-            (Kind::Timestamp, true, "%H:%M", "no year, without which there is no timestamp"),
+            (Kind::Timestamp, true, "%H:%M", "must have the year to read a timestamp"),
         ] {
             let wrong = kind.check(format, is_read).expect_err(format);
             assert!(wrong.message.contains(message), "{}", wrong.message);

@@ -26,7 +26,7 @@ struct Region {
 /// The regions of address space that the process has reserved for machine code.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// The reserved regions. Their number is bounded by the limit on the bytes of code.
+    /// The reserved regions: at most as many as the limit on the bytes of code allows.
     regions: Mutex<Vec<Region>>,
     region_bytes: usize,
     /// The bytes of all slots (pages with live code). Written only while the regions are locked.

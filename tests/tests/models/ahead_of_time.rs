@@ -408,7 +408,10 @@ fn what_cannot_be_compiled_ahead_of_time_is_told() {
         object("an object file cannot hold `strings.upper`")
     );
     for name in ["", "2x", "a-b", "int", "fn", "größe"] {
-        assert_eq!(told("input x: f64; x", name, &host), object(&format!("`{name}` is no name for a model in C")));
+        assert_eq!(
+            told("input x: f64; x", name, &host),
+            object(&format!("`{name}` cannot be the name of a model in C"))
+        );
     }
     for (target, part) in [
         (Target::triple("i686-unknown-linux-gnu"), "64 bits"),

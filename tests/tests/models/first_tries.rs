@@ -369,8 +369,7 @@ fn a_comparison_becomes_a_bool_of_rust_as_the_error_says() {
     let error = run("output big = 3 > 2").expect_err("a mask is no `bool`");
     assert_eq!(
         error.to_string(),
-        "output `big` is unit?, but the result's type is bool; a comparison gives a mask: declare `output big: bool = ..`, or \
-         take a `cembra::Mask`"
+        "output `big` is unit?, but the result's type is bool; declare `output big: bool = ..`, or use a `cembra::Mask`: a comparison gives a mask"
     );
     assert_eq!(
         ["output big: bool = 3 > 2", "output big: bool = 2 > 3"].map(|text| run(text).ok()),
@@ -382,5 +381,10 @@ fn a_comparison_becomes_a_bool_of_rust_as_the_error_says() {
     assert!(masked.run(&()).expect("a value").0);
     // A default of a mask is no way: it says where the type is declared.
     let error = run("output big = (3 > 2) ?? false").expect_err("no common type").to_string();
-    assert!(error.ends_with("a mask becomes a boolean where that is declared: `let big: bool = x > 1.0`; of a boolean, `b == true` is a mask"), "{error}");
+    assert!(
+        error.ends_with(
+            "write `let big: bool = x > 1.0` to make a boolean of a mask, or `b == true` to make a mask of a boolean"
+        ),
+        "{error}"
+    );
 }

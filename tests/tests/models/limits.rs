@@ -30,7 +30,7 @@ fn assert_exceeds(error: &Error, limits: &Limits, limit: Limit) {
     let diagnostics = error.diagnostics();
     let expected = format!("the model exceeds the limit `{}` of {}", limit.name(), limits.show(limit));
     assert_eq!(diagnostics[0].message(), expected);
-    let hint = format!("or raise `Limits::{}`", limit.name());
+    let hint = format!("or raise the limit `{}`", limit.name());
     assert!(diagnostics[0].hints().iter().any(|found| found.ends_with(&hint)), "{error}");
 }
 
@@ -297,7 +297,7 @@ fn arena_bytes() {
         let error = evaluate(4).expect_err("one byte less");
         assert_eq!((error.code(), error.operator()), ("arena-limit", Some("strings.join")));
         assert!(error.to_string().contains("`arena_bytes`"), "{error}");
-        assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::arena_bytes`"));
+        assert!(error.diagnostics()[0].hints()[0].ends_with("or raise the limit `arena_bytes`"));
     }
 }
 
@@ -319,7 +319,7 @@ fn loop_iterations() {
         let error = evaluate(9).expect_err("one less");
         assert_eq!((error.code(), error.operator()), ("iteration-limit", Some("seq.reduce")));
         assert!(error.to_string().contains("`loop_iterations`"), "{error}");
-        assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::loop_iterations`"));
+        assert!(error.diagnostics()[0].hints()[0].ends_with("or raise the limit `loop_iterations`"));
     }
 }
 
@@ -446,7 +446,7 @@ fn string_work() {
             let error = evaluate(work - 1).expect_err(source);
             assert_eq!((error.code(), error.operator(), error.span()), ("work-limit", None, None), "{source}");
             assert!(error.to_string().contains("`string_work`"), "{error}");
-            assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::string_work`"));
+            assert!(error.diagnostics()[0].hints()[0].ends_with("or raise the limit `string_work`"));
         }
     }
 }
@@ -695,7 +695,7 @@ fn array_bytes() {
                 error.message().ends_with("the arrays of one evaluation exceed the limit `array_bytes`"),
                 "{error}"
             );
-            assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::array_bytes`"));
+            assert!(error.diagnostics()[0].hints()[0].ends_with("or raise the limit `array_bytes`"));
         }
         // Nothing of it is made.
         assert!(evaluate("input x: [i64]; output y = x; output n = array.size(x)", backend, 0).is_ok());

@@ -132,7 +132,7 @@ impl<'p> Members<'p> {
             let form = match literal {
                 literal if is_unspecified(literal) => Form::Unspecified,
                 _ if program.qtype(*value).is_framed() => Form::Framed,
-                _ => return Err(Unlooped::new(None, "is an array that is written down")),
+                _ => return Err(Unlooped::new(None, "is a literal array")),
             };
             members.forms[value.index()] = Some(form);
         }
@@ -202,7 +202,7 @@ impl<'p> Members<'p> {
             self.steps += 1;
             let origin = Some(step.origin);
             if self.steps > MOST_STEPS || depth > MOST_DEPTH {
-                return Err(Unlooped::new(origin, "is one step of too many"));
+                return Err(Unlooped::new(origin, "has more steps than one loop may have"));
             }
             match step.action {
                 Action::Sweep(sweep) => {
@@ -253,7 +253,7 @@ impl<'p> Members<'p> {
         match step.action {
             Action::Scalar(_) => {
                 if !step.outs.iter().all(|out| program.qtype(*out).is_framed()) {
-                    return refuse("makes no value of a frame");
+                    return refuse("makes a value that is neither a scalar nor a tuple");
                 }
                 let needs = self.needs_of(&step.args);
                 self.framed(&step.outs, needs);
@@ -273,7 +273,7 @@ impl<'p> Members<'p> {
                         }
                         None => return refuse("has no such field"),
                     },
-                    _ => return refuse("is a field of what is no tuple"),
+                    _ => return refuse("is a field of a value that is not a tuple"),
                 };
                 self.forms[out.index()] = Some(form);
             }
@@ -284,7 +284,7 @@ impl<'p> Members<'p> {
             }
             Action::Operator(op @ (id::EDGE_SIZES | id::EDGE_CHILD_SIZE | id::EDGE_PARENT_SIZE)) => {
                 let Form::Edge(edge) = self.form(self.meant(step.args[0]))? else {
-                    return refuse("is of groups that no input has");
+                    return refuse("has groups that are not those of an input");
                 };
                 match op {
                     id::EDGE_CHILD_SIZE => self.size(step, edge.elements),
@@ -294,7 +294,7 @@ impl<'p> Members<'p> {
             }
             Action::Operator(id::ARRAY_EXPAND) => {
                 let Form::Edge(edge) = self.form(self.meant(step.args[1]))? else {
-                    return refuse("is of groups that no input has");
+                    return refuse("has groups that are not those of an input");
                 };
                 let args = vec![step.args[0]];
                 self.member(block, ElementStep { step, args, work: ElementWork::Expand(edge) })?;
@@ -321,7 +321,7 @@ impl<'p> Members<'p> {
                     return refuse("is an operator on whole arrays");
                 };
                 if of != path {
-                    return refuse("takes what another dictionary has");
+                    return refuse("takes values of another dictionary");
                 }
                 if matches!(program.qtype(key), QType::Array(..)) {
                     return self.member(block, ElementStep { step, args: vec![key], work: ElementWork::Find(path) });
@@ -339,7 +339,7 @@ impl<'p> Members<'p> {
                             let work = ElementWork::Fold(fold, edge);
                             return self.member(block, ElementStep { step, args: vec![of], work });
                         }
-                        Some(_) => return refuse("is of groups that no input has"),
+                        Some(_) => return refuse("has groups that are not those of an input"),
                     }
                     let (list, maker) = self.array(of, origin)?;
                     if !matches!(program.qtype(of), QType::Array(_, scalar) if !reads_column(fold, *scalar)) {
@@ -382,7 +382,7 @@ impl<'p> Members<'p> {
         match self.form(self.meant(value))? {
             Form::Column(_, list) => Ok((list, None)),
             Form::Made { by, list } => Ok((list, Some(by))),
-            _ => Err(Unlooped::new(origin, "is of no array that a loop can read")),
+            _ => Err(Unlooped::new(origin, "is not of an array that a loop can read")),
         }
     }
 
@@ -402,7 +402,7 @@ impl<'p> Members<'p> {
                 Form::Tuple(values) => stack.extend(values),
                 Form::Same(other) => stack.push(other),
                 Form::Input(_) | Form::MapPart(..) | Form::MapRow(..) | Form::Edge(_) => {
-                    return Err(Unlooped::new(None, "is an input that is given back"));
+                    return Err(Unlooped::new(None, "is an input that is also an output"));
                 }
                 _ => self.write(value),
             }
@@ -438,7 +438,7 @@ impl<'p> Members<'p> {
             return Ok(at);
         }
         if self.loops.len() == MOST_LOOPS {
-            return Err(Unlooped::new(origin, "needs one loop too many"));
+            return Err(Unlooped::new(origin, "needs more than 64 loops"));
         }
         let of = Loop { list, block, steps: Vec::new(), folds: Vec::new(), needs: 0, is_closed: false };
         self.loops.push(of);
@@ -465,7 +465,7 @@ impl<'p> Members<'p> {
             } else if matches!(self.form(self.meant(*arg))?, Form::Framed | Form::Leaf(_)) {
                 scalars |= self.needs[arg.index()];
             } else {
-                return Err(Unlooped::new(origin, "is given what lies in no frame"));
+                return Err(Unlooped::new(origin, "is given a value that is neither a scalar nor a tuple"));
             }
         }
         // An array on the other side of an edge is read at another position than the element's, so the loop that makes it must be
@@ -483,7 +483,7 @@ impl<'p> Members<'p> {
                 Some(edge.elements)
             }
         };
-        let list = list.ok_or(Unlooped::new(origin, "is a map over nothing"))?;
+        let list = list.ok_or(Unlooped::new(origin, "is a map without arrays"))?;
         for pair in lists.windows(2) {
             self.spaces.join(pair[0], pair[1]);
         }

@@ -152,7 +152,7 @@ fn texts_come_in_the_layout_that_is_asked_for() {
         assert_eq!((back.data_type(), shown(&back)), (&wanted, shown(&texts)));
     }
     let error = identity(&texts, Some(&DataType::Int32)).unwrap_err().to_string();
-    assert_eq!(error, "output `y` is text?, which is no Int32");
+    assert_eq!(error, "output `y` is text?, but must be Int32");
 }
 
 /// What other programs filter, take and sort; views where they are asked for. A row that is missing has no bytes.
@@ -283,7 +283,7 @@ fn what_has_no_place_in_a_model_is_said() {
     let table = RecordBatch::try_from_iter_with_nullable([("x", times, true)]).unwrap();
     assert_eq!(
         run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(),
-        "column `x` is Time32(s), which no input can be"
+        "column `x` is Time32(s), which an input cannot be"
     );
 }
 

@@ -38,7 +38,7 @@ fn integers_go_into_floats_that_have_them() {
         (Arc::new(Int64Array::from(vec![0, i64::MAX])), "9223372036854775807"),
         (Arc::new(UInt64Array::from(vec![1 << 63, u64::MAX])), "18446744073709551615"),
     ] {
-        assert_eq!(message("f64", column), format!("column `x` has {value} in row 1, which is no value of f64"));
+        assert_eq!(message("f64", column), format!("column `x` has {value} in row 1, which is not a value of f64"));
     }
     let single = through("f32", Arc::new(Int32Array::from(vec![1 << 24, -(1 << 30)]))).expect("floats");
     assert_eq!(single.as_primitive::<Float32Type>().values(), &[16_777_216.0, -1_073_741_824.0]);
@@ -77,9 +77,9 @@ fn moments_at_midnight_are_dates() {
         assert_eq!(made.as_primitive::<Date32Type>().iter().collect::<Vec<_>>(), [Some(-1), None, Some(1)]);
     }
     let late: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![0, 1 - DAY]));
-    assert!(message("date", late).contains("in row 1, which is no value of date"));
+    assert!(message("date", late).contains("in row 1, which is not a value of date"));
     let far: ArrayRef = Arc::new(TimestampSecondArray::from(vec![86_400 << 32]));
-    assert!(message("date", far).contains("no value of date"));
+    assert!(message("date", far).contains("not a value of date"));
     // A zone says which day a moment is in.
     let zoned: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![0]).with_timezone("UTC"));
     assert!(through("date", zoned).is_err());

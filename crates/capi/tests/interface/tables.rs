@@ -123,10 +123,10 @@ fn tables_that_do_not_fit_are_refused() {
 
     let (mut array, schema) = (FFI_ArrowArray::empty(), exported(table()).1);
     let error = run(&mut session, &mut array, &schema).expect_err("a released table");
-    assert_eq!(told(&error), ("argument", "the table, or a column of it, is released"));
+    assert_eq!(told(&error), ("argument", "the table, or a column of it, is already released"));
     let (mut array, released) = (exported(table()).0, FFI_ArrowSchema::empty());
     let error = run(&mut session, &mut array, &released).expect_err("a released schema");
-    assert_eq!(told(&error), ("argument", "the schema, or that of a column, is released"));
+    assert_eq!(told(&error), ("argument", "the schema, or that of a column, is already released"));
 
     // The schema of another table: its columns have other buffers.
     let name: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
@@ -170,11 +170,11 @@ fn structs_of_arrow_that_lie_are_refused() {
     };
     type Lie = fn(&mut FFI_ArrowArray, &mut FFI_ArrowSchema);
     let lies: [(&str, &str, Lie); 16] = [
-        ("length", "sizes that no memory has", |array, _| raw(array).length = i64::MAX),
-        ("offset", "sizes that no memory has", |array, _| column(array, 0).offset = -1),
-        ("texts", "sizes that no memory has", |array, _| column(array, 2).length = (1 << 62) - 1),
-        ("buffers", "sizes that no memory has", |array, _| column(array, 1).n_buffers = -1),
-        ("children", "sizes that no memory has", |array, _| raw(array).n_children = -2),
+        ("length", "sizes larger than any memory", |array, _| raw(array).length = i64::MAX),
+        ("offset", "sizes larger than any memory", |array, _| column(array, 0).offset = -1),
+        ("texts", "sizes larger than any memory", |array, _| column(array, 2).length = (1 << 62) - 1),
+        ("buffers", "sizes larger than any memory", |array, _| column(array, 1).n_buffers = -1),
+        ("children", "sizes larger than any memory", |array, _| raw(array).n_children = -2),
         ("fewer children", "another schema", |array, _| raw(array).n_children = 2),
         ("fewer buffers", "", |array, _| column(array, 2).n_buffers = 1),
         ("views", "another schema", |array, _| column(array, 0).n_buffers = 1),
@@ -183,14 +183,14 @@ fn structs_of_arrow_that_lie_are_refused() {
             // SAFETY: C-MEMORY: the last of the buffers, which has the lengths of the others.
             unsafe { *views.buffers.add(views.n_buffers as usize - 1) = std::ptr::null() }
         }),
-        ("views", "sizes that no memory has", |array, _| {
+        ("views", "sizes larger than any memory", |array, _| {
             let views = column(array, 0);
             // SAFETY: C-MEMORY: the first of the lengths, which the last of the buffers has.
             unsafe { *(*views.buffers.add(views.n_buffers as usize - 1)).cast_mut().cast::<i64>() = -1 }
         }),
-        ("schema's children", "children that cannot be", |_, schema| schema.n_children = 1 << 40),
-        ("schema's children", "children that cannot be", |_, schema| schema.n_children = -1),
-        ("schema's children", "children that cannot be", |_, schema| schema.children = std::ptr::null_mut()),
+        ("schema's children", "children that are not valid", |_, schema| schema.n_children = 1 << 40),
+        ("schema's children", "children that are not valid", |_, schema| schema.n_children = -1),
+        ("schema's children", "children that are not valid", |_, schema| schema.children = std::ptr::null_mut()),
         ("schema's children", "specification", |_, schema| {
             // SAFETY: C-MEMORY: the place of the first child.
             unsafe { *schema.children = std::ptr::null_mut() }
@@ -263,7 +263,7 @@ fn each_array_of_a_stream_is_checked() {
     assert_eq!(rows(vec![table(), table().slice(0, 2)], table()), Ok(vec![2, 3]));
     assert_eq!(rows(vec![], table()), Ok(vec![]));
     let two = table().project(&[0, 1]).expect("a table");
-    assert_eq!(rows(vec![two.clone(), table()], table()), Err("an array is of another schema".to_owned()));
+    assert_eq!(rows(vec![two.clone(), table()], table()), Err("an array has another schema".to_owned()));
     assert!(rows(vec![two.clone()], table().project(&[2, 3]).expect("a table")).is_err());
     let error = rows(vec![table(), table().slice(0, 0), table()], table()).expect_err("a table that fails");
     assert!(error.contains("no such table"), "{error}");
@@ -272,7 +272,7 @@ fn each_array_of_a_stream_is_checked() {
     assert!(failing.next().is_some_and(|array| array.is_err()) && failing.next().is_none());
     // SAFETY: ARROW-STRUCT: a stream that was released.
     let released = unsafe { interface::ArrayStream::new(FFI_ArrowArrayStream::empty()) };
-    assert!(matches!(released, Err(cembra_arrow::Error::Interface("the stream is released"))));
+    assert!(matches!(released, Err(cembra_arrow::Error::Interface("the stream is already released"))));
 }
 
 /// What a panic carries is freed when it is caught, even if that panics in its turn.

@@ -129,7 +129,7 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
 /// assert_eq!(run.run(&Row { x: 2.0, y: 1.0 })?, 13.0);
 ///
 /// let error = Chain::loaders::<Row>(vec![Box::new(Fields::<Row>::new()), Box::new(Fields::<Row>::new())]).unwrap_err();
-/// assert_eq!((error.code(), error.to_string().as_str()), ("binding", "two loaders of a chain know x, y"));
+/// assert_eq!((error.code(), error.to_string().as_str()), ("binding", "two loaders of a chain both have x, y"));
 /// # Ok::<(), cembra::Error>(())
 /// ```
 pub struct Chain<T: ?Sized>(Vec<Box<T>>);
@@ -169,11 +169,11 @@ fn distinct(what: &str, lists: impl Iterator<Item = Vec<String>>) -> Result<(), 
         return Ok(());
     }
     let names = crate::names::list(twice.iter().map(String::as_str));
-    Err(Diagnostic::new(Code::Binding, format!("two {what} of a chain know {names}")).into())
+    Err(Diagnostic::new(Code::Binding, format!("two {what} of a chain both have {names}")).into())
 }
 
 fn unknown(name: &str) -> Error {
-    Error::values(format!("nothing in the chain knows `{name}`"))
+    Error::values(format!("no part of the chain has `{name}`"))
 }
 
 impl<R> Loader<R> for Chain<dyn Loader<R> + '_> {

@@ -262,9 +262,9 @@ mod with_chrono {
     }
 
     fields! {
-        NaiveDate as Date, "a date that `chrono` has", |date| date.into(), |date| date.try_into().ok();
-        DateTime<Utc> as Timestamp, "a timestamp that `chrono` has", |moment| moment.into(), |moment| moment.try_into().ok();
-        DateTime<FixedOffset> as Timestamp, "a timestamp that `chrono` has", |moment| moment.into(), |moment| {
+        NaiveDate as Date, "a date that `chrono` can hold", |date| date.into(), |date| date.try_into().ok();
+        DateTime<Utc> as Timestamp, "a timestamp that `chrono` can hold", |moment| moment.into(), |moment| moment.try_into().ok();
+        DateTime<FixedOffset> as Timestamp, "a timestamp that `chrono` can hold", |moment| moment.into(), |moment| {
             DateTime::<Utc>::try_from(moment).ok().map(|moment| moment.fixed_offset())
         };
         TimeDelta as Duration, "", |length| length.try_into().unwrap_or_else(|_| longest(length)), |length| Some(length.into());

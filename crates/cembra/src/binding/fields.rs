@@ -243,11 +243,11 @@ impl InputField {
     /// If no input can have the field's type.
     pub(crate) fn readable(self, input: &str) -> Result<Self, Error> {
         let Some(type_name) = self.other else { return Ok(self) };
-        let message = format!("input `{input}` is wanted of a field of type `{type_name}`, which no input can have");
+        let message = format!("input `{input}` comes from a field of type `{type_name}`, which an input cannot have");
         let diagnostic = Diagnostic::new(Code::Binding, message);
         Err(diagnostic
             .hint("write `#[derive(cembra::Input)]` before the struct, or `#[derive(cembra::FieldType)]` before an enum or a struct of one field")
-            .hint("take another type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`")
+            .hint("use another type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`")
             .into())
     }
 

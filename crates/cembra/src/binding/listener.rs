@@ -181,7 +181,7 @@ impl<S> Listener<S> for AccessorsListener<S> {
         match (self.listed.get(name), &self.others) {
             (Some((_, set)), _) => Ok(Setter(set.clone())),
             (None, Some(others)) => Ok(others(name)),
-            (None, None) => Err(Error::values(format!("nobody listens to `{name}`"))),
+            (None, None) => Err(Error::values(format!("no listener takes the output `{name}`"))),
         }
     }
 }

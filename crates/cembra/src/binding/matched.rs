@@ -221,7 +221,7 @@ impl Misfit {
                 let name = path.rsplit('.').next().unwrap_or_default().to_owned();
                 let message = format!("input `{path}` is {qtype}, but its struct has no field `{name}`");
                 Diagnostic::new(Code::Binding, message).hint(format!(
-                    "`#[cembra(rename = \"{name}\")]` gives a field that name; the struct has {}",
+                    "write `#[cembra(rename = \"{name}\")]` to give a field that name; the struct has {}",
                     names.join(", ")
                 ))
             }

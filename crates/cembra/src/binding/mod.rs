@@ -589,7 +589,7 @@ fn output_names<S>(
     if unheard.is_empty() || options.binding.ignore_unheard {
         return Ok(names);
     }
-    let problem = strange_names("nobody listens to output", &unheard, &listener.names());
+    let problem = strange_names("no listener takes the output", &unheard, &listener.names());
     Err(problem.hint("set `ignore_not_listened_named_outputs` to leave them out").into())
 }
 
@@ -657,15 +657,15 @@ fn check_outputs(outputs: &[(&str, &QType)], wanted: &dyn Fn(usize, &str, &QType
             if is(found, Scalar::Unit) && is(&wanted, Scalar::Boolean) {
                 return Err(diagnostic
                     .hint(format!(
-                        "a comparison gives a mask: declare `output {name}: bool = ..`, or take a `cembra::Mask`"
+                        "declare `output {name}: bool = ..`, or use a `cembra::Mask`: a comparison gives a mask"
                     ))
                     .into());
             }
             return Err(match (found.is_optional(), wanted.is_optional()) {
                 _ if found.scalar() != wanted.scalar() => diagnostic.hint(declared_output(name, found, &wanted)),
                 (true, false) => diagnostic
-                    .hint("take an `Optional<..>`, give the model a default with `??`, or set `require_present`"),
-                (false, true) => diagnostic.hint("take the plain type, or set `cast_outputs`"),
+                    .hint("use an `Optional<..>`, give the model a default with `??`, or set `require_present`"),
+                (false, true) => diagnostic.hint("use the type without `Optional`, or set `cast_outputs`"),
                 _ => diagnostic.hint(declared_output(name, found, &wanted)),
             }
             .into());
@@ -681,14 +681,14 @@ fn declared_output(name: &str, found: &QType, wanted: &QType) -> String {
     let is_number = |scalar: Option<Scalar>| scalar.is_some_and(Scalar::is_numeric);
     match is.zip(of).map(|(is, of)| common_scalar(is, of)) {
         _ if is == Some(Scalar::Text) && is_number(of) => format!(
-            "declare `output {name}: {wanted} = ..`; a text becomes a number by `strings.parse_float64(..)` or `strings.parse_int64(..)`"
+            "declare `output {name}: {wanted} = ..`; use `strings.parse_float64(..)` or `strings.parse_int64(..)` to read a number from a text"
         ),
         Some(common) if common == of => format!("declare `output {name}: {wanted} = ..`, or set `cast_outputs`"),
         _ if is_number(is) && is_number(of) => {
             format!("declare `output {name}: {wanted} = cast(.., {wanted})`, or set `cast_outputs`")
         }
         _ => {
-            format!("declare `output {name}: {wanted} = ..`: the error then shows the expression; or take another type")
+            format!("declare `output {name}: {wanted} = ..`, whose error shows the expression; or use another type")
         }
     }
 }

@@ -150,7 +150,7 @@ impl MovedField {
     fn missing_element(&self) -> Error {
         let name = &self.name;
         Error::values(format!(
-            "an element of output `{name}` is missing, and its field has no place for that: take a `Vec` of `Optional`"
+            "an element of output `{name}` is missing, but its field cannot hold missing elements: use a `Vec` of `Optional`"
         ))
     }
 }

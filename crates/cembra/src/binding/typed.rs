@@ -246,7 +246,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         let field = |name: &str| fields.inputs.iter().find(|field| field.name == name);
         let columns = batch.inputs().iter().map(|input| field(&input.name).map(|field| field.column(inputs)));
         let columns: Option<Vec<InputColumn<'_>>> = columns.collect();
-        let columns = columns.ok_or_else(|| Error::values("an input is no field of the rows"))?;
+        let columns = columns.ok_or_else(|| Error::values("an input is not a field of the rows"))?;
         let (to, rows): (*mut O, _) = (outputs.as_mut_ptr(), outputs.len());
         // SAFETY: FIELD-TABLE: these are the fields of O, and no two of them overlap.
         let places = fields.outputs.iter().map(|field| Some(unsafe { field.column(to, rows) })).collect();

@@ -102,7 +102,7 @@ impl JsonColumns {
         let mut columns = JsonColumns::within(batch.array_bytes());
         for input in batch.inputs() {
             if !super::is_json(&input.qtype) {
-                let message = format!("input `{}` is {}, which is no JSON", input.name, input.qtype);
+                let message = format!("input `{}` is {}, which cannot be read from JSON", input.name, input.qtype);
                 return Err(Diagnostic::new(Code::Binding, message).into());
             }
             let column = ValueColumn::new(&input.qtype).filter(|_| batch.takes_columns(&input.qtype));
@@ -258,7 +258,7 @@ impl JsonColumns {
     /// bytes (`limit`). Nothing is added then.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
         if !self.fits(text, self.most) {
-            let message = format!("the rows of JSON become more than {} bytes, the limit `array_bytes`", self.most);
+            let message = format!("the rows of JSON take more than {} bytes, the limit `array_bytes`", self.most);
             return Err(Diagnostic::new(Code::Limit, message).hint(Limit::ArrayBytes.hint()).into());
         }
         if self.try_push(text) {

@@ -407,7 +407,7 @@ impl Loader<Object> for Json {
         let (key, qtype) = (name.to_owned(), qtype.clone());
         Ok(Accessor::checking(move |row: &Object| {
             let Object::Object(fields) = row else {
-                return Err(Error::values(format!("a row is a JSON object, found {}", excerpt(row))));
+                return Err(Error::values(format!("a row must be a JSON object, found {}", excerpt(row))));
             };
             field(&key, &qtype, fields.get(&key))
         }))
@@ -461,11 +461,14 @@ pub(crate) fn field<'j, J: JsonValue<'j>>(key: &str, qtype: &QType, found: Optio
                 format!("input `{key}{path}` has keys of type {expected}, found the key `{}`", Excerpt::quoted(wrong))
             }
             _ if is_twice => {
-                format!("input `{key}` is a dictionary, and has the key `{}` twice", path.trim_start_matches('.'))
+                format!("input `{key}` is a dictionary, but has the key `{}` twice", path.trim_start_matches('.'))
             }
             _ if found.is_null() => format!("input `{key}{path}` is {expected}, but it is missing"),
             Some(extent) => {
-                format!("input `{key}{path}` is {extent} long as the lists before it are, found {}", excerpt(found))
+                format!(
+                    "input `{key}{path}` must have {extent} elements like the lists before it, found {}",
+                    excerpt(found)
+                )
             }
             None => format!("input `{key}{path}` is {expected}, found {}", excerpt(found)),
         })
@@ -502,7 +505,7 @@ impl Listener<Map<String, Object>> for Json {
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Map<String, Object>>, Error> {
         if !is_json(qtype) {
-            let message = format!("output `{name}` is {qtype}, which is no JSON");
+            let message = format!("output `{name}` is {qtype}, which cannot be written as JSON");
             return Err(Diagnostic::new(Code::Binding, message).into());
         }
         let name = name.to_owned();

@@ -94,7 +94,7 @@ impl<'t> Text<'t> {
 
 /// Returns the error for a value that cannot be read in one pass. It has no details.
 pub(super) fn unfit<E: Error>() -> E {
-    E::custom("a value of another type, or of a form that is seldom")
+    E::custom("a value of another type")
 }
 
 pub(super) fn is_space(character: char) -> bool {

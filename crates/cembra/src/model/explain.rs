@@ -104,12 +104,12 @@ impl Stage {
             Stage::Expr => ("expr", "the model printed back"),
             Stage::Passes => ("passes", "the typed graph after each pass of preparation that changed it"),
             Stage::Prepared => ("prepared", "the graph after the last pass"),
-            Stage::Arrays => ("arrays", "what is done to whole arrays, and the plans for their elements"),
+            Stage::Arrays => ("arrays", "the steps on whole arrays, and the plans for their elements"),
             Stage::Tensors => ("tensors", "the steps over whole tensors, for axes of 64 indices"),
-            Stage::Plan => ("plan", "the steps, where their values lie in the frame, and the literals"),
-            Stage::Lanes => ("lanes", "what many rows at a time are played from"),
-            Stage::Clif => ("clif", "what the code generator is given"),
-            Stage::Asm => ("asm", "the machine code, with the operators that its parts are there for"),
+            Stage::Plan => ("plan", "the steps, the places of their values in the frame, and the literals"),
+            Stage::Lanes => ("lanes", "the steps for many rows at a time"),
+            Stage::Clif => ("clif", "the input of the code generator"),
+            Stage::Asm => ("asm", "the machine code, with the operator of each part"),
         }
     }
 

@@ -62,7 +62,7 @@ impl Folder {
             match part {
                 Component::Normal(part) => path.push(part),
                 Component::CurDir => {}
-                _ => return Err(io::Error::other("a file that is used lies beside the model, or in a folder there")),
+                _ => return Err(io::Error::other("put a file that is used beside the model, or in a folder there")),
             }
         }
         Ok(path)

@@ -135,6 +135,6 @@ mod tests {
         assert!(object(&keys[1..]).is_ok());
         let refused = object(&keys).unwrap_err();
         assert_eq!(refused.code(), "object");
-        assert_eq!(refused.diagnostics()[0].hints()[0], "tables of up to 1024 entries can be in it");
+        assert_eq!(refused.diagnostics()[0].hints()[0], "use a table of at most 1024 entries");
     }
 }

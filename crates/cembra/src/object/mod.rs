@@ -74,9 +74,9 @@ impl Model {
         let searching = options.clone().extension(Arc::new(Lookups));
         let options = &self.started(options);
         if !structs::is_identifier(name) {
-            let problem = Diagnostic::new(Code::Object, format!("`{name}` is no name for a model in C"));
+            let problem = Diagnostic::new(Code::Object, format!("`{name}` cannot be the name of a model in C"));
             return Err(problem
-                .hint("letters, digits and underscores, not a digit first, and no word of C or Rust")
+                .hint("use letters, digits and underscores, without a digit at the start, and not a word of C or Rust")
                 .into());
         }
         self.step(|| {
@@ -122,7 +122,7 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
     let operator = operator_name(&program.graph, origin);
     let problem = Diagnostic::new(Code::Object, format!("an object file cannot hold `{operator}`"));
     let problem = match is_lookup(plan, step) {
-        true => problem.hint(format!("tables of up to {MOST_ENTRIES} entries can be in it")),
+        true => problem.hint(format!("use a table of at most {MOST_ENTRIES} entries")),
         false => problem,
     };
     Err(problem

@@ -37,7 +37,7 @@ impl Stop {
         if steps < self.most_steps && residual.is_finite() {
             return Ok(false);
         }
-        let message = format!("an iteration has a residual of {residual:e} after {steps} steps");
+        let message = format!("the iteration still has a residual of {residual:e} after {steps} steps");
         Err(Error::tensors(TensorErrorKind::Evaluation, message)
             .hint("allow more steps, a larger tolerance, or lower the threshold of the options"))
     }
@@ -211,11 +211,11 @@ fn number(number: f64, scalar: Scalar) -> Result<Tiled, Error> {
 /// Returns the identity matrix with the tiling of a square matrix.
 fn identity(a: &Tiled) -> Result<Tiled, Error> {
     let [rows, columns] = a.tiling().axes() else {
-        let message = format!("a tensor of {} axes, where a matrix is asked for", a.tiling().rank());
+        let message = format!("a tensor of {} axes is given where a matrix is needed", a.tiling().rank());
         return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
     };
     if rows != columns {
-        let message = format!("a matrix whose rows are cut at {rows:?}, and whose columns at {columns:?}");
+        let message = format!("the rows of the matrix are cut at {rows:?}, but its columns at {columns:?}");
         return Err(Error::tensors(TensorErrorKind::SizeMismatch, message).hint("cut both axes at the same boundaries"));
     }
     let tiles = rows.tiles();

@@ -54,7 +54,7 @@ impl TiledValue {
             TiledValue::Tiled(tiled) => Ok(tiled),
             TiledValue::Value(Value::Scalar(number)) if is_float_number(&number) => of_number(&number),
             TiledValue::Value(other) => {
-                let message = format!("a value of type {}, where a tensor is asked for", other.qtype());
+                let message = format!("a value of type {} is given where a tensor is needed", other.qtype());
                 Err(Error::tensors(TensorErrorKind::ElementType, message))
             }
         }
@@ -411,14 +411,14 @@ fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)
 fn unknown(field: &Field) -> Error {
     let name = Excerpt::quoted(&field.name);
     let message = format!("the steps depend on the value of `{name}`, which is not known");
-    let hint = format!("`-s {name}=..` says it, and `Known::Operand` in Rust");
+    let hint = format!("give the value by `-s {name}=..`, or in Rust by `Known::Operand`");
     Error::tensors(TensorErrorKind::UnknownName, message).hint(hint)
 }
 
 /// Returns the error of a plan in which tensors depend on other tensors through values that are not tensors.
 #[cold]
 fn unplanned(part: &TiledPart) -> Error {
-    let message = "tensors depend on the value of this, which is known when tensors were evaluated, and not before";
+    let message = "tensors depend on this value, which is known only after other tensors are evaluated";
     let error =
         Error::tensors(TensorErrorKind::Evaluation, message).hint("evaluate the model: `--verbose` shows its steps");
     let span = part.inputs.iter().find_map(|input| match *input {

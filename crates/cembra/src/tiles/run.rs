@@ -105,9 +105,9 @@ impl Run {
             (Some((_, one)), 0) => Ok(one),
             (_, others) => {
                 let count = if others == 0 { 0 } else { others + 1 };
-                let message = format!("a text of {count} outputs, of which one is asked for");
+                let message = format!("the text has {count} outputs, but must have one");
                 Err(Error::tensors(TensorErrorKind::OperandCount, message)
-                    .hint("`statements` gives all by their names"))
+                    .hint("call `statements`, which returns all outputs by name"))
             }
         }
     }
@@ -151,7 +151,7 @@ impl Run {
     ) -> Result<f64, Error> {
         let made = self.statement(text, inputs)?;
         if made.tiling().rank() > 0 {
-            let message = format!("a tensor of {} axes, where a number is asked for", made.tiling().rank());
+            let message = format!("a tensor of {} axes is computed where a number is needed", made.tiling().rank());
             let error = Error::tensors(TensorErrorKind::RankMismatch, message);
             return Err(error.hint("sum over all axes: `(a(\"i,j\") * b(\"i,j\")).sum()`"));
         }
@@ -275,7 +275,7 @@ impl Run {
         for field in model.executor.inputs() {
             let Some(given) = given.get(&*field.name) else {
                 let message = format!("no tiled tensor is given for `{}`", field.name);
-                return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give it beside the text"));
+                return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give the tensor with the text"));
             };
             tiled.push(TiledValue::Tiled((*given).clone()));
         }
@@ -287,7 +287,7 @@ impl Run {
         let registry = self.compile.compile.registry.unwrap_or_else(Registry::standard);
         let model = Model::parse_for(text, declared, registry)?;
         if !model.program().tiles.is_empty() {
-            let message = "a text of statements does not cut tensors: they have their tiles already";
+            let message = "a text of statements must not use `tile`: its tensors have their tiles already";
             let error = Error::tensors(TensorErrorKind::Tiling, message);
             return Err(error.hint("leave `tile` out; or compile the text as a model, and evaluate it by `Run::tiled`"));
         }

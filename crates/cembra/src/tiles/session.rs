@@ -241,8 +241,11 @@ impl TiledSession {
     ) -> Result<BTreeMap<String, Tiled>, Error> {
         if let Some(field) = self.model.executor.outputs().iter().find(|field| !is_tensor(&field.qtype)) {
             let message = format!("output `{}` is {}", Excerpt::quoted(&field.name), field.spelled_type());
-            let error = Error::tensors(TensorErrorKind::ElementType, format!("{message}, and no tensor is made of it"));
-            return Err(self.evaluator().give_up(error.hint("`TiledSession::evaluate` has outputs of all types")));
+            let error =
+                Error::tensors(TensorErrorKind::ElementType, format!("{message}, which cannot become a tensor"));
+            return Err(self
+                .evaluator()
+                .give_up(error.hint("call `TiledSession::evaluate`, which returns outputs of all types")));
         }
         let made = self.evaluate_from(inputs, known, after)?;
         made.into_iter().map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
@@ -434,7 +437,7 @@ fn cut<'k, 'l>(
             let own: Vec<&str> = own.split(',').filter(|label| !label.is_empty()).collect();
             if own.len() != extents.len() {
                 let message = format!("input `{}` has {} axes", Excerpt::quoted(&field.name), own.len());
-                let message = format!("{message}, and the tensor {}", extents.len());
+                let message = format!("{message}, but the tensor has {}", extents.len());
                 return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
             }
             let axes = own.into_iter().zip(&*extents);
@@ -446,9 +449,9 @@ fn cut<'k, 'l>(
     let tiling = Tiling::new(axes)?;
     if let Some(own) = known.tiling().filter(|own| **own != tiling) {
         let name = Excerpt::quoted(&field.name);
-        let message = format!("input `{name}` is cut at {tiling:?}, and the tensor at {own:?}");
+        let message = format!("input `{name}` is cut at {tiling:?}, but the tensor at {own:?}");
         let error = Error::tensors(TensorErrorKind::SizeMismatch, message);
-        return Err(error.hint("cut the tensor anew by `Tiled::retile`"));
+        return Err(error.hint("cut the tensor again by `Tiled::retile`"));
     }
     let most_tiles = || options.screening(scalar).map(|screening| screening.most_tiles);
     let of_tensor = |tensor: &Tensor| {
@@ -484,7 +487,7 @@ impl<'l> Labels<'l> {
         if tiling.extent() != extent {
             let (label, name) = (Excerpt::quoted(label), Excerpt::quoted(&field.name));
             let message =
-                format!("the label `{label}` has {} indices, and {extent} in input `{name}`", tiling.extent());
+                format!("the label `{label}` has {} indices, but {extent} in input `{name}`", tiling.extent());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         self.known.insert(label, tiling.clone());

@@ -76,7 +76,7 @@ impl World {
         match launch {
             Some(launch) if launch.rank > 0 || launch.size.is_some_and(|size| size > 1) => {
                 let all = launch.size.map_or_else(|| "several".to_owned(), |size| size.to_string());
-                let message = format!("this process is rank {} of {all}, and cembra is built without MPI", launch.rank);
+                let message = format!("this process is rank {} of {all}, but cembra is built without MPI", launch.rank);
                 Err(cembra_tiles::link::no_link(message).hint("build it with the feature `mpi`, or start one process"))
             }
             _ => Ok(World::alone()),
@@ -251,7 +251,7 @@ mod tests {
         let error = World::without_mpi(launch(0, Some(4))).expect_err("one of four");
         assert_eq!(error.code(), "link");
         assert!(
-            error.to_string().starts_with("this process is rank 0 of 4, and cembra is built without MPI"),
+            error.to_string().starts_with("this process is rank 0 of 4, but cembra is built without MPI"),
             "{error}"
         );
         assert!(error.to_string().contains("feature `mpi`"), "{error}");

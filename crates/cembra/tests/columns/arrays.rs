@@ -161,7 +161,7 @@ fn units_without_end_are_refused() {
             for len in [(1 << 28) + 1, 1 << 61, usize::MAX] {
                 let error = session.evaluate(&[units(len)]).unwrap_err();
                 assert_eq!(error.fault_kind(), Some(FaultKind::ArenaLimit), "{text}: {error}");
-                assert!(error.diagnostics()[0].hints()[0].ends_with("or raise `Limits::array_bytes`"));
+                assert!(error.diagnostics()[0].hints()[0].ends_with("or raise the limit `array_bytes`"));
             }
             assert!(session.evaluate(&[units(70)]).is_ok());
         }

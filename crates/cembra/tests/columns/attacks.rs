@@ -116,7 +116,7 @@ fn elements_that_lie_nowhere_are_counted_for_all_rows() {
         let all: Vec<i64> = (0..=1 << 10).map(|row| row << 27).collect();
         let error = batch(text).run(&[InputColumn::lists(&all[..], elements)]).expect_err("too many");
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{text}");
-        let message = "lists of so many elements, for which there is no memory, exceed the limit `array_bytes`";
+        let message = "the elements of the lists of all rows exceed the limit `array_bytes`";
         assert_eq!(error.message(), message);
         assert_eq!(batch(text).run(&[InputColumn::lists(&few[..], elements)]).unwrap()[0].rows(), 2);
     }

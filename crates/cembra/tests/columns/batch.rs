@@ -159,7 +159,7 @@ fn a_dictionary_is_its_values() {
     for batch in &batches {
         let strange = (0..500).find(|row| presence.get(*row) && !(0..3).contains(&keys[*row])).unwrap();
         let error = batch.run(&columns).unwrap_err().to_string();
-        assert_eq!(error, format!("input `name` has no value of the dictionary in row {strange}"));
+        assert_eq!(error, format!("input `name` has a key in row {strange} that is not in the dictionary"));
     }
     let keys: Vec<u8> = (0..500).map(|row| if presence.get(row) { (row % 3) as u8 } else { 200 }).collect();
     let columns = [InputColumn::dictionary(Keys::U8(&keys), &values).present(presence)];
@@ -188,7 +188,10 @@ fn a_dictionary_of_no_plain_column_is_refused() {
             batch.run(&[InputColumn::dictionary(Keys::U8(&[0]), &values)]).unwrap_err().to_string()
         };
         for values in [inner, InputColumn::any(&any), InputColumn::shared(&value)] {
-            assert_eq!(refused(values), "input `n` is a dictionary whose values are no column of numbers or strings");
+            assert_eq!(
+                refused(values),
+                "input `n` is a dictionary, but its values are not a column of numbers or strings"
+            );
         }
         // A value that is missing in the dictionary, behind keys that are there and one that is not looked at.
         let holes = plain.present(Bitmap::new(&[0b01], 0, 2).unwrap());
@@ -270,11 +273,11 @@ fn what_does_not_fit_is_refused_with_its_name() {
         let output = vec![Some(ColumnMut::values(&mut plain))];
         let options = RunOptions::new().on_error(OnError::Missing);
         let error = batch.run_into(&options, &[good, other], output).unwrap_err().to_string();
-        assert_eq!(error, "output `z` has no place for which rows are present");
+        assert_eq!(error, "output `z` must have memory that marks the present rows");
         // The memory of an output that there is not, that is to be made, or that is another type's.
         let (of_first, of_second) = (InputColumn::of_output(0), InputColumn::of_output(1));
         let no_memory =
-            |at| format!("input `x` is what is in the memory of output {at}, which has none that can be read");
+            |at| format!("input `x` is read from the memory of output {at}, which has no memory that can be read");
         assert_eq!(
             batch.run_with(&RunOptions::new().rows(100), &[of_first, other]).unwrap_err().to_string(),
             no_memory(0)

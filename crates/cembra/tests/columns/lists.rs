@@ -70,7 +70,7 @@ fn the_program_over_rows_is_explained() {
     }
     assert_eq!(
         explain("input xs: [f64?]; xs[1]"),
-        "rows go one by one: array.at has no form for the arrays of many rows.\n"
+        "rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once.\n"
     );
 }
 
@@ -102,12 +102,12 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
         assert_eq!(batch(text).row_by_row().map(ToString::to_string), None, "{text}");
     }
     let apart = [
-        ("input x: [f64?]; x[0]", "array.at has no form"),
-        ("input x: [f64?]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "has no form"),
+        ("input x: [f64?]; x[0]", "array.at cannot be computed"),
+        ("input x: [f64?]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "cannot be computed"),
         ("input x: [f64?]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
-        ("input a, b: f64; math.sum([a, b])", "array.make_dense_array has no form"),
+        ("input a, b: f64; math.sum([a, b])", "array.make_dense_array cannot be computed"),
         ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
-        ("input x: [f64?]; (x, [1.0, 2.0])", "is a struct of what is neither"),
+        ("input x: [f64?]; (x, [1.0, 2.0])", "is a struct with a field that is neither"),
         ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
         ("input x: [f64?]; input n: i64; array.rolling_sum(x, n)", "takes an operand that differs from row to row"),
     ];
@@ -140,7 +140,7 @@ pub(crate) fn assert_same(text: &str, a: &Result<Vec<OutputColumn>, Error>, b: &
 pub(crate) fn assert_together(batch: &Batch, text: &str) {
     let reason = batch.row_by_row().map(ToString::to_string);
     assert!(
-        reason.as_ref().is_none_or(|reason| reason.contains("may fail, and asks for their number")),
+        reason.as_ref().is_none_or(|reason| reason.contains("number of elements whose computation may fail")),
         "{text}: {reason:?}"
     );
 }
@@ -396,9 +396,9 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let refused = |batch: &Batch, column: InputColumn<'_>, rows: usize| {
         let error = batch.run_with(&RunOptions::new().rows(rows), &[column]).unwrap_err();
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
-        let hint = "make fewer or smaller arrays, or raise `Limits::array_bytes`";
+        let hint = "make fewer or smaller arrays, or raise the limit `array_bytes`";
         assert_eq!(error.diagnostics()[0].hints(), [hint], "{error}");
-        let text = "outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`";
+        let text = "the outputs of all rows exceed the limit `array_bytes`";
         assert_eq!(error.message(), text);
     };
     for rows in [usize::MAX, usize::MAX / 8, 1 << 40, 1 << 33] {
@@ -465,11 +465,11 @@ fn what_is_no_list_is_refused() {
     assert_eq!(refused(missing), "input `x` is missing in row 1");
     assert_eq!(
         refused(InputColumn::lists(&[0_i64, 2, 1][..], &elements)),
-        "input `x` has elements in row 1 that are not there"
+        "input `x` has more elements in row 1 than its column of elements"
     );
     assert_eq!(
         refused(InputColumn::lists(&[0_i32, 2, 4][..], &elements)),
-        "input `x` has elements in row 1 that are not there"
+        "input `x` has more elements in row 1 than its column of elements"
     );
     assert_eq!(refused(elements), "input `x` is [f64?], but the column is f64");
     let whole = InputColumn::values(&[1_i64]);
@@ -477,7 +477,7 @@ fn what_is_no_list_is_refused() {
     let lists = InputColumn::lists(&[0_i64, 1][..], &elements);
     assert_eq!(
         refused(InputColumn::lists(&[0_i64, 1][..], &lists)),
-        "input `x` has lists whose elements are no column of scalars"
+        "input `x` has lists, but their elements are not a column of scalars"
     );
     let double = batch("input x: f64; x * 2.0");
     assert_eq!(double.run(&[lists]).unwrap_err().to_string(), "input `x` is f64, but the column is [f64?]");
@@ -486,7 +486,10 @@ fn what_is_no_list_is_refused() {
         "there are 0 input columns for 1 inputs"
     );
     let error = sum.run_into(&RunOptions::new(), &[lists], vec![Some(ColumnMut::values(&mut [0.0]))]).unwrap_err();
-    assert_eq!(error.message(), "output `result` is of a model with arrays, whose outputs are columns of their own");
+    assert_eq!(
+        error.message(),
+        "output `result` must not have memory of the caller: the outputs of a model with arrays are new columns"
+    );
 }
 
 #[test]
@@ -677,11 +680,11 @@ fn lists_may_be_empty_by_default() {
     let mut strict = strict.executor_from::<_, f64>(&cembra::JsonRows, &Options::default()).expect("an executor");
     assert!(strict.run(&cembra::JsonRow::parse("{}").expect("JSON")).is_err());
     for (wrong, says) in [
-        ("input a: [f64] = [1.0]; sum(a)", "the default of a list is `[]`"),
-        ("input a: [f64] = 1.0; sum(a)", "the default of a list is `[]`"),
-        ("input a: (f64, f64) = []; a.0", "only an input that may be missing has a default"),
-        ("input a: dict[text, f64] = {\"a\": 1.0}; lookup(\"a\", a)", "the default of a dictionary is `{}`"),
-        ("input a: dict[text, f64] = []; lookup(\"a\", a)", "the default of a dictionary is `{}`"),
+        ("input a: [f64] = [1.0]; sum(a)", "the default of a list must be `[]`"),
+        ("input a: [f64] = 1.0; sum(a)", "the default of a list must be `[]`"),
+        ("input a: (f64, f64) = []; a.0", "only an optional input can have a default"),
+        ("input a: dict[text, f64] = {\"a\": 1.0}; lookup(\"a\", a)", "the default of a dictionary must be `{}`"),
+        ("input a: dict[text, f64] = []; lookup(\"a\", a)", "the default of a dictionary must be `{}`"),
     ] {
         assert_eq!(Model::parse(wrong).expect_err(wrong).diagnostics()[0].message(), says);
     }

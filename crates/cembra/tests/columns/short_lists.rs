@@ -163,8 +163,8 @@ const SWEPT: &[(&str, &str)] = &[
     ("output y = math.cum_sum(x)", "is a scan"),
     ("output y = sum(x, into=edge.from_sizes(n))", "edge"),
     ("output y = math.cum_sum(x, over=by)", "is a scan"),
-    ("output y = by; output z = sum(x, into=by)", "is an input that is given back"),
-    ("output y = sum(x + [1.0, 2.0])", "is an array that is written down"),
+    ("output y = by; output z = sum(x, into=by)", "is an input that is also an output"),
+    ("output y = sum(x + [1.0, 2.0])", "is a literal array"),
 ];
 
 fn evaluate((executor, session): &mut (Executor, Session), inputs: &[Value]) -> Result<Vec<Value>, String> {
@@ -420,7 +420,7 @@ fn fields_are_matched_by_name_and_misfits_say_which() {
     };
     assert_eq!(
         told("input items: [{lat: f64, alt: f64}]; output y: f64 = sum(items.alt)"),
-        "input `items.alt` is f64, but its struct has no field `alt`; `#[cembra(rename = \"alt\")]` gives a field that name; the struct has lat, lon"
+        "input `items.alt` is f64, but its struct has no field `alt`; write `#[cembra(rename = \"alt\")]` to give a field that name; the struct has lat, lon"
     );
     assert_eq!(
         told("input items: [{lat: i64}]; output y: f64 = sum(items.lat) * 1.0"),

@@ -41,7 +41,7 @@ fn strings_of_rows_count_while_they_are_made() {
                     assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
                     assert_eq!(
                         error.message(),
-                        "the strings, lists and tuples of so many rows exceed the limit `array_bytes`"
+                        "the strings, lists and tuples of all rows exceed the limit `array_bytes`"
                     );
                 });
                 assert_eq!(made.is_ok(), fits, "{most} {player:?} {threads}");

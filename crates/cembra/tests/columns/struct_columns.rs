@@ -131,8 +131,7 @@ fn columns_that_are_not_those_of_the_struct_are_refused() {
     };
     let good = ([two, numbers], [lists, lists]);
     assert!(batch.run(&[InputColumn::structs(&good.0), InputColumn::structs(&good.1)]).is_ok());
-    let fault = "input `p` has not the columns of its type: one for each scalar and each field of a list, and a mask before those of an \
-                 optional struct";
+    let fault = "input `p` must have the columns of its type: one for each scalar and each field of a list, and a mask before the columns of an optional struct";
     assert_eq!(error(&[numbers], &good.1), fault);
     assert_eq!(error(&[two, numbers, numbers], &good.1), fault);
     assert!(error(&[numbers, numbers], &good.1).contains("is f64"), "{}", error(&[numbers, numbers], &good.1));
@@ -147,7 +146,7 @@ fn columns_that_are_not_those_of_the_struct_are_refused() {
     let shorter = InputColumn::lists(&[0_i64, 1, 1][..], &numbers);
     assert_eq!(
         error(&good.0, &[lists, shorter]),
-        "input `items` has a list in row 1 whose fields are lists of unlike sizes"
+        "input `items` has a list in row 1 whose fields have different lengths"
     );
     let lacks = InputColumn::lists(&offsets[..], &gap);
     assert_eq!(error(&good.0, &[lacks, lists]), "input `items` is missing in row 1");
@@ -158,7 +157,7 @@ fn columns_that_are_not_those_of_the_struct_are_refused() {
     let refused = plain.run(&[InputColumn::structs(&[gap])]).unwrap_err().to_string();
     assert_eq!(refused, "input `p` is missing in row 1");
     let refused = plain.run(&[InputColumn::structs(&[numbers, numbers])]).unwrap_err().to_string();
-    assert!(refused.contains("has not the columns of its type"), "{refused}");
+    assert!(refused.contains("must have the columns of its type"), "{refused}");
     let few = RunOptions::new().limits(cembra::Limits::default().array_bytes(64));
     assert_eq!(plain.run_with(&few, &[InputColumn::structs(&[numbers])]).unwrap_err().code(), "arena-limit");
     let values = [ScalarValue::Float64(1.0)].map(|k| of_type(&parse_type("{k: f64}").unwrap(), vec![Value::Scalar(k)]));

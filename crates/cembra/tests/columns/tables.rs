@@ -246,13 +246,25 @@ fn keys_of_other_types_are_refused() {
         model.compile(&Options::default()).expect_err("refused").message()
     };
     for (output, message) in [
-        ("lookup(name, one)", "dict.lookup looks for keys of 2 parts, found text"),
-        ("lookup((name, name), one)", "dict.lookup looks for the last part of a key in ranges of f64, found text"),
-        ("(name, true) in one", "in looks for the last part of a key in ranges of f64, found bool"),
-        ("lookup((name, 1, x), two)", "dict.lookup looks for the last part of a key in ranges of timestamp, found f64"),
-        ("lookup((1, x), one)", "dict.lookup looks up keys of type text, found i32"),
-        ("lookup((name, 1, times), two)", "dict.lookup finds one struct, and the keys are an array"),
-        ("lookup((name, x), one, {rate: 1.0})", "dict.lookup finds f64, and the default is {rate: weak_float}"),
+        ("lookup(name, one)", "dict.lookup expects a key of 2 parts, found text"),
+        (
+            "lookup((name, name), one)",
+            "dict.lookup looks up the last part of the key in ranges of f64, so it cannot be text",
+        ),
+        ("(name, true) in one", "in looks up the last part of the key in ranges of f64, so it cannot be bool"),
+        (
+            "lookup((name, 1, x), two)",
+            "dict.lookup looks up the last part of the key in ranges of timestamp, so it cannot be f64",
+        ),
+        ("lookup((1, x), one)", "dict.lookup expects a key of type text, found i32"),
+        (
+            "lookup((name, 1, times), two)",
+            "dict.lookup finds a struct, so it expects one key instead of an array of keys",
+        ),
+        (
+            "lookup((name, x), one, {rate: 1.0})",
+            "dict.lookup: the values are f64, but the default is {rate: weak_float}",
+        ),
     ] {
         let found = refused(output);
         assert!(found.starts_with(message), "{output}: {found}");

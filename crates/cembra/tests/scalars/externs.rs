@@ -71,9 +71,12 @@ fn what_needs_no_operator_of_the_host_runs_without_it() {
 #[test]
 fn the_host_has_what_is_declared() {
     for (text, says) in [
-        ("extern fn fx.fee(f64): f32; 1", "`fx.fee` is declared `(f64): f32`, but the host's gives f64"),
-        ("extern fn fx.fee(text): f64; 1", "`fx.fee` is declared `(text): f64`, but the host's is another"),
-        ("extern fn fx.fee(f64?): f64; 1", "`fx.fee` is declared `(f64?): f64`, but the host's gives f64?"),
+        ("extern fn fx.fee(f64): f32; 1", "`fx.fee` is declared `(f64): f32`, but the host's operator results in f64"),
+        ("extern fn fx.fee(text): f64; 1", "`fx.fee` is declared `(text): f64`, but the host's operator differs"),
+        (
+            "extern fn fx.fee(f64?): f64; 1",
+            "`fx.fee` is declared `(f64?): f64`, but the host's operator results in f64?",
+        ),
     ] {
         let model = Model::parse(text).unwrap();
         assert!(model.compile(&Options::default()).is_ok(), "{text}");

@@ -100,7 +100,7 @@ fn the_first_of_a_chain_wins_and_filters_hide() {
     }
     let error =
         Chain::loaders::<Row>(vec![Box::new(Fields::<Row>::new()), Box::new(Fields::<Row>::new())]).unwrap_err();
-    assert_eq!((error.code(), error.to_string().as_str()), ("binding", "two loaders of a chain know name, x"));
+    assert_eq!((error.code(), error.to_string().as_str()), ("binding", "two loaders of a chain both have name, x"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn json_rows_of_every_type() {
         let expected = json!({"say": [null, "//4=", i64::MIN, u64::MAX, "-Infinity", null, 5, "x"]});
         assert_eq!(serde_json::Value::from(sink.clone()), expected);
         let error = run.listen(&json!([1]), &mut sink).unwrap_err();
-        assert_eq!(error.to_string(), "a row is a JSON object, found [1]");
+        assert_eq!(error.to_string(), "a row must be a JSON object, found [1]");
         let mut wrong = row.clone();
         wrong["p"] = json!([4]);
         let error = run.listen(&wrong, &mut sink).unwrap_err();

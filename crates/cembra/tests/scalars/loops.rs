@@ -136,7 +136,7 @@ fn functions_cannot_make_too_much() {
         (0..100).fold("0i64".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + i + {inner}, seq.range(2), x)"));
     for (source, says) in [
         (format!("{doubling}g39(1i64)"), "`instantiation`"),
-        (format!("{chain}g999(1i64)"), "more than 64 deep"),
+        (format!("{chain}g999(1i64)"), "more than 64 levels deep"),
         (format!("input x: i64\n{nested}"), "deep"),
     ] {
         let error = Model::parse(&source).and_then(|model| model.compile(&Options::default())).expect_err(says);

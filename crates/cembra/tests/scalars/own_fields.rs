@@ -114,10 +114,9 @@ fn fields_of_other_types_are_refused_when_they_are_asked_for() {
             (error.code(), error.to_string().as_str()),
             (
                 "binding",
-                "input `labels` is wanted of a field of type `std::collections::hash::map::HashMap<alloc::string::String, \
-                 alloc::vec::Vec<u8>>`, which no input can have; write `#[derive(cembra::Input)]` before the struct, or \
-                 `#[derive(cembra::FieldType)]` before an enum or a struct of one field; take another type that `cembra::Input` lists, or \
-                 leave the field out with `#[cembra(skip)]`"
+                "input `labels` comes from a field of type `std::collections::hash::map::HashMap<alloc::string::String, \
+                 alloc::vec::Vec<u8>>`, which an input cannot have; write `#[derive(cembra::Input)]` before the struct, or \
+                 `#[derive(cembra::FieldType)]` before an enum or a struct of one field; use another type that `cembra::Input` lists, or leave the field out with `#[cembra(skip)]`"
             )
         );
     }

@@ -147,10 +147,11 @@ fn edges_are_of_the_form_that_is_promised() {
                     assert!(!fits, "{word} {error}");
                     assert_eq!((error.code(), error.element()), ("promise", None));
                     assert_eq!(error.span().unwrap().text(&text), "by");
-                    let made_of = if word == "splits" { "a mapping" } else { "sizes or split points" };
+                    let (found, wanted) = ("a mapping", "sizes or split points");
+                    let (found, wanted) = if word == "splits" { (found, wanted) } else { (wanted, found) };
                     let expected = format!(
-                        "input `by` is {word}, but the edge is made of {made_of}; declare it as `edge`, which takes edges of \
-                         both forms"
+                        "input `by` is {word}, but the edge has {found} instead of {wanted}; declare it as `edge`, which takes \
+                         edges of both forms"
                     );
                     assert_eq!(error.to_string(), expected);
                 }

@@ -193,7 +193,7 @@ fn hints(text: &str) -> Vec<String> {
 
 #[test]
 fn hints_say_what_works() {
-    let compared = |written: &str| vec![format!("a comparison is a mask already, and no `bool`: write `{written}`")];
+    let compared = |written: &str| vec![format!("write `{written}`: a comparison gives a mask, not a `bool`")];
     for (text, written) in [
         ("a > 1.0 == true", "(a > 1.0)"),
         ("a > 1.0 != false", "(a > 1.0)"),
@@ -205,10 +205,10 @@ fn hints_say_what_works() {
         assert!(mended.compile(&Options::default()).is_ok(), "{written}");
     }
     let [hint] = &hints("input a: f64; (a > 1.0) == true")[..] else { panic!("one hint") };
-    assert!(hint.starts_with("a comparison is a mask already: leave out `== true`"), "{hint}");
+    assert!(hint.starts_with("leave out `== true` after a comparison"), "{hint}");
     let [hint] = &hints("input a: f64; a == \"b\"")[..] else { panic!("one hint") };
     assert!(
-        hint.starts_with("a number is written without quotes, and read from a text by `strings.parse_float64(..)`"),
+        hint.starts_with("write a number without quotes, or read it from a text with `strings.parse_float64(..)`"),
         "{hint}"
     );
     assert_eq!(hints("input a: f64; output y: f32 = a"), ["declare it `f64`, or cast it: `cast(x, f32)`"]);
@@ -346,8 +346,8 @@ fn an_output_of_another_type_is_told_how_to_declare_it() {
         error.diagnostics()[0].hints()[0].clone()
     };
     assert_eq!(hint("output y = 3 // 2"), "declare `output y: f64 = ..`, or set `cast_outputs`");
-    assert!(hint("output y = \"a\"").starts_with("declare `output y: f64 = ..`; a text becomes a number by "));
-    assert!(hint("output y = true").starts_with("declare `output y: f64 = ..`: the error then shows"));
+    assert!(hint("output y = \"a\"").starts_with("declare `output y: f64 = ..`; use `strings.parse_float64(..)`"));
+    assert!(hint("output y = true").starts_with("declare `output y: f64 = ..`, whose error shows"));
     assert!(hint("output \"a b\" = 1f32").starts_with("declare `output \"a b\": f64 = ..`, or set"));
     let model = Model::parse("output y = 1.5 * 2.0").unwrap();
     let error = model.executor::<(), i64>(&Options::default()).map(|_| ()).unwrap_err();

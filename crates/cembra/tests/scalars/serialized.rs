@@ -223,9 +223,9 @@ fn what_does_not_fit_is_an_error_that_names_the_field() {
 
     let mut run = executor::<f64>("input x: f64; x");
     let mut message = |row: &dyn erased::Row| row.run(&mut run).unwrap_err().to_string();
-    assert_eq!(message(&[1.0, 2.0]), "a row is a struct or a map, found a sequence");
-    assert_eq!(message(&1.0), "a row is a struct or a map, found a number");
-    assert_eq!(message(&BTreeMap::from([(1, 2.0)])), "the keys of a row are texts");
+    assert_eq!(message(&[1.0, 2.0]), "a row must be a struct or a map, found a sequence");
+    assert_eq!(message(&1.0), "a row must be a struct or a map, found a number");
+    assert_eq!(message(&BTreeMap::from([(1, 2.0)])), "the keys of a row must be texts");
     let twice = Entries(&[("x", json!(1)), ("y", json!(1)), ("x", json!(2))]);
     assert_eq!(message(&twice), "the field `x` is there twice");
     assert_eq!(message(&Broken), "the row cannot be serialised: out of order");

@@ -115,7 +115,7 @@ fn outputs_that_nobody_listens_to_are_an_error() {
         (error.code(), error.to_string().as_str()),
         (
             "binding",
-            "nobody listens to outputs `side`, `other`; is `sidé` meant for `side`?; known are sidé, main; \
+            "no listener takes the outputs `side`, `other`; is `sidé` meant for `side`?; known are sidé, main; \
              set `ignore_not_listened_named_outputs` to leave them out"
         )
     );
@@ -145,7 +145,7 @@ fn listeners_are_combined_as_loaders_are() {
     run.listen(&Row { x: 0.0 }, &mut sink).unwrap();
     assert_eq!(sink, ["rest", "side", "rest"]);
     let error = Chain::listeners::<Vec<&str>>(vec![Box::new(&first), Box::new(&first)]).unwrap_err();
-    assert_eq!(error.to_string(), "two listeners of a chain know main, side");
+    assert_eq!(error.to_string(), "two listeners of a chain both have main, side");
 }
 
 #[test]

@@ -149,13 +149,13 @@ fn literal_patterns_and_formats_are_checked_with_the_model() {
         (
             "input s: text; let p = \"a**\"; contains_regex(s, p)",
             "contains_regex(s, p)",
-            "the pattern repeats a repetition",
+            "a repetition of the pattern directly follows another one",
         ),
         ("input s: text; extract_regex(s, \"a\")", "\"a\"", "the pattern needs exactly one capturing group"),
         (
             "input s: text; strings.replace_all_regex(s, \"[z-a]\", \"\")",
             "\"[z-a]\"",
-            "the pattern has a class with a range from more to less",
+            "the pattern has a class with a range whose start is above its end",
         ),
         (
             "input s: [text]; contains_regex(s, \"(a\")",
@@ -181,29 +181,29 @@ fn literal_patterns_and_formats_are_checked_with_the_model() {
         (
             "input n: f64?; printf(\"%d\", n)",
             "\"%d\"",
-            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+            "a field of the format does not fit its argument: `d` is for integers, `f` for numbers, `s` for strings",
         ),
         (
             "input n: [i64]; printf(\"%s\", n)",
             "\"%s\"",
-            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+            "a field of the format does not fit its argument: `d` is for integers, `f` for numbers, `s` for strings",
         ),
         ("input n: i32; printf(\"%d %d\", n)", "\"%d %d\"", "the format has more fields than there are arguments"),
-        ("input n: f64; printf(\"%*f\", n, n)", "\"%*f\"", "a width or a precision of the format is no integer"),
+        ("input n: f64; printf(\"%*f\", n, n)", "\"%*f\"", "a width or a precision of the format must be an integer"),
         (
             "input s: bytes?; printf(b\"%d\", s)",
             "b\"%d\"",
-            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+            "a field of the format does not fit its argument: `d` is for integers, `f` for numbers, `s` for strings",
         ),
         (
             "input n: f64; strings.format(\"{n:d}\", n=n)",
             "\"{n:d}\"",
-            "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings",
+            "a field of the format does not fit its argument: `d` is for integers, `f` for numbers, `s` for strings",
         ),
         (
             "input s: text; strings.format(\"{s:.2f}\", s=s)",
             "\"{s:.2f}\"",
-            "a field of the format has a form for numbers, and its argument is none",
+            "a field of the format is for a number, but its argument is not a number",
         ),
     ] {
         let model = Model::parse(source).expect("a model");

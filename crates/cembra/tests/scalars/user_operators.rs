@@ -212,7 +212,10 @@ fn operators_are_compiled_from_a_literal() {
     assert_eq!(span.as_deref(), Some("my.curve('0:one', x)"));
     let (code, text, _) = refused("input t: text, x: f64; my.curve(t, x)");
     assert_eq!(code, "type-mismatch");
-    assert_eq!(text, "my.curve needs a literal for `points`; the operator is compiled from it, with the model");
+    assert_eq!(
+        text,
+        "my.curve needs a literal for `points`; write it as a literal: the operator is compiled from it, with the model"
+    );
 }
 
 #[test]
@@ -251,10 +254,13 @@ fn what_cannot_be_registered_is_said() {
     );
     assert_eq!(
         register(UserOperator::new("my.none")),
-        Err("operator `my.none` needs functions of one arity, all strict or none".into())
+        Err("operator `my.none` needs functions with the same number of arguments, all strict or none".into())
     );
     let unlike = UserOperator::new("my.unlike").function(f).function(|x: f64, y: f64| x + y);
-    assert_eq!(register(unlike), Err("operator `my.unlike` needs functions of one arity, all strict or none".into()));
+    assert_eq!(
+        register(unlike),
+        Err("operator `my.unlike` needs functions with the same number of arguments, all strict or none".into())
+    );
     assert_eq!(register(UserOperator::new("my.own").function(f)), Ok(()));
 }
 

@@ -33,10 +33,10 @@ fn view(cell: Cell) -> (Val, Val) {
     }
 }
 
-const FOREIGN: &str = "it uses a value that is not there yet, or is of another kind";
+const FOREIGN: &str = "it uses a value before it is computed, or as another kind of value";
 const TYPES: &str = "an instruction does not take numbers of these types";
 const RESULT: &str = "its result is not of the function's type";
-const PIECED: &str = "a text is put together from other numbers than the address and length of one that was given";
+const PIECED: &str = "a text must have the address and the length of a text that was given";
 
 #[test]
 fn texts_made_of_numbers_are_refused() {
@@ -94,7 +94,7 @@ fn messages_of_faults_are_texts_that_were_given() {
     let number = |tape: &mut Tape| [Some(tape.konst(MachineType::I64, 16)), Some(tape.konst(MachineType::I64, 8))];
     assert_eq!(refusal(failing(number, FaultKind::Invalid)), PIECED);
     let half = |tape: &mut Tape| [Some(tape.konst(MachineType::I64, 16)), None];
-    assert_eq!(refusal(failing(half, FaultKind::Invalid)), "the message of a fault is a text or nothing");
+    assert_eq!(refusal(failing(half, FaultKind::Invalid)), "the message of a fault must be a text, or left out");
     assert_eq!(refusal(failing(|_| [None, None], FaultKind::Assertion)), "it fails with another fault than `Invalid`");
     let total = on_f64(|tape, args| {
         let x = args[0].val(tape);
@@ -102,13 +102,12 @@ fn messages_of_faults_are_texts_that_were_given() {
         tape.fault_if(nan, FaultKind::Invalid, [None, None]);
         Cell::num(x)
     });
-    assert_eq!(refusal(total), "it can fail and its function cannot: make that `Fallible`");
+    assert_eq!(refusal(total), "it can fail, but its function cannot: make the function `Fallible`");
 }
 
 #[test]
 fn divisions_of_integers_are_guarded() {
-    const UNGUARDED: &str =
-        "it divides integers by what may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`";
+    const UNGUARDED: &str = "it divides integers by a value that may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`";
     let by = |divisor: fn(&mut Tape, Val) -> Val| {
         on_i64(move |tape, args| {
             let (x, y) = (args[0].val(tape), args[1].val(tape));
@@ -185,7 +184,7 @@ fn values_are_used_as_what_they_are() {
             let x = args[0].val(tape);
             Cell::num(tape.shift(cembra::Shift::Left, x, 64))
         })),
-        "it shifts by the width of a number or more"
+        "it shifts a number by all of its bits or more"
     );
     assert_eq!(
         refusal(on_i64(|tape, _| {
@@ -216,13 +215,13 @@ fn values_of_other_tapes_are_refused() {
         tape.clear();
         Cell::num(tape.input(MachineType::I64))
     });
-    assert_eq!(refusal(emptied), "it takes its arguments off the tape");
+    assert_eq!(refusal(emptied), "it removes its arguments from the tape");
     let replaced = on_f64(|tape, args| {
         *tape = Tape::new();
         args[0]
     });
-    assert_eq!(refusal(replaced), "it takes its arguments off the tape");
-    assert_eq!(refusal(on_f64(|tape, _| Cell::num(tape.input(MachineType::F64)))), "it makes an input of its own");
+    assert_eq!(refusal(replaced), "it removes its arguments from the tape");
+    assert_eq!(refusal(on_f64(|tape, _| Cell::num(tape.input(MachineType::F64)))), "it adds an input to the tape");
     let mut masks = Tape::new();
     masks.input_mask();
     let mask = masks.input_mask();

@@ -52,10 +52,16 @@ fn what_does_not_fit_is_named() {
     let wrong = refused("aabcb,abc", &[&[3, 3, 4, 5, 6], &[3, 4, 5]]);
     assert_eq!(
         wrong,
-        (TensorErrorKind::SizeMismatch, "the label `b` stands for axes of 4 indices and of 6".to_owned())
+        (
+            TensorErrorKind::SizeMismatch,
+            "the label `b` stands for axes of 4 indices and of 6, which must be equal".to_owned()
+        )
     );
     let wrong = refused("...i,...i", &[&[2, 4], &[3, 4]]);
-    assert_eq!(wrong, (TensorErrorKind::SizeMismatch, "`...` stands for axes of 2 indices and of 3".to_owned()));
+    assert_eq!(
+        wrong,
+        (TensorErrorKind::SizeMismatch, "`...` stands for axes of 2 indices and of 3, which must be equal".to_owned())
+    );
 }
 
 #[test]
@@ -103,7 +109,7 @@ fn products_have_at_most_1024_factors() {
     assert_eq!(vectors(MOST_FACTORS).expect("as many as there may be"), (vec![], vec![1.0]));
     let error = vectors(MOST_FACTORS + 1).expect_err("one more");
     assert_eq!(kind_of(&error), TensorErrorKind::Limit);
-    assert_eq!(message_of(&error), "a product of 1025 tensors: it may have 1024");
+    assert_eq!(message_of(&error), "a product has 1025 tensors; the limit is 1024");
     // Statements multiply so, too, where something is summed; what is not is a chain of any length.
     let statement = |count: usize, target: &str| {
         let text = format!("{target} = {}", vec![r#"a("i,j")"#; count].join(" * "));

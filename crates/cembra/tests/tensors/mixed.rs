@@ -236,14 +236,19 @@ fn faults_are_at_the_operator_in_every_part() {
 fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
     let text = |rest: &str| format!("input x: tensor[f64, 1], s: f64?, t: text, a: [f64]\n{rest}");
     for (rest, code, message, place) in [
-        ("output y = x * s", "type-mismatch", "f64? meets a tensor, in which nothing is missing", "s"),
-        ("output y = x * t", "type-mismatch", "text meets a tensor", "t"),
-        ("output y = x * a", "type-mismatch", "[f64?] meets a tensor", "a"),
+        (
+            "output y = x * s",
+            "type-mismatch",
+            "f64? cannot be used with a tensor, whose elements are never missing",
+            "s",
+        ),
+        ("output y = x * t", "type-mismatch", "text cannot be used with a tensor", "t"),
+        ("output y = x * a", "type-mismatch", "[f64?] cannot be used with a tensor", "a"),
         ("output y = x * tensor.of_array([t])", "type-mismatch", "tensor.of_array takes an array of", "[t]"),
         (
             "output y = array.of_tensor(tensor.sum(x))",
             "shape",
-            "array.of_tensor of a tensor of 0 axes",
+            "array.of_tensor takes a tensor with one axis, found 0 axes",
             "array.of_tensor(tensor.sum(x))",
         ),
         (
@@ -256,19 +261,19 @@ fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
         (
             "let n = tensor.sum(x); output y = x * strings.as_text(n)",
             "type-mismatch",
-            "text meets a tensor",
+            "text cannot be used with a tensor",
             "strings.as_text(n)",
         ),
         (
             "let y = array.present_values(array.of_tensor(x)); output z = x * y",
             "type-mismatch",
-            "[f64?] meets a tensor",
+            "[f64?] cannot be used with a tensor",
             "array.present_values(array.of_tensor(x))",
         ),
         (
             "let n = strings.length(strings.as_text(tensor.sum(x))); output y = tensor.grad(tensor.sum(x * n), x)",
             "type-mismatch",
-            "a gradient of what is computed from tensors by other values",
+            "there is no gradient of this: it is computed from tensors through other values",
             "tensor.grad(tensor.sum(x * n), x)",
         ),
     ] {

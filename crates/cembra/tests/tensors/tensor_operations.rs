@@ -502,7 +502,7 @@ fn shapes_that_no_tensor_has_are_refused() {
     assert_eq!(executor.reader(0, &[]).unwrap().value(&[0]).unwrap_err().tensor_kind(), Some(TensorErrorKind::Limit));
     let executor = compiled(&g, &[large]);
     for made in [executor.run_reference(&[]), run(&executor, &[])] {
-        let message = "`shaped` has neither a way to be executed nor an element form";
+        let message = "`shaped` can neither be executed as a whole nor element by element";
         assert_eq!(message_of(&made.unwrap_err()), message);
     }
 }
@@ -555,7 +555,7 @@ fn tensors_take_no_more_memory_together_than_they_may() {
     }
     let executor = limited(&g, &maps, small);
     for error in [executor.run_reference(&input).unwrap_err(), run(&executor, &input).unwrap_err()] {
-        let message = "with a tensor of [100] tensors take 2400 bytes: an evaluation may have 1700";
+        let message = "with a tensor of [100], tensors take 2400 bytes; the limit for an evaluation is 1700";
         assert_eq!((kind_of(&error), message_of(&error)), (TensorErrorKind::Limit, message.to_owned()));
     }
     let executor = limited(&g, &maps, large);

@@ -119,9 +119,9 @@ fn users_rules_are_rules() {
     assert_eq!((computed(&made), applied(&made)), (0, vec![("log_of_exp", 1)]));
     for (pattern, replacement, message) in [
         ("log(exp(x)", "x", "a rule expects `,` or `)` at ``"),
-        ("log(x)", "y", "the replacement has `y`, which the pattern does not"),
+        ("log(x)", "y", "the replacement has `y`, which is not in the pattern"),
         ("lag(x)", "x", "there is no operator `lag`, at `x)`"),
-        ("x", "x", "a pattern is an operator on something"),
+        ("x", "x", "a pattern must be an operator with operands"),
         ("log(x) x", "x", "a rule has more than one expression at ` x`"),
     ] {
         let refused = Rewriter::default().rule(&RewriteRule::exact("wrong", pattern, replacement), &g).unwrap_err();

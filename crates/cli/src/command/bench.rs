@@ -48,14 +48,13 @@ const FILL: Duration = Duration::from_millis(10);
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "cembra bench [OPTIONS] <MODEL> [DATA]...\n       cembra bench [OPTIONS] -e <EXPR> [DATA]...",
-    after_help = "prepare: from text to the prepared graph. compile: from there to something callable. \
-                  row: one evaluation, its inputs being in the frame; with arrays, one call of a session."
+    after_help = "prepare: from the text to the prepared model. compile: from there to code that can run. row: one evaluation, without reading its inputs; with arrays, one call of a session."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// The files with the rows, all of one form, read in this order; `-` is standard input, and `'b*.csv'` all files with matching names
+    /// The files with the rows, all of one format, read in this order; `-` is standard input, `'b*.csv'` all files with matching names
     #[arg(value_name = "DATA")]
     data: Vec<PathBuf>,
 
@@ -70,15 +69,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<NonZero<usize>>,
 
-    /// What happens to a row of DATA that cannot be read, or whose evaluation fails: it ends the run, or is left out
+    /// What to do with a row of DATA that cannot be read, or whose evaluation fails: end the run, or leave the row out
     #[arg(long, value_enum, default_value_t)]
     on_error: OnError,
 
-    /// Seeds the random rows
+    /// The seed for the random rows
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// The form of the answer; as JSON, a list of records
+    /// The format of the answer; as JSON, a list of records
     #[arg(long, value_enum, default_value_t)]
     format: Report,
 
@@ -122,7 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     match args.format {
         Report::Text => {
             let from = match of_data {
-                Some(name) if failing > 0 => format!("{} of {name}; {failing} that fail left out", rows.len()),
+                Some(name) if failing > 0 => format!("{} of {name}, without {failing} that fail", rows.len()),
                 Some(name) => format!("{} of {name}", rows.len()),
                 None => random_rows(rows.len(), failing, args.seed),
             };
@@ -135,7 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 /// The description of random rows in the report.
 fn random_rows(rows: usize, failing: usize, seed: u64) -> String {
     let percent = 100.0 * MISSING_SHARE;
-    let left_out = if failing > 0 { format!("; {failing} that fail left out") } else { String::new() };
+    let left_out = if failing > 0 { format!(", without {failing} that fail") } else { String::new() };
     format!(
         "{rows} random from seed {seed} (numbers from -{LARGEST} to {LARGEST}, {percent:.0} % of optional values missing, up to \
          {MOST_ELEMENTS} elements in lists{left_out})"
@@ -196,7 +195,7 @@ fn rows(
             let value = given.get(&*input.name).cloned().unwrap_or_else(|| random.value(input));
             if value == Value::Nothing {
                 let message = format!(
-                    "input `{}` has no value, and no values of {} are random",
+                    "input `{}` has no value, and random values of type {} cannot be made",
                     input.name,
                     input.spelled_type()
                 );
@@ -213,7 +212,7 @@ fn rows(
         }
     }
     match fault {
-        Some(error) if rows.is_empty() => Err(text.blame(&error).note("every random row fails: give DATA")),
+        Some(error) if rows.is_empty() => Err(text.blame(&error).note("every random row fails: use DATA instead")),
         _ => {
             let failing = most - rows.len();
             Ok((rows, failing))

@@ -14,7 +14,7 @@ const WRONG: &str = "cannot write here";
 /// Compiles a model ahead of time into an object file
 ///
 /// The file is linked with `cembra-runtime` alone; the guide shows how, under "Ahead of time". Without `--cpu` the code
-/// runs on every machine of the target's architecture. All choices give the same bits.
+/// runs on every machine of the target's architecture. All choices give the same results, bit for bit.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "cembra build [OPTIONS] -o <FILE> <MODEL>\n       cembra build [OPTIONS] -o <FILE> -e <EXPR>"
@@ -35,16 +35,16 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     rust: Option<PathBuf>,
 
-    /// The name programs call the model by; otherwise the name of its file
+    /// The name of the model in programs; by default the name of its file
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// The platform to compile for, as in `aarch64-unknown-linux-gnu`; otherwise this machine
+    /// The platform to compile for, as in `aarch64-unknown-linux-gnu`; by default this machine
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
 
-    /// Extensions of the instruction set that may be used: `native` for all of this machine, or names of the code generator
-    /// such as `x86-64-v3` and `has_fma`
+    /// Extensions of the instruction set that the code may use: `native` for all of this machine, or names such as `x86-64-v3` and
+    /// `has_fma`
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     cpu: Vec<String>,
 

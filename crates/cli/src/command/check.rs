@@ -22,7 +22,8 @@ const NAME: &str = "check";
 
 /// Prints the inputs and outputs of a model with their types, or what is wrong with it
 ///
-/// With DATA, inputs without a type take theirs from the data, as in `cembra eval`, and the row that decided a type is printed beside it.
+/// With DATA, the types of undeclared inputs are inferred from the data, as in `cembra eval`, and printed with the rows that decided
+/// them.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "cembra check [OPTIONS] <MODEL> [DATA]...\n       cembra check [OPTIONS] -e <EXPR> [DATA]..."
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// The files with the rows, all of one form; `-` is standard input, and `'b*.csv'` all files with matching names
+    /// The files with the rows, all of one format; `-` is standard input, `'b*.csv'` all files with matching names
     #[arg(value_name = "DATA")]
     data: Vec<PathBuf>,
 
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     data_options: DataOptions,
 
-    /// The form of the answer; as JSON, problems are on standard output too
+    /// The format of the answer; as JSON, problems are written to standard output too
     #[arg(long, value_enum, default_value_t)]
     format: Report,
 
@@ -173,14 +174,15 @@ fn feed(
     let Some(dataset) = files.open(&opening)? else {
         args.data_options.check_origins(None, false, false, NAME)?;
         return match args.set.first() {
-            Some(_) => {
-                Err(usage(NAME, "leave `-s` out: it is about inputs that DATA has no column for, and there is no DATA"))
-            }
+            Some(_) => Err(usage(
+                NAME,
+                "leave `-s` out: it gives values of inputs without a column in DATA, and there is no DATA",
+            )),
             None => Ok(None),
         };
     };
     if model.has_tensors(options) {
-        return Err(usage(NAME, "leave DATA out: the types of tensors are not taken from data"));
+        return Err(usage(NAME, "leave DATA out: the types of tensors cannot be inferred from data"));
     }
     Feed::of_data((text, model), &args.model, &args.set, &args.data_options, dataset, NAME).map(Some)
 }

@@ -42,13 +42,16 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let data = files.only().map_err(|two| usage(NAME, format!("{two}; a model with tensors takes at most one")))?;
         return eval_tensors::run(args, &text, &model, &options, data);
     }
-    if !ranks::works_alone("a model of rows is not shared out to ranks") {
+    if !ranks::works_alone("a model of rows cannot be distributed to ranks") {
         return Ok(());
     }
     args.tiles.check(false)?;
     args.ranks.check(false, false)?;
     if !args.input.is_empty() {
-        return Err(usage(NAME, "`--input` names files of tensors, and the model has no tensor among its inputs"));
+        return Err(usage(
+            NAME,
+            "leave `--input` out: it names files of tensors, but the model has no tensor among its inputs",
+        ));
     }
     let only = args.only();
     for (index, name) in only.iter().enumerate() {
@@ -86,13 +89,13 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let dataset = deadline.run(move || files.open(&opening)).flatten()?;
     if dataset.is_none() && args.keep() != Keep::None {
         let option = if args.keep_all { "--keep-all" } else { "--keep" };
-        return Err(usage(NAME, format!("leave `{option}` out: it is about columns of DATA, and there is no DATA")));
+        return Err(usage(NAME, format!("leave `{option}` out: it applies to columns of DATA, but there is no DATA")));
     }
     // A table is what CSV results become on a terminal: an option must not depend on where results go.
     let writes_text = matches!(format, Format::Csv | Format::Tsv | Format::Table);
     if args.output_decimal.is_some() && !writes_text {
         let form = format.name();
-        let message = format!("leave `--output-decimal` out: it is about CSV and tables, and the results are {form}");
+        let message = format!("leave `--output-decimal` out: it applies to CSV and tables, but the results are {form}");
         return Err(usage(NAME, message));
     }
     args.data_options.check_origins(dataset.as_ref().map(Dataset::format), !args.set.is_empty(), writes_text, NAME)?;
@@ -248,9 +251,9 @@ fn guard_of(text: &ModelText, model: &Model, error: &Error) -> Option<String> {
         let is_short = left.len() + right.len() <= REPEATED_BYTES && !left.contains('\n') && !right.contains('\n');
         Some(match word {
             "and" if is_short => format!(
-                "`if {left} then {right}` evaluates the right side only where the left holds; `and` evaluates both"
+                "write `if {left} then {right}`, which evaluates the right side only if the left is true: `and` evaluates both"
             ),
-            _ => format!("`if .. then .. else ..` evaluates only the side that is chosen; `{word}` evaluates both"),
+            _ => format!("write `if .. then .. else ..`, which evaluates only the chosen side: `{word}` evaluates both"),
         })
     })
 }

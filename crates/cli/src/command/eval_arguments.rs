@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) model: ModelArgs,
 
-    /// The files with the rows, all of one form, read in this order; `-` is standard input, and `'b*.csv'` all files with matching names
+    /// The files with the rows, all of one format, read in this order; `-` is standard input, `'b*.csv'` all files with matching names
     #[arg(value_name = "DATA")]
     pub(super) data: Vec<PathBuf>,
 
@@ -55,20 +55,20 @@ pub(crate) struct Args {
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
     pub(super) set: Vec<Assignment>,
 
-    /// A `.npy` file of NumPy for an input that is a tensor: `--input a=a.npy`; a tensor of a checkpoint for one in tiles, by the input's name
-    /// (`a=DIRECTORY`) or its own (`a=DIRECTORY:b`); may be given several times
+    /// A `.npy` file of NumPy for an input that is a tensor: `--input a=a.npy`; for an input in tiles, a checkpoint and the tensor in it,
+    /// which has the input's name (`a=DIRECTORY`) or another one (`a=DIRECTORY:b`); may be given several times
     #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
     pub(super) input: Vec<ArrayFile>,
 
-    /// What runs the model; all give the same bits
+    /// The backend that runs the model; all give the same results, bit for bit
     #[arg(long, value_enum, default_value_t)]
     pub(super) backend: BackendChoice,
 
-    /// What plays the rows of large tables; all give the same bits
+    /// The code that evaluates the rows of large tables; all give the same results, bit for bit
     #[arg(long, value_enum, default_value_t)]
     pub(super) isa: PlayerChoice,
 
-    /// The form of the results; by default that of the output file's name, else a table on a terminal, else CSV
+    /// The format of the results; by default the one of the output file's name, else a table on a terminal, else CSV
     #[arg(long, value_enum)]
     pub(super) format: Option<OutputFormat>,
 
@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,..", value_parser = NameList::parse)]
     only: Vec<NameList>,
 
-    /// Print the inputs too, before the outputs (one that an output has the name of is left out)
+    /// Print the inputs too, before the outputs, except inputs with the name of an output
     #[arg(long)]
     pub(super) keep_inputs: bool,
 
@@ -96,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) keep_all: bool,
 
-    /// What happens to a row that cannot be read, or whose evaluation fails
+    /// What to do with a row that cannot be read, or whose evaluation fails
     #[arg(long, value_enum, default_value_t)]
     pub(super) on_error: OnError,
 
@@ -104,7 +104,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) errors: Option<PathBuf>,
 
-    /// How many threads compute; by default as many as there are processors
+    /// The number of threads; by default the number of processors
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<NonZero<usize>>,
 
@@ -133,7 +133,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) warnings: WarningArgs,
 
-    /// Print on standard error the types taken from DATA and the rows that decided them, what ran, and for how long; for tensors in tiles, the time of each step
+    /// Print on standard error the types inferred from DATA and the rows that decided them, the code that ran, and its time; for tensors
+    /// in tiles, the time of each step
     #[arg(short, long)]
     pub(super) verbose: bool,
 }
@@ -143,7 +144,7 @@ pub(crate) struct Args {
 pub(super) enum OutputFormat {
     /// A table for people
     Table,
-    /// Comma-separated values under a header
+    /// Comma-separated values with a header
     Csv,
     /// An array of objects
     Json,
@@ -153,9 +154,9 @@ pub(super) enum OutputFormat {
     Parquet,
     /// Arrow, as a file
     Arrow,
-    /// An array of NumPy, of a model with tensors
+    /// One array of NumPy, for a model with tensors
     Npy,
-    /// Named arrays of NumPy, of a model with tensors
+    /// Named arrays of NumPy, for a model with tensors
     Npz,
 }
 
@@ -170,7 +171,7 @@ impl Args {
             Some(OutputFormat::Parquet) => Format::Parquet,
             Some(OutputFormat::Arrow) => Format::Arrow,
             Some(OutputFormat::Npy | OutputFormat::Npz) => {
-                return Err(usage(NAME, "files of NumPy are written of models with tensors, not of rows"));
+                return Err(usage(NAME, "`--format npy` and `npz` must be used for models with tensors, not for rows"));
             }
             None => match self.ending() {
                 Some(ending) => Format::of_ending(&ending)
@@ -200,11 +201,11 @@ impl Args {
     pub(super) fn no_ending(&self, ending: &str, results: &str, known: &str) -> Failure {
         let path = self.output.as_deref().unwrap_or(Path::new("")).display();
         let advice = if COMPRESSED.contains(&ending) {
-            "results are not compressed: leave the last ending out"
+            "leave the last ending out: results cannot be compressed"
         } else {
-            "name the form with `--format`, or end the name in one of these"
+            "give the format with `--format`, or end the name in one of these"
         };
-        usage(NAME, format!("`-o {path}`: `.{ending}` is not a form of {results}; the forms are {known}; {advice}"))
+        usage(NAME, format!("`-o {path}`: `.{ending}` is not a format of {results}; the formats are {known}; {advice}"))
     }
 
     /// Returns an error if the extension of the file for failed rows belongs to another format than CSV.
@@ -215,7 +216,7 @@ impl Args {
             let path = path.display();
             return Err(usage(
                 NAME,
-                format!("`--errors {path}`: failed rows are written as CSV; end the name in `.csv`"),
+                format!("`--errors {path}`: the name must end in `.csv`, because failed rows are written as CSV"),
             ));
         }
         if self.on_error == OnError::Fail {
@@ -261,7 +262,8 @@ impl Args {
 /// The options of tiles on the command line.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct TileArgs {
-    /// Leave tiles out whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the epsilon of their type
+    /// Leave tiles out whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the machine epsilon of
+    /// their type
     #[arg(long, value_name = "NUMBER", value_parser = parse_threshold)]
     pub(super) threshold: Option<f64>,
 
@@ -273,15 +275,16 @@ pub(super) struct TileArgs {
 /// The options of ranks on the command line: processes that a launcher of MPI starts, or threads.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct RankArgs {
-    /// Share the tiles of a model out to N ranks, each a thread: for tests and for teaching. `mpirun -n N cembra eval ..` has ranks as processes
+    /// Distribute the tiles of a model to N ranks, each a thread, for tests and teaching. With `mpirun -n N cembra eval ..`, ranks are
+    /// processes
     #[arg(long, value_name = "N")]
     pub(super) ranks: Option<NonZero<usize>>,
 
-    /// Go on though the processors of ranks multiply by other instructions: results then agree up to rounding
+    /// Continue if the processors of the ranks multiply with different instructions: results then agree only up to rounding
     #[arg(long)]
     pub(super) any_processor: bool,
 
-    /// With `-o DIRECTORY.tiles`: keep each output there when it is made, and leave out those that are there already
+    /// With `-o DIRECTORY.tiles`: write each output as soon as it is computed, and skip those that are there already
     #[arg(long)]
     pub(super) resume: bool,
 }
@@ -289,7 +292,7 @@ pub(super) struct RankArgs {
 /// Parses a number that is at least 0.
 fn parse_threshold(argument: &str) -> Result<f64, String> {
     let threshold = argument.trim().parse::<f64>().ok().filter(|threshold| *threshold >= 0.0);
-    threshold.ok_or_else(|| "expected a number from 0 on, as in `--threshold 1e-8`".to_owned())
+    threshold.ok_or_else(|| "expected a number of at least 0, as in `--threshold 1e-8`".to_owned())
 }
 
 /// Parses a number of bytes. The suffixes `K`, `M`, `G` and `T` are powers of 1,024.

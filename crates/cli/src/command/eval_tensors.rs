@@ -57,7 +57,7 @@ pub(super) fn run(
     let executor = model.compile(options).map_err(|error| text.blame(&error))?;
     let types: Vec<&QType> = executor.inputs().iter().map(|field| &field.qtype).collect();
     args.data_options.check_among(&types, None, NAME)?;
-    if !executor.is_tiled() && !ranks::works_alone("the model cuts no tensor into tiles") {
+    if !executor.is_tiled() && !ranks::works_alone("the model does not cut tensors into tiles") {
         return Ok(());
     }
     args.tiles.check(executor.is_tiled())?;
@@ -123,7 +123,7 @@ pub(super) fn run(
             let Some(tensor) = as_tensor(value) else {
                 return Err(usage(
                     NAME,
-                    format!("output `{name}` is {}, which NumPy's files do not hold", value.qtype()),
+                    format!("output `{name}` is {}, which a file of NumPy cannot hold", value.qtype()),
                 ));
             };
             arrays.push((&**name, tensor));
@@ -166,7 +166,9 @@ fn refuse_rows(args: &Args) -> Result<(), Failure> {
     ];
     let option = option.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option);
     match option.or_else(|| args.data_options.of_rows(!args.set.is_empty())) {
-        Some(option) => Err(usage(NAME, format!("`{option}` is of rows, and a model with tensors has none"))),
+        Some(option) => {
+            Err(usage(NAME, format!("leave `{option}` out: it applies to rows, but a model with tensors has no rows")))
+        }
         None => Ok(()),
     }
 }
@@ -185,7 +187,7 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
         (Some(OutputFormat::Npz), _) => Form::Npz,
         (Some(_), _) => {
             let message =
-                "the outputs of a model with tensors are no rows: `--format` is table, json, jsonl, npy or npz";
+                "`--format` must be table, json, jsonl, npy or npz: the outputs of a model with tensors are not rows";
             return Err(usage(NAME, message));
         }
         (None, Some(NPY)) => Form::Npy,
@@ -204,8 +206,9 @@ fn form(args: &Args, model: &Executor) -> Result<Form, Failure> {
     }
     let count = if only.is_empty() { model.outputs().len() } else { only.len() };
     if form == Form::Npy && count != 1 {
-        let message =
-            format!("a `.npy` file has one array, and the model has {count} outputs: write `.npz`, or `--only` one");
+        let message = format!(
+            "a `.npy` file holds one array, but the model has {count} outputs: write `.npz`, or choose one with `--only`"
+        );
         return Err(usage(NAME, message));
     }
     Ok(form)
@@ -279,8 +282,8 @@ fn inputs(
             None => error,
         };
         return Err(match absent.qtype.scalar() {
-            Some(_) => error.hint(format!("say it on the command line: `-s {}=..`", absent.name)),
-            None => error.hint(format!("name a file with it: `--input {}=FILE.npy`", absent.name)),
+            Some(_) => error.hint(format!("give its value with `-s {}=..`", absent.name)),
+            None => error.hint(format!("give a file with `--input {}=FILE.npy`", absent.name)),
         }
         .into());
     }
@@ -320,7 +323,7 @@ pub(super) fn value_of(
         return Ok(None);
     }
     let Some(value) = constant.value(&field.qtype, spelling) else {
-        let message = format!("`-s {}={}` is no {}", constant.name, constant.text, field.spelled_type());
+        let message = format!("`-s {}={}` is not a valid {}", constant.name, constant.text, field.spelled_type());
         let said = field.qtype.scalar().filter(|scalar| scalar.is_quoted());
         let said = said.and_then(|scalar| constant.said(scalar, spelling));
         let hint = said.map_or_else(String::new, |said| format!("; {said}"));
@@ -332,12 +335,12 @@ pub(super) fn value_of(
 /// Returns the number that `constant` gives to the input `field`, as a tensor without axes.
 pub(super) fn number_of(constant: &Assignment, field: &Field, command: &'static str) -> Result<Tensor, Failure> {
     let Some(scalar) = field.qtype.scalar() else {
-        let message = format!("input `{}` is {}, and `-s` says scalars", field.name, field.qtype);
+        let message = format!("input `{}` is {}, but `-s` gives only scalars", field.name, field.qtype);
         return Err(usage(command, format!("{message}: write `--input {}=FILE.npy`", field.name)));
     };
     let value = constant.value(&QType::Scalar(scalar), &Spelling::default());
     let Some(Ok(tensor)) = value.as_ref().and_then(Value::as_scalar).map(Tensor::of_value) else {
-        let message = format!("`-s {}={}` is no {}", constant.name, constant.text, scalar.short_name());
+        let message = format!("`-s {}={}` is not a valid {}", constant.name, constant.text, scalar.short_name());
         return Err(usage(command, message));
     };
     Ok(tensor)
@@ -379,7 +382,7 @@ fn arrays(
         return numpy::read_npz(bytes.file, is_wanted, most_bytes);
     }
     if !numpy::is_npy(&bytes.first) {
-        let error = DataError::unreadable("tensors are read from NumPy's files, and this is none");
+        let error = DataError::unreadable("tensors must be in a file of NumPy, which this is not");
         return Err(error.hint("write it with `np.savez(file, a=a)` or `np.save(file, a)`"));
     }
     let open = model.inputs().iter().filter(|field| !given.contains_key(&*field.name));
@@ -387,8 +390,8 @@ fn arrays(
     match open.as_slice() {
         [field] => Ok(vec![(field.name.to_string(), bytes.array(most_bytes)?)]),
         open => {
-            let message = format!("this file has one array, and {} inputs of the model have none", open.len());
-            Err(DataError::unreadable(message).hint("name them: `--input a=a.npy`, or write `np.savez(file, a=a)`"))
+            let message = format!("this file has one array, but {} inputs of the model need one", open.len());
+            Err(DataError::unreadable(message).hint("use `--input a=a.npy` for each, or write `np.savez(file, a=a)`"))
         }
     }
 }
@@ -443,9 +446,9 @@ fn check_type(field: &Field, tensor: &Tensor) -> Result<(), DataError> {
     if is_fit {
         return Ok(());
     }
-    let message = format!("input `{}` is {}, and the array is {found}", field.name, field.qtype);
+    let message = format!("input `{}` is {}, but the array is {found}", field.name, field.qtype);
     Err(DataError::new(DataCode::ArrayType, message)
-        .hint("convert it with `astype` or `reshape`, or declare the input so"))
+        .hint("convert the array with `astype` or `reshape`, or declare another type for the input"))
 }
 
 /// Writes an archive, in the output file itself if there is one, else by way of a temporary file, because arrays may be as large as the
@@ -526,7 +529,9 @@ fn check_lists(name: &str, tensor: &Tensor) -> io::Result<()> {
         before_empty(tensor.extents()).map(|outer| outer.iter().fold(1, |all: usize, own| all.saturating_mul(*own)));
     match lists.filter(|lists| *lists > MOST) {
         None => Ok(()),
-        Some(lists) => Err(io::Error::other(format!("output `{name}` is {lists} lists without elements"))),
+        Some(lists) => {
+            Err(io::Error::other(format!("output `{name}` has {lists} empty lists, which are too many to write")))
+        }
     }
 }
 

@@ -29,8 +29,9 @@ impl TileArgs {
     pub(super) fn check(&self, is_tiled: bool) -> Result<(), Failure> {
         match self.given() {
             Some(option) if !is_tiled => {
-                let message = format!("`{option}` is of tiles, and the model cuts no tensor into tiles");
-                Err(usage(NAME, format!("{message}: it does by `tile i = 64` and inputs `tiled[f64, \"i,j\"]`")))
+                let message =
+                    format!("leave `{option}` out: it applies to tiles, but the model does not cut tensors into tiles");
+                Err(usage(NAME, format!("{message}; `tile i = 64` and inputs `tiled[f64, \"i,j\"]` would")))
             }
             _ => Ok(()),
         }
@@ -54,16 +55,18 @@ impl RankArgs {
         let given =
             [("--ranks", self.ranks.is_some()), ("--any-processor", self.any_processor), ("--resume", self.resume)];
         if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given && !is_tiled) {
-            return Err(usage(NAME, format!("`{option}` is of tiles, and the model cuts no tensor into tiles")));
+            return Err(usage(
+                NAME,
+                format!("leave `{option}` out: it applies to tiles, but the model does not cut tensors into tiles"),
+            ));
         }
         if self.resume && !writes_checkpoint {
-            return Err(usage(NAME, "`--resume` goes on from a checkpoint: `-o DIRECTORY.tiles`"));
+            return Err(usage(NAME, "`--resume` must be used with a checkpoint: `-o DIRECTORY.tiles`"));
         }
         match Launch::of(|name| std::env::var(name).ok()) {
-            Ok(Some(launch)) if self.ranks.is_some() && launch.size != Some(1) => Err(usage(
-                NAME,
-                "`--ranks` starts threads, and a launcher of MPI started this process as a rank already",
-            )),
+            Ok(Some(launch)) if self.ranks.is_some() && launch.size != Some(1) => {
+                Err(usage(NAME, "leave `--ranks` out: a launcher of MPI started this process as a rank already"))
+            }
             _ => Ok(()),
         }
     }
@@ -214,9 +217,12 @@ impl Task {
         }
         let checkpoint = Checkpoint::open(directory)?;
         if !checkpoint.names().any(|name| name == RUN) || checkpoint.read(RUN)?.to_tensor()? != this_run.to_tensor()? {
-            let message = format!("{}: it is of another model, other inputs or another threshold", directory.display());
+            let message = format!(
+                "{}: the checkpoint belongs to another model, other inputs or another threshold",
+                directory.display()
+            );
             let error = Error::tensors(TensorErrorKind::File, message);
-            return Err(error.hint("name another directory, or leave `--resume` out to write over this one"));
+            return Err(error.hint("use another directory, or leave `--resume` out to overwrite this one"));
         }
         let is_output = |name: &&str| self.model.outputs().iter().any(|field| *field.name == **name);
         let known = checkpoint.names().filter(is_output).map(|name| Ok((name.to_owned(), checkpoint.lazy(name)?)));
@@ -242,8 +248,10 @@ pub(super) fn stored(model: &Executor, files: &[ArrayFile]) -> Result<Stored, Er
                     checkpoint.names().take(8).map(|name| Excerpt::quoted(name).to_string()).collect();
                 let names = names.join("`, `");
                 let directory = directory.display();
-                error
-                    .hint(format!("`--input {}={directory}:{other}` takes another tensor: it has `{names}`", file.name))
+                error.hint(format!(
+                    "use `--input {}={directory}:{other}` for another tensor: the checkpoint has `{names}`",
+                    file.name
+                ))
             }
             _ => error,
         });
@@ -279,8 +287,9 @@ pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Fai
     };
     match model.outputs().iter().find(|field| is_wanted(&field.name) && !is_held(&field.qtype)) {
         Some(field) => {
-            let message = format!("output `{}` is {}, which checkpoints do not hold", field.name, field.spelled_type());
-            Err(usage(NAME, format!("{message}: name tensors by `--only`, or write `.json`")))
+            let message =
+                format!("output `{}` is {}, which a checkpoint cannot hold", field.name, field.spelled_type());
+            Err(usage(NAME, format!("{message}: choose tensors with `--only`, or write `.json`")))
         }
         None => Ok(()),
     }

@@ -20,30 +20,30 @@ const NAME: &str = "explain";
 const ALL: &str = "all";
 const ALL_SUMMARY: &str = "all of them, one after the other";
 
-/// Shows what became of a model, and with `--stage` what a stage made of it
+/// Shows a summary of a compiled model, or with `--stage` the result of a stage
 #[derive(clap::Args, Debug)]
 #[command(override_usage = "cembra explain [OPTIONS] <MODEL>\n       cembra explain [OPTIONS] -e <EXPR>")]
 pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Which stage; without one, what became of the model on one screen
+    /// The stage to show; by default, a summary on one screen is shown
     #[arg(long, value_enum)]
     stage: Option<StageChoice>,
 
-    /// The last pass of preparation to run, of which the stages up to it are shown
+    /// The last pass of preparation to run; the stages up to it are shown
     #[arg(long, value_name = "PASS", value_parser = PASSES.iter().map(pass_value).collect::<Vec<_>>())]
     stop_after: Option<String>,
 
-    /// How many indices the axes of a tensor have, `a=64x32`, on which the steps of a model with tensors depend, or in a model in tiles a
-    /// label, `i=1000`; may be given several times
+    /// The extents of the axes of a tensor, `a=64x32`, or of a label of a model in tiles, `i=1000`: the steps of a model with tensors
+    /// depend on them; may be given several times
     #[arg(long, value_name = "NAME=NxM", value_parser = InputExtents::parse)]
     extents: Vec<InputExtents>,
 
     #[command(flatten)]
     plan: PlanArgs,
 
-    /// The form of the answer; as JSON, an object with numbers, or with a text for each stage
+    /// The format of the answer; as JSON, an object with numbers, or with a text for each stage
     #[arg(long, value_enum, default_value_t)]
     format: Report,
 
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    args.plan.refuse("this shows none").map_err(tell)?;
+    args.plan.refuse("this command shows no such plan").map_err(tell)?;
     // A model whose preparation ends early has no plan, so its stages are shown.
     let stage = args.stage.or_else(|| args.stop_after.as_ref().map(|_| StageChoice::All));
     let Some(stage) = stage else { return overview(args, &text) };
@@ -129,7 +129,11 @@ fn explain_model_with_tensors(args: &Args, text: &ModelText, model: &Model, opti
     match (executor.is_tiled(), args.stage) {
         (true, None) => explain_tiles::run(&args.plan, text, &executor, &args.extents, args.format),
         (is_tiled, _) => {
-            args.plan.refuse(if is_tiled { "a stage has no tiles" } else { "the model cuts no tensor into tiles" })?;
+            args.plan.refuse(if is_tiled {
+                "the steps of a stage are without tiles"
+            } else {
+                "the model does not cut tensors into tiles"
+            })?;
             explain_tensors::run(text, &executor, &args.extents, args.format)
         }
     }

@@ -25,12 +25,12 @@ pub(super) struct PlanArgs {
     #[arg(long, value_name = "NAME=FILE", value_parser = ArrayFile::parse)]
     input: Vec<ArrayFile>,
 
-    /// Plan a model in tiles as if about a part of an input's tiles were present: `--fill a=0.1`; may be given several times
+    /// Plan a model in tiles as if about this fraction of an input's tiles were present: `--fill a=0.1`; may be given several times
     #[arg(long, value_name = "NAME=PART", value_parser = Fill::parse)]
     fill: Vec<Fill>,
 
-    /// A value for an input of a model in tiles that is no tensor: `-s by=0.5`; without one, nothing is known of it, and an
-    /// optional value is missing
+    /// A value for an input of a model in tiles that is not a tensor: `-s by=0.5`; without one, the value is unknown, and an optional
+    /// value is missing
     #[arg(short = 's', long = "set", value_name = "NAME=VALUE", value_parser = Assignment::parse)]
     set: Vec<Assignment>,
 
@@ -51,7 +51,7 @@ impl Fill {
             let part = part.trim().parse().ok().filter(|part| (0.0..=1.0).contains(part))?;
             (!name.trim().is_empty()).then(|| Fill { name: name.trim().to_owned(), part })
         });
-        read.ok_or_else(|| "expected a name and a part from 0 to 1, as in `a=0.1`".to_owned())
+        read.ok_or_else(|| "expected a name and a fraction from 0 to 1, as in `a=0.1`".to_owned())
     }
 }
 
@@ -62,7 +62,7 @@ impl PlanArgs {
             [("--input", !self.input.is_empty()), ("--fill", !self.fill.is_empty()), ("-s", !self.set.is_empty())];
         let given = given.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
         match given.or_else(|| self.tiles.given()) {
-            Some(option) => Err(usage(NAME, format!("`{option}` is of a plan in tiles, and {why}"))),
+            Some(option) => Err(usage(NAME, format!("leave `{option}` out: it applies to a plan in tiles, but {why}"))),
             None => Ok(()),
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn run(
 }
 
 /// The note under the table for a plan that may leave small tiles out.
-const AT_MOST: &str = "An evaluation has at most as many tiles and products: it knows the norms of what it made, and a plan estimates them.\n";
+const AT_MOST: &str = "An evaluation has at most this many tiles and products: it knows the norms of its results, and a plan only estimates them.\n";
 
 /// The input `name`, which the option `option` gives.
 fn input<'m>(model: &'m Executor, name: &str, option: &str) -> Result<&'m Field, Failure> {
@@ -182,7 +182,10 @@ fn fills<'m>(model: &'m Executor, given: &[Fill], inputs: &Inputs<'_>) -> Result
     for Fill { name, part } in given {
         let field = input(model, name, "--fill")?;
         if !matches!(inputs.get(&**name), Some(Input::Extents(_))) {
-            return Err(usage(NAME, format!("`--fill`: the tiles of input `{name}` are known from its file or value")));
+            return Err(usage(
+                NAME,
+                format!("leave `--fill` out for input `{name}`: its tiles are known from its file or value"),
+            ));
         }
         if fills.insert(&field.name, *part).is_some() {
             return Err(usage(NAME, format!("`--fill` gives `{name}` twice")));
@@ -218,7 +221,8 @@ fn extents_of_labels<'l>(
                 known.insert(label, *extent);
             }
             Some(extents) => {
-                let message = format!("`--extents` gives the label `{label}` {} axes, and it is one", extents.len());
+                let message =
+                    format!("`--extents` gives the label `{label}` {} axes, but it must be one", extents.len());
                 return Err(usage(NAME, message));
             }
             None => {}
@@ -240,14 +244,18 @@ fn extents_by_labels(field: &Field, known: &BTreeMap<&str, usize>) -> Result<Vec
         return Ok(Vec::new());
     }
     if field.labels.is_none() {
-        let message = format!("there are no extents for the input `{name}` ({}): `--extents {name}=NxM`", field.qtype);
+        let message = format!(
+            "there are no extents for the input `{name}` ({}): give them with `--extents {name}=NxM`",
+            field.qtype
+        );
         return Err(usage(NAME, message));
     }
     let extent = |label| match known.get(label) {
         Some(extent) => Ok(*extent),
         None => {
-            let message =
-                format!("there is no extent for the label `{label}` of input `{name}`: `--extents {label}=N`");
+            let message = format!(
+                "there is no extent for the label `{label}` of input `{name}`: give it with `--extents {label}=N`"
+            );
             Err(usage(
                 NAME,
                 format!("{message}, or `--input {name}=FILE`; `--stage tensors` shows the plan without tiles"),

@@ -11,8 +11,7 @@ const NAME: &str = "fmt";
 
 /// Formats models: rewrites files, or standard input to standard output
 ///
-/// The model stays the same, and so do its comments. A file that is formatted already is not touched, and one that is written is
-/// whole or what it was.
+/// The model and its comments stay the same. A file that is formatted already is not written, and if writing fails, the old file stays.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit status: 0 all is formatted, 1 a file would change (with --check) or cannot be read, \
                         2 a wrong command line.")]
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = if args.files.is_empty() { &stdin } else { &*args.files };
     let inputs = files.iter().filter(|file| is_stdin(file)).count();
     if inputs > 0 && files.len() > 1 {
-        return Err(usage(NAME, "standard input is formatted alone"));
+        return Err(usage(NAME, "standard input must be formatted alone"));
     }
     let mut failed = false;
     for file in files {

@@ -16,11 +16,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     effort: Effort,
 
-    /// Seeds all choices: the same seed gives the same programs
+    /// The seed for all random choices: the same seed gives the same programs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How many of a hundred programs compute on arrays; which ones follows from the seed
+    /// The percentage of programs that compute on arrays; the seed decides which ones
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(..=100))]
     arrays: u8,
 
@@ -32,19 +32,19 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 struct Effort {
-    /// How many programs to try
+    /// The number of programs to try
     #[arg(long, value_name = "N")]
     programs: Option<u64>,
 
-    /// How long to try
+    /// The number of seconds to try programs
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
 
-    /// How many graphs of tensors, their derivatives and statements to try, instead of programs
+    /// The number of graphs of tensors, their derivatives and statements to try, instead of programs
     #[arg(long, value_name = "N")]
     tensors: Option<u64>,
 
-    /// How many graphs and statements on tiled tensors, and functions of these, to try, instead of programs
+    /// The number of graphs and statements on tiled tensors, and functions of these, to try, instead of programs
     #[arg(long, value_name = "N")]
     tiles: Option<u64>,
 }
@@ -52,7 +52,7 @@ struct Effort {
 /// Runs `cembra fuzz`.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let Effort { programs, seconds, tensors, tiles } = args.effort;
-    if tiles.is_none() && !ranks::works_alone("ranks share the work of `fuzz --tiles` alone") {
+    if tiles.is_none() && !ranks::works_alone("only `fuzz --tiles` can be distributed to ranks") {
         return Ok(());
     }
     let programs = programs.or(tensors).or(tiles);

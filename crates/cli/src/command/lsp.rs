@@ -11,7 +11,7 @@ use std::io;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit status: 0 if the editor shut the server down, 1 otherwise.")]
 pub(crate) struct Args {
-    /// Uses standard input and output, as it always does; editors say so
+    /// Uses standard input and output, which is always the case; some editors pass this option
     #[arg(long)]
     stdio: bool,
 }

@@ -108,7 +108,7 @@ fn options_with_types_of(
     let mut typed = HashSet::new();
     for (name, qtype) in args.types() {
         if !typed.insert(name) {
-            return Err(usage(command, format!("`--types` gives `{name}` a type twice: leave one out")));
+            return Err(usage(command, format!("leave one type of `{name}` out: `--types` gives two")));
         }
         if carried(name) && !model.program().inputs.iter().any(|input| *input.name == *name) {
             continue;

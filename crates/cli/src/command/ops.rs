@@ -7,7 +7,7 @@ use cembra_table::schema::nearest;
 
 const NAME: &str = "ops";
 
-/// Lists the operators, or tells all about one
+/// Lists the operators, or describes one in full
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     /// The name of an operator (`math.add`), its short name (`add`), its sign (`+`), or a part of names (`date`)

@@ -28,11 +28,11 @@ const KEPT_PROBLEMS: usize = 10;
 /// The commands of the interactive session: the name, the arguments, and a description of each.
 pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":type", "EXPR", "the type of an expression"),
-    (":explain", "EXPR [STAGE]", "what a stage made of it: expr, passes, prepared, plan, clif, asm"),
+    (":explain", "EXPR [STAGE]", "the result of a stage for it: expr, passes, prepared, plan, clif, asm"),
     (":time", "EXPR", "how long it takes to compile and to evaluate"),
-    (":set", "NAME = LITERAL", "gives an input its value; alone, lists the values"),
+    (":set", "NAME = LITERAL", "sets the value of an input; without arguments, lists the values"),
     (":test", "", "runs the tests of the session again"),
-    (":errors", "", "the last problems again"),
+    (":errors", "", "shows the last problems again"),
     (":help", "", "this list"),
     (":quit", "", "ends the session"),
 ];
@@ -149,7 +149,7 @@ impl Session {
             .map_err(|problems| self.refuse_with(command, problems.diagnostics()[0].clone()))?;
         let name = given.name.clone();
         if self.definitions.iter().any(|(known, text)| *known == name && !text.starts_with("input")) {
-            return Err(self.refuse(command, format!("`{name}` is defined in the session, it is no input")));
+            return Err(self.refuse(command, format!("`{name}` is defined in the session, so it is not an input")));
         }
         let input = self.declared(&name)?;
         let value = given::value_of(&given, input.as_ref()).map_err(|problem| {
@@ -201,9 +201,8 @@ impl Session {
             else {
                 return Ok(());
             };
-            let problem =
-                Diagnostic::new(Code::Tensors, "a session evaluates values one by one, and no tensors").at(span);
-            let problems = vec![problem.hint("write a model with tensors to a file, for `cembra eval`")];
+            let problem = Diagnostic::new(Code::Tensors, "a session cannot evaluate tensors").at(span);
+            let problems = vec![problem.hint("write a model with tensors to a file, and use `cembra eval`")];
             return Err(Failure::Model { source, problems, notes: Vec::new() });
         }
         if !input.starts_with("let") {
@@ -347,7 +346,7 @@ impl Session {
 fn meant(name: &str) -> Option<String> {
     let name = if name == "exit" { "quit" } else { name };
     let (command, ..) = COMMANDS.iter().find(|(command, ..)| command.strip_prefix(':') == Some(name))?;
-    Some(format!("is `{command}` meant?"))
+    Some(format!("did you mean `{command}`?"))
 }
 
 /// The key of the statement `numbers ..` among the definitions of a session. It has a space, so it differs from every name of the language.
@@ -487,17 +486,15 @@ mod tests {
         assert!(say(&mut session, "let d = (1").starts_with("error: "));
         assert!(say(&mut session, "let d = math.sqrt(\"a\")").starts_with("error: "));
         assert!(say(&mut session, "let f = frobnicate(1)").starts_with("error: "));
-        assert!(
-            say(&mut session, "input t: tensor[f64, 2]").starts_with("error: a session evaluates values one by one")
-        );
+        assert!(say(&mut session, "input t: tensor[f64, 2]").starts_with("error: a session cannot evaluate tensors"));
         assert_eq!(say(&mut session, "d"), "3\n");
-        assert_eq!(say(&mut session, ":set d = 4"), "error: `d` is defined in the session, it is no input");
+        assert_eq!(say(&mut session, ":set d = 4"), "error: `d` is defined in the session, so it is not an input");
         assert_eq!(say(&mut session, ":set y = missing"), "error: `y = missing` has no type");
         assert_eq!(say(&mut session, ":frob"), "error: there is no command `:frob`");
         assert_eq!(say(&mut session, ":type"), "error: `:type` takes an expression");
         assert_eq!(say(&mut session, "# nothing"), "");
         let Err(Failure::Model { problems, .. }) = session.take("exit") else { panic!("`exit` has no value") };
-        assert_eq!(problems[0].hints(), ["is `:quit` meant?"]);
+        assert_eq!(problems[0].hints(), ["did you mean `:quit`?"]);
         // It is a name like any other, once it has a value.
         assert_eq!(say(&mut session, ":set exit = 1"), "");
         assert_eq!(say(&mut session, "exit"), "1i64\n");
@@ -553,13 +550,13 @@ mod tests {
         let (another, at) = hints(&mut session, ":set day =  1.5 ");
         assert_eq!(
             (another, at.as_deref()),
-            (vec!["give it another, as in `:set day = 2026-11-20`".to_owned()], Some("1.5"))
+            (vec!["set another value, as in `:set day = 2026-11-20`".to_owned()], Some("1.5"))
         );
         // An input that is declared as a text needs no quotes.
         assert_eq!(say(&mut session, ":set name = ab"), "");
         assert_eq!(say(&mut session, "name"), "\"ab\"\n");
         let (quotes, _) = hints(&mut session, ":set other = abc");
-        assert_eq!(quotes.last().unwrap(), "a text needs its quotes: `other = \"abc\"`");
+        assert_eq!(quotes.last().unwrap(), "write quotes around a text: `other = \"abc\"`");
         assert_eq!(hints(&mut session, ":set  other = 1 + 2 ").1.as_deref(), Some("+"));
         assert_eq!(say(&mut session, ":set name = \"abc\""), "");
         assert_eq!(say(&mut session, "name"), "\"abc\"\n");

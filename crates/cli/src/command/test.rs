@@ -16,8 +16,9 @@ const NAME: &str = "test";
 
 /// Runs the tests of models, in both backends
 ///
-/// A test stands in the model: `test "adult" { age = 31 } => { score = 0.5 }`. What differs is shown as a diff, `-` what is expected
-/// and `+` what it is. Then it is told how many branches of the model some case takes: sides of conditionals, `??`, `and` and `or`.
+/// A test is a statement of the model: `test "adult" { age = 31 } => { score = 0.5 }`. Differences are shown as a diff, `-` for the
+/// expected value and `+` for the actual one. The report ends with the number of branches that the cases take: sides of conditionals,
+/// `??`, `and` and `or`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Exit status: 0 all passed, 1 a test failed or a model is wrong, 2 a wrong command line.")]
 pub(crate) struct Args {
@@ -25,11 +26,11 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Say which branches no case takes
+    /// List the branches that no case takes
     #[arg(long)]
     coverage: bool,
 
-    /// Let the tests of a model, and the report of them and of their branches, take no more than this many seconds
+    /// The most seconds that the tests of a model and their report may take
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
 

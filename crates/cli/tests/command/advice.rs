@@ -55,12 +55,13 @@ fn a_guard_that_guards_nothing_is_told() {
     let of = |model: &str| format!("input a, b: i64; output big: bool = {model}");
     let message = failed(&shell, &["eval", "-e", &of("b != 0 and a // b > 1"), "ab.csv"]);
     let advised = "if b != 0 then a // b > 1";
-    let note =
-        format!("= note: `{advised}` evaluates the right side only where the left holds; `and` evaluates both\n");
+    let note = format!(
+        "= note: write `{advised}`, which evaluates the right side only if the left is true: `and` evaluates both\n"
+    );
     assert!(message.contains("division by zero") && message.contains(&note), "{message}");
     assert_eq!(shell.stdout(&["eval", "-e", &of(advised), "ab.csv"]), "big\nfalse\ntrue\nfalse\n");
     let message = failed(&shell, &["eval", "-e", &of("b == 0 or a // b > 1"), "ab.csv"]);
-    let note = "`if .. then .. else ..` evaluates only the side that is chosen; `or` evaluates both";
+    let note = "write `if .. then .. else ..`, which evaluates only the chosen side: `or` evaluates both";
     assert!(message.contains(note), "{message}");
     let message = failed(&shell, &["eval", "-e", &of("a // b > 1 and b != 0"), "ab.csv"]);
     assert!(!message.contains("evaluates"), "{message}");
@@ -92,16 +93,16 @@ fn marks_of_missing_values_are_told_declared_or_not() {
         .file("two.csv", "n,m\n-,1\nNA,2\n3,a\n");
     for model in ["output x = n + 1", "input n: i64?; output x = n + 1", "input n: i64; output x = n + 1"] {
         let message = failed(&shell, &["eval", "-e", model, "na.csv"]);
-        assert!(message.contains("`--null NA` if `NA` stands for missing"), "{model}: {message}");
+        assert!(message.contains("use `--null NA` if `NA` stands for a missing value"), "{model}: {message}");
     }
     let message = failed(&shell, &["eval", "-e", "n + 1", "na.csv"]);
     assert!(
-        message.contains("note: `--null NA` if `NA` stands for missing; `n` is a text because of na.csv:2"),
+        message.contains("note: use `--null NA` if `NA` stands for a missing value; `n` is a text because of na.csv:2"),
         "{message}"
     );
     let message = failed(&shell, &["eval", "-e", "date.year(d)", "na.csv"]);
     assert!(
-        message.contains("`--null n/a` if `n/a` stands for missing; `d` is a text because of na.csv:3"),
+        message.contains("use `--null n/a` if `n/a` stands for a missing value; `d` is a text because of na.csv:3"),
         "{message}"
     );
     // In a column of texts, a mark is a text like any other.
@@ -110,7 +111,7 @@ fn marks_of_missing_values_are_told_declared_or_not() {
     assert_eq!(shell.stdout(&["eval", "-e", "n + 1", "na.csv", "--null", "NA"]), "result\nNA\n6\nNA\n");
     // The value is another mark than the one that `--null` gives already.
     let message = failed(&shell, &["eval", "-e", "input n: i64?; n", "two.csv", "--null", "NA"]);
-    assert!(message.contains("`--null -` if `-` stands for missing"), "{message}");
+    assert!(message.contains("use `--null -` if `-` stands for a missing value"), "{message}");
     assert_eq!(shell.stdout(&["eval", "-e", "n", "two.csv", "--null", "NA", "--null", "-"]), "result\nNA\nNA\n3\n");
 }
 

@@ -32,7 +32,7 @@ fn values_are_elements_in_brackets() {
     );
     for (args, expected) in [
         (&["x", "x=[]"], "`-s x=[]` has no type; declare it, as in `input x: [f64?]`"),
-        (&["x", "x=[1, \"a\"]"], "`-s x=[1, \"a\"]`: no array has such elements"),
+        (&["x", "x=[1, \"a\"]"], "`-s x=[1, \"a\"]`: these elements have no common type"),
         (&["input x: [i32]; x", "x=[0.5]"], "`-s x=[0.5]`: the input `x` is [i32?]"),
         (&["input x: i32; x", "x=[5]"], "`-s x=[5]`: the input `x` is i32"),
         (&["input x: [i32]; x", "x=5"], "`-s x=5`: the input `x` is [i32?], found i64"),
@@ -96,9 +96,12 @@ fn a_row_that_fails_or_is_none_is_told() {
     }
     let csv = shell.file("rows.csv", "x,k\n[1],2\n");
     let outcome = csv.run(&["eval", "m.cem", "rows.csv"]);
-    assert!(outcome.stderr.contains("no field of CSV is an array") && outcome.stderr.contains("JSON"), "{outcome}");
+    assert!(
+        outcome.stderr.contains("a field of CSV cannot hold an array") && outcome.stderr.contains("JSON"),
+        "{outcome}"
+    );
     let edge = csv.run(&["eval", "-e", "input by: edge; array.count([1], into=by)", "rows.jsonl"]);
-    assert!(edge.stderr.contains("column `by`: no data has the type edge"), "{edge}");
+    assert!(edge.stderr.contains("column `by`: data cannot have the type edge"), "{edge}");
     assert!(edge.stderr.contains("`edge.from_sizes(sizes)`"), "{edge}");
 }
 
@@ -122,7 +125,10 @@ fn other_commands_say_what_they_cannot_do() {
         "{lanes}"
     );
     let apart = shell.stdout(&["explain", "-e", "input x: [f64]; x[0]", "--stage", "lanes"]);
-    assert_eq!(apart, "rows go one by one: array.at has no form for the arrays of many rows.\n");
+    assert_eq!(
+        apart,
+        "rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once.\n"
+    );
     let scalar = shell.stdout(&["explain", "-e", "input x: f64; x", "--stage", "arrays"]);
     assert_eq!(scalar, "The model has no arrays and no tensors: `plan` shows its steps.\n");
 }

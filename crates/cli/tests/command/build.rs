@@ -32,7 +32,7 @@ fn what_cannot_be_built_is_told() {
     };
     let upper = ["-e", "strings.upper(x)", "--types", "x=text"];
     refused(&upper, "error[object]: an object file cannot hold `strings.upper`");
-    refused(&["-e", "1", "--name", "one-half"], "`one-half` is no name for a model in C");
+    refused(&["-e", "1", "--name", "one-half"], "`one-half` cannot be the name of a model in C");
     refused(&["-e", "1", "--target", "i686-unknown-linux-gnu"], "64 bits");
     refused(&["-e", "1", "--cpu", "has_magic"], "has_magic");
     let outcome = shell.run(&["build", "-e", "1"]);

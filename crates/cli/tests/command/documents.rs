@@ -1,6 +1,7 @@
 //! What the documents say is what the command does.
 
 use super::shell::{Shell, repository};
+use cembra::{Code, FaultKind};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -33,6 +34,17 @@ fn the_commands_of_the_examples_run() {
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert!(outcome.status.success() && said.is_empty() && !outcome.stdout.is_empty(), "{command}: {said}");
     }
+}
+
+/// Each code of an error, a warning or a fault has a heading or an anchor of its own in `docs/errors.md`.
+#[test]
+fn the_page_of_errors_has_an_anchor_for_each_code() {
+    let page = fs::read_to_string(repository("docs/errors.md")).expect("the page is there");
+    let codes = Code::ALL.iter().map(|code| code.as_str()).chain(FaultKind::ALL.map(FaultKind::name));
+    let has_anchor =
+        |code: &str| page.contains(&format!("\n### {code}\n")) || page.contains(&format!("<a id=\"{code}\"></a>"));
+    let lacking: Vec<&str> = codes.filter(|code| !has_anchor(code)).collect();
+    assert!(lacking.is_empty(), "docs/errors.md has no anchor for {lacking:?}");
 }
 
 /// The pages whose blocks of `console` are run: those of these folders, and these.

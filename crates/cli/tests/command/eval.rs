@@ -36,10 +36,7 @@ fn a_value_is_read_by_the_declared_type() {
     assert!(none.status == Some(1) && none.stderr.contains("input `d` has no value"), "{none}");
     let wrong = with(&["-s", "d=2026-02-30"]);
     assert!(wrong.status == Some(2), "{wrong}");
-    assert!(
-        wrong.stderr.contains("`-s d=2026-02-30`: the input `d` is date; dates are written as `2026-11-20`"),
-        "{wrong}"
-    );
+    assert!(wrong.stderr.contains("`-s d=2026-02-30`: the input `d` is date; write dates as `2026-11-20`"), "{wrong}");
     // Integers from 0 are u64 where that is declared, and keep a type that is written.
     let unsigned = |value: &str| shell.run(&["eval", "-e", "input u: u64; output y = u", "-s", value]);
     for value in ["7", "18446744073709551615"] {
@@ -49,7 +46,7 @@ fn a_value_is_read_by_the_declared_type() {
     assert_eq!(shell.stdout(&["eval", "-e", "output y = x * 1000000", "-s", "x=5000i32"]), "y\n705032704\n");
     // Without a declared type it is a literal.
     let bare = shell.run(&["eval", "-e", "x", "-s", "x=Dream"]);
-    assert!(bare.status == Some(2) && bare.stderr.contains("a text needs its quotes"), "{bare}");
+    assert!(bare.status == Some(2) && bare.stderr.contains("write quotes around a text"), "{bare}");
 }
 
 #[test]

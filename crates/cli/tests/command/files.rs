@@ -58,7 +58,7 @@ fn all_forms_are_read_file_after_file() {
     }
     let mixed = shell.run(&["eval", "m.cem", "a1.csv", "a2.parquet"]);
     assert!(
-        mixed.stderr.contains("error[unreadable]: the file is Parquet, and `a1.csv` is CSV\n--> a2.parquet"),
+        mixed.stderr.contains("error[unreadable]: the file is Parquet, but `a1.csv` is CSV\n--> a2.parquet"),
         "{mixed}"
     );
 }
@@ -87,7 +87,10 @@ fn problems_name_the_file_and_its_line() {
     assert!(fault.stderr.contains("note: in the row at b.csv:2: x = 3"), "{fault}");
     // Types that are taken from the data are those of the first file.
     let guessed = shell.run(&["eval", "-e", "x", "a.csv", "b.csv"]);
-    assert!(guessed.stderr.contains("its type was taken from the first rows: declare `input x: text?`\n"), "{guessed}");
+    assert!(
+        guessed.stderr.contains("its type was inferred from the first rows: declare `input x: text?`\n"),
+        "{guessed}"
+    );
     assert!(guessed.stderr.contains("--> b.csv:4"), "{guessed}");
     // A file without the column is an error before there are results, even if the input is optional.
     for model in ["input x: i64; x", "input x: i64?; x"] {
@@ -133,7 +136,7 @@ fn later_files_are_read_as_strictly_as_the_first() {
         .file("d.csv", "a\n007\n");
     let told = |files: [&str; 2], more: &[&str]| shell.run(&[&["eval", "-e", "a", files[0], files[1]], more].concat());
     let key = told(["a.jsonl", "b.jsonl"], &["--keep-all"]);
-    assert!(key.stderr.contains("the first rows have no such key, and no column is made of it\n"), "{key}");
+    assert!(key.stderr.contains("the first rows do not have this key, so there is no column for it\n"), "{key}");
     assert!(key.stderr.contains("--> b.jsonl:1001"), "{key}");
     let carried = told(["a.jsonl", "b.jsonl"], &["--keep-all", "--format", "jsonl", "--only", "result"]).stdout;
     assert!(carried.ends_with("{\"a\":1,\"result\":1}\n{\"a\":2,\"b\":3,\"result\":2}\n"), "{carried}");

@@ -74,11 +74,11 @@ fn shapes_are_no_data() {
     };
     for format in ["csv", "json", "jsonl", "table"] {
         let found = told(&["eval", "-e", "output y = (1, shape_of(x))", "-s", "x=2", "--format", format]);
-        assert_eq!(found, "error[column-type]: column `y`: no data has the type (i32, SCALAR_SHAPE)");
+        assert_eq!(found, "error[column-type]: column `y`: data cannot have the type (i32, SCALAR_SHAPE)");
     }
     for rows in ["r.csv", "r.json"] {
         let found = told(&["eval", "-e", "input s: SCALAR_SHAPE; const_with_shape(s, x)", rows]);
-        assert_eq!(found, "error[column-type]: column `s`: no data has the type SCALAR_SHAPE");
+        assert_eq!(found, "error[column-type]: column `s`: data cannot have the type SCALAR_SHAPE");
     }
     // As a value of its own it goes in.
     let model = "input s: OPTIONAL_SCALAR_SHAPE; const_with_shape(s, 7)";

@@ -67,7 +67,7 @@ fn a_row_beyond_the_limit_is_an_error() {
     let args = |file| ["eval", "m.cem", file, "--set-limit", LIMIT, "--threads", "2"];
     let found = bounded(&shell, 250, &args("d.jsonl"));
     assert_eq!((found.status, found.stdout.as_str()), (Some(1), "n\n2\n"));
-    assert!(found.stderr.starts_with("error[limit]: a row becomes more than 16000000 bytes\n"), "{}", found.stderr);
+    assert!(found.stderr.starts_with("error[limit]: a row takes more than 16000000 bytes\n"), "{}", found.stderr);
     assert!(found.stderr.contains("--> d.jsonl:2"), "{}", found.stderr);
     // A row that takes more than the share of a thread is read alone.
     let found = bounded(&shell, 250, &args("few.jsonl"));
@@ -83,7 +83,11 @@ fn a_deadline_ends_reading() {
     let args = ["eval", "m.cem", "d.jsonl", "--set-limit", LIMIT, "--time-limit", "0.3", "-o", "n.csv"];
     let found = bounded(&shell, 250, &args);
     assert_eq!(found.status, Some(1));
-    assert!(found.stderr.contains("error[time-limit]: the evaluation takes more than 0.3 s"), "{}", found.stderr);
+    assert!(
+        found.stderr.contains("error[time-limit]: the evaluation takes longer than the limit of 0.3 s"),
+        "{}",
+        found.stderr
+    );
 
     // Before the names of the columns are known, and behind them.
     for (format, begin) in [("jsonl", "{\"x\": 1}\n"), ("csv", "y,"), ("csv", "x\n1\n")] {

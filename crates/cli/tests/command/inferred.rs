@@ -83,9 +83,9 @@ fn check_refuses_what_a_run_refuses() {
         assert!(outcome.stderr.contains(says), "no `{says}` in {}", outcome.stderr);
     };
     failed(&["amount + other", "rows.csv"], "other");
-    failed(&["code * 2", "rows.csv"], "taken from the data: code: text?");
+    failed(&["code * 2", "rows.csv"], "types inferred from the data: code: text?");
     failed(&["x", "-s", "x=1"], "leave `-s` out");
-    failed(&["x", "--null", "NA"], "leave `--null` out: it is about CSV, and there is no DATA");
+    failed(&["x", "--null", "NA"], "leave `--null` out: it applies to CSV, but there is no DATA");
     failed(&["amount", "rows.csv", "--date-format", "%Y"], "leave `--date-format` out");
     failed(&["input t: tensor[f64, 2]; t", "rows.csv"], "leave DATA out");
 }

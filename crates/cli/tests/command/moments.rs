@@ -22,14 +22,14 @@ fn digits_are_dates_only_by_their_format() {
     let format = ["--date-format", "%Y%m%d"];
     for file in ["d.csv", "d.jsonl"] {
         let outcome = shell.run(&["eval", "-e", DATES, file]);
-        refused(&outcome, "column `d`: expected date, found", "`--date-format %Y%m%d` reads digits");
+        refused(&outcome, "column `d`: expected date, found", "use `--date-format %Y%m%d` if the digits");
         assert_eq!(shell.stdout(&["eval", "-e", DATES, file, format[0], format[1]]), made, "{file}");
     }
-    refused(&shell.run(&["eval", "-e", DATES, "-s", "d=20260101"]), "`-s d=20260101`", "`--date-format %Y%m%d` reads");
+    refused(&shell.run(&["eval", "-e", DATES, "-s", "d=20260101"]), "`-s d=20260101`", "use `--date-format %Y%m%d` if");
     let outcome = shell.run(&["eval", "-e", DATES, "-s", "d=20260101"]);
     refused(&outcome, "the input `d` is date, found i64; write `2026-01-01`", "");
     let outcome = shell.run(&["eval", "-e", "date.year(date\"20260101\")"]);
-    refused(&outcome, "error[literal]: `20260101` is no date", "help: write `date\"2026-01-01\"`");
+    refused(&outcome, "error[literal]: `20260101` is not a valid date", "help: write `date\"2026-01-01\"`");
     for (set, made) in [("d=-0044-03-15", "y,z\n-44,-0044-03-15\n"), ("d=+12345-01-01", "y,z\n12345,+12345-01-01\n")] {
         assert_eq!(shell.stdout(&["eval", "-e", DATES, "-s", set]), made);
     }
@@ -41,7 +41,7 @@ fn digits_are_dates_only_by_their_format() {
     let lists = "input d: [date?]; input m: dict[date, f64]
         output a = d; output b = lookup(date\"2026-01-03\", m)";
     let lists = ["eval", "-e", lists, "list.jsonl", "--format", "jsonl"];
-    refused(&shell.run(&lists), "column `d.0`: expected date?, found `20260101`", "`--date-format %Y%m%d` reads");
+    refused(&shell.run(&lists), "column `d.0`: expected date?, found `20260101`", "use `--date-format %Y%m%d` if");
     let read = shell.stdout(&[&lists[..], &format].concat());
     assert_eq!(read, "{\"a\":[\"2026-01-01\",\"2026-01-02\",null],\"b\":1.0}\n");
 }
@@ -55,7 +55,7 @@ fn numbers_are_timestamps_only_by_their_unit() {
     let made = "z\n2017-09-11T18:30:00Z\n1969-12-31T23:59:59Z\n2026-01-01T00:00:00Z\n";
     for file in ["t.csv", "t.jsonl"] {
         let outcome = shell.run(&["eval", "-e", MOMENTS, file]);
-        refused(&outcome, "column `t`: expected timestamp, found `1505154600`", "`--timestamp-unit s` reads seconds");
+        refused(&outcome, "column `t`: expected timestamp, found `1505154600`", "use `--timestamp-unit s` for seconds");
         assert!(outcome.stderr.contains("`timestamp.from_unix(n, \"s\")`"), "{}", outcome.stderr);
         assert_eq!(shell.stdout(&["eval", "-e", MOMENTS, file, "--timestamp-unit", "s"]), made, "{file}");
     }
@@ -90,12 +90,16 @@ fn integers_of_parquet_and_arrow_are_dates_only_where_that_is_said() {
         let model = "input d: date?; input t: timestamp; output a = d; output b = t";
         let run = ["eval", "-e", model, data];
         let outcome = shell.run(&run);
-        refused(&outcome, "column `d`: expected date?, found a column of Int32", "`--date-format %Y%m%d` reads digits");
+        refused(
+            &outcome,
+            "column `d`: expected date?, found a column of Int32",
+            "use `--date-format %Y%m%d` if the digits",
+        );
         let options = ["--date-format", "%Y%m%d", "--timestamp-unit", "ms"];
         let read = shell.stdout(&[&run[..], &options].concat());
         assert_eq!(read, "a,b\n2026-01-01,2017-09-11T18:30:00Z\n,1969-12-31T23:59:59.999Z\n", "{data}");
         let outcome = shell.run(&[&["eval", "-e", "input u: date; u", data], &options[..2]].concat());
-        refused(&outcome, "column `u`: in row 2, expected date, found `20260199`", "as `--date-format` says");
+        refused(&outcome, "column `u`: in row 2, expected date, found `20260199`", "as in `--date-format`");
         let outcome = shell.run(&[&["eval", "-e", "input n: duration; n", data], &options[..]].concat());
         refused(&outcome, "column `n`: expected duration, found a column of Int64", "`n * 1s`");
     }
@@ -110,9 +114,9 @@ fn a_table_has_no_numbers_for_dates() {
         .file("v.cem", "table t: text -> timestamp = \"v.csv\"\ninput k: text\noutput v = lookup(k, t)\n")
         .file("v.csv", "k,v\na,1505154600\n");
     let outcome = shell.run(&["eval", "r.cem", "-s", "d=2026-02-01"]);
-    refused(&outcome, "rates.csv:2", "`20250101` is no date; write it as `2026-01-31`");
+    refused(&outcome, "rates.csv:2", "`20250101` is not a valid date; write it as `2026-01-31`");
     let outcome = shell.run(&["check", "v.cem"]);
-    refused(&outcome, "v.csv:2", "`1505154600` is no timestamp; write it as `2026-01-31T10:15:00Z`");
+    refused(&outcome, "v.csv:2", "`1505154600` is not a valid timestamp; write it as `2026-01-31T10:15:00Z`");
     let shell = shell.file("rates.csv", "from,rate\n-0044-03-15,0\n2025-01-01,1\n2026-01-01,2\n+12345-01-01,3\n");
     for (day, rate) in [("-0044-03-14", "\"\""), ("-0044-03-15", "0"), ("+12344-12-31", "2"), ("+12345-01-01", "3")] {
         let set = format!("d={day}");

@@ -24,13 +24,13 @@ fn options_about_csv_are_refused_for_other_data() {
     for (file, form) in [("r.jsonl", "JSON"), ("r.parquet", "Parquet"), ("r.arrow", "Arrow")] {
         for options in [["--decimal", ","], ["--decimal", "."], ["--delimiter", ";"]] {
             let outcome = shell.run(&[&["eval", "-e", "n", file], &options[..]].concat());
-            refused(&outcome, &format!("leave `{}` out: it is about CSV, and DATA is {form}", options[0]));
+            refused(&outcome, &format!("leave `{}` out: it applies to CSV, but DATA is {form}", options[0]));
         }
         // `--null` is also written for missing values in results.
         let null = shell.stdout(&["eval", "-e", "input x: f64?; x", file, "--null", "NA"]);
         assert_eq!(null, "result\n1.5\nNA\n");
         let null = shell.run(&["eval", "-e", "input x: f64?; x", file, "--null", "NA", "--format", "jsonl"]);
-        refused(&null, &format!("leave `--null` out: it is about CSV, and DATA is {form}"));
+        refused(&null, &format!("leave `--null` out: it applies to CSV, but DATA is {form}"));
     }
     for (options, about) in [
         (["--decimal", ","], "CSV"),
@@ -42,12 +42,12 @@ fn options_about_csv_are_refused_for_other_data() {
         (["--date-format", "%d.%m.%Y"], "data"),
     ] {
         let outcome = shell.run(&[&["eval", "-e", "1", "--format", "json"], &options[..]].concat());
-        refused(&outcome, &format!("leave `{}` out: it is about {about}, and there is no DATA", options[0]));
+        refused(&outcome, &format!("leave `{}` out: it applies to {about}, but there is no DATA", options[0]));
     }
     let outcome = shell.run(&["bench", "-e", "n", "r.parquet", "--decimal", ","]);
-    refused(&outcome, "leave `--decimal` out: it is about CSV, and DATA is Parquet");
+    refused(&outcome, "leave `--decimal` out: it applies to CSV, but DATA is Parquet");
     let outcome = shell.run(&["eval", "-e", "n", "--keep", "t", "-s", "n=1"]);
-    refused(&outcome, "leave `--keep` out: it is about columns of DATA, and there is no DATA");
+    refused(&outcome, "leave `--keep` out: it applies to columns of DATA, but there is no DATA");
 }
 
 /// Only a column that is read can be a date: an input, or a column that is carried through as values.
@@ -58,21 +58,22 @@ fn options_about_dates_need_one_among_what_is_read() {
     let run = |model: &str, file: &str, more: &[&str]| shell.run(&[&["eval", "-e", model, file], more].concat());
     for file in ["r.csv", "r.jsonl", "r.parquet"] {
         let outcome = run("n", file, &date);
-        refused(&outcome, "leave `--date-format` out: it is about values of the type date, and none is read");
+        refused(&outcome, "leave `--date-format` out: it applies to values of the type date, but none is read");
     }
     let zone = ["--time-zone", "Europe/Zurich"];
     refused(
         &run("n", "r.csv", &zone),
-        "leave `--time-zone` out: it is about values of the type timestamp, and none is read",
+        "leave `--time-zone` out: it applies to values of the type timestamp, but none is read",
     );
     refused(&run("t", "r.jsonl", &zone), "none is read; or declare one, as in `input t: timestamp?`");
     refused(
         &run("n", "r.parquet", &zone),
-        "leave `--time-zone` out: it is about CSV, JSON and `-s`, and DATA is Parquet",
+        "leave `--time-zone` out: it applies to CSV, JSON and `-s`, but DATA is Parquet",
     );
     for file in ["r.csv", "r.jsonl", "r.parquet"] {
         for option in [&moment, &["--timestamp-unit", "s"]] {
-            let said = format!("leave `{}` out: it is about values of the type timestamp, and none is read", option[0]);
+            let said =
+                format!("leave `{}` out: it applies to values of the type timestamp, but none is read", option[0]);
             refused(&run("n", file, option), &said);
         }
     }
@@ -97,7 +98,7 @@ fn options_about_dates_need_one_among_what_is_read() {
     );
     // Parquet and Arrow store the type of dates, so the option has no effect on such a column.
     for file in ["r.parquet", "r.arrow"] {
-        let said = "leave `--date-format` out: it is about texts and whole numbers, and the column of `d` is of the type date already";
+        let said = "leave `--date-format` out: it applies to texts and whole numbers, but the column of `d` has the type date already";
         refused(&run("d", file, &date), said);
         let given = [&["-s", "e=31.01.2026", "--limit", "1"][..], &date].concat();
         let read = run("input d, e: date; output y = d; output z = e", file, &given).stdout;
@@ -114,15 +115,21 @@ fn options_of_tiles_are_refused_without_tiles() {
         [&["--threshold", "1e-3"][..], &["--most-bytes", "1G"], &["--ranks", "3"], &["--any-processor"], &["--resume"]]
     {
         let outcome = shell.run(&[&["eval", "-e", "n", "r.csv"], options].concat());
-        refused(&outcome, &format!("`{}` is of tiles, and the model cuts no tensor into tiles", options[0]));
+        refused(
+            &outcome,
+            &format!("leave `{}` out: it applies to tiles, but the model does not cut tensors into tiles", options[0]),
+        );
     }
     for options in [&["--decimal", ","][..], &["--null", "NA"], &["--on-error", "skip"], &["--output-decimal", ","]] {
         let outcome = shell.run(&[&["eval", "-e", "input x: tensor[f64, 1]; x"], options].concat());
-        refused(&outcome, &format!("`{}` is of rows, and a model with tensors has none", options[0]));
+        refused(
+            &outcome,
+            &format!("leave `{}` out: it applies to rows, but a model with tensors has no rows", options[0]),
+        );
     }
     let model = "input k: f64; input x: tensor[f64, 1]; output y = x * k";
     let outcome = shell.run(&["eval", "-e", model, "-s", "k=1", "--date-format", "%Y%m%d"]);
-    refused(&outcome, "leave `--date-format` out: it is about values of the type date, and none is read");
+    refused(&outcome, "leave `--date-format` out: it applies to values of the type date, but none is read");
 }
 
 #[test]
@@ -132,10 +139,10 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
     for name in ["y.npz", "y.npy", "y.tiles", "y.xlsx", "y.txt", "y.CSVV", "y.csv.gz", "y.jsonl.zst", "y.arrows"] {
         let outcome = to(name, &[]);
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_lowercase();
-        refused(&outcome, &format!("`-o {name}`: `.{ending}` is not a form of rows; the forms are `.csv`, `.tsv`"));
+        refused(&outcome, &format!("`-o {name}`: `.{ending}` is not a format of rows; the formats are `.csv`, `.tsv`"));
         assert!(!shell.path(name).exists());
     }
-    assert!(to("y.csv.gz", &[]).stderr.contains("results are not compressed: leave the last ending out"));
+    assert!(to("y.csv.gz", &[]).stderr.contains("leave the last ending out: results cannot be compressed"));
     for (name, expected) in
         [("y", "result\n1\n2\n"), ("y.CSV", "result\n1\n2\n"), ("y.ndjson", "{\"result\":1}\n{\"result\":2}\n")]
     {
@@ -150,13 +157,13 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
     assert_eq!(to("/dev/stdout", &[]).stdout, "result\n1\n2\n");
     refused(
         &shell.run(&["eval", "-e", "n", "r.csv", "--errors", "e.jsonl"]),
-        "failed rows are written as CSV; end the name in `.csv`",
+        "the name must end in `.csv`, because failed rows are written as CSV",
     );
 
     let tensor = "input x: f64; input h: tensor[f64, 1]; output y = h * x";
     for name in ["y.parquet", "y.csv", "y.tiles", "y.txt"] {
         let outcome = shell.run(&["eval", "-e", tensor, "--input", "h=none.npy", "-s", "x=1", "-o", name]);
-        refused(&outcome, "is not a form of tensors; the forms are `.npy`, `.npz` or `.json`");
+        refused(&outcome, "is not a format of tensors; the formats are `.npy`, `.npz` or `.json`");
     }
 }
 
@@ -183,7 +190,7 @@ fn results_have_a_decimal_comma_where_that_is_asked_for() {
         shell.stdout(&["eval", "-e", "1", "in.csv", "--decimal", ",", "--output-decimal", ".", "--keep", "betrag"]);
     assert_eq!(back, "betrag,result\n1234.5,1\n-0.5,1\n");
     let json = shell.run(&["eval", "-e", "x", "dots.csv", "--output-decimal", ",", "--format", "json"]);
-    refused(&json, "leave `--output-decimal` out: it is about CSV and tables, and the results are JSON");
+    refused(&json, "leave `--output-decimal` out: it applies to CSV and tables, but the results are JSON");
     let stored = Shell::new().file("a.csv", "x\n1.25\n");
     stored.stdout(&["eval", "-e", "output y = x", "a.csv", "-o", "a.parquet"]);
     let args = ["eval", "-e", "1", "a.parquet", "--output-decimal", ",", "--keep", "y"];
@@ -209,8 +216,8 @@ fn names_with_commas_are_quoted_as_in_csv() {
     // The option may be given several times, and `--only` is read likewise.
     let outcome = run(&["--keep", "x", "--keep", "\"net, CHF\"", "--only", "\"p, q\",y"]);
     assert_eq!(outcome.stdout, "x,\"net, CHF\",\"p, q\",y\n1,2,2,1\n", "{outcome}");
-    refused(&run(&["--keep", "\"net, CHF"]), "the quotes of a name are never closed");
-    refused(&run(&["--keep", "\"net\" CHF"]), "expected `,` behind the quotes of a name");
+    refused(&run(&["--keep", "\"net, CHF"]), "the quotes around a name are never closed");
+    refused(&run(&["--keep", "\"net\" CHF"]), "expected `,` after the quotes of a name");
     refused(&run(&["--keep", "x,\"x\""]), "`--keep` names `x` twice");
     // Types have commas in brackets of any kind, and in quotes.
     let typed = ["eval", "-e", "output y = L.s.a", "s.jsonl", "--format", "jsonl"];

@@ -107,7 +107,7 @@ fn other_ranks_leave_rows_to_the_first() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         (output.status.success(), text(output.stdout), text(output.stderr))
     };
-    let note = "note: rank 0 of 2 computes alone: a model of rows is not shared out to ranks\n";
+    let note = "note: rank 0 of 2 computes alone: a model of rows cannot be distributed to ranks\n";
     assert_eq!(as_rank("0", "2"), (true, "result\n2\n4\n".to_owned(), note.to_owned()));
     assert_eq!(as_rank("1", "2"), (true, String::new(), String::new()));
     assert_eq!(as_rank("0", "1"), (true, "result\n2\n4\n".to_owned(), String::new()));

@@ -65,7 +65,7 @@ error[input-type]: input `age` is i32, but its value is f64
 1 | :set age = 30.5
   |            ^^^^
   |
-  = help: give it another, as in `:set age = 2`
+  = help: set another value, as in `:set age = 2`
 ";
     assert_eq!(stderr.trim_end(), refused.trim_end());
 }

@@ -59,7 +59,7 @@ fn values_of_csv_may_be_spelled_otherwise() {
     let usual = shell.run(&["eval", "-e", "input amount: f64; amount", "dots.csv", "--decimal", ","]);
     assert!(usual.stderr.contains("with `--decimal ,` a number must not have a point"), "{usual}");
     let usual = shell.run(&["eval", "-e", "input day: date; day", "dots.csv", "--date-format", "%d.%m.%Y"]);
-    assert!(usual.stderr.contains("dates are read as `--date-format` says"), "{usual}");
+    assert!(usual.stderr.contains("write the date as in `--date-format`"), "{usual}");
     // Each option is advised where it is missing.
     for (input, advised) in [
         ("amount: f64", "`--decimal ,`"),
@@ -72,7 +72,7 @@ fn values_of_csv_may_be_spelled_otherwise() {
     }
     let zoned = Shell::new().file("t.csv", "t\n2026-07-01 12:00:00\n2026-07-01 12:00:00+05:30\n");
     let refused = zoned.run(&["eval", "-e", "input t: timestamp; t", "t.csv"]);
-    assert!(refused.stderr.contains("`--time-zone UTC`, or another one, says it for all"), "{refused}");
+    assert!(refused.stderr.contains("use `--time-zone UTC`, or another one"), "{refused}");
     let read = zoned.stdout(&["eval", "-e", "t", "t.csv", "--time-zone", "America/New_York"]);
     assert_eq!(read, "result\n2026-07-01T16:00:00Z\n2026-07-01T06:30:00Z\n");
     // JSON has the same offsets and blanks.
@@ -80,8 +80,8 @@ fn values_of_csv_may_be_spelled_otherwise() {
     let read = rows.stdout(&["eval", "-e", "input t: timestamp; t", "t.jsonl", "--format", "csv"]);
     assert_eq!(read, "result\n2026-07-01T06:30:00Z\n");
     for (option, wrong, said) in [
-        ("--date-format", "%d.%m", "the format has no year"),
-        ("--timestamp-format", "%Y %Q", "`%Q`, which is no part of a timestamp"),
+        ("--date-format", "%d.%m", "the format must have the year"),
+        ("--timestamp-format", "%Y %Q", "`%Q`, which is not a part of a timestamp"),
         ("--time-zone", "Europe/Zuerich", "did you mean `Europe/Zurich`?"),
     ] {
         let refused = zoned.run(&["eval", "-e", "t", "t.csv", option, wrong]);
@@ -494,7 +494,9 @@ fn a_note_says_why_rows_go_one_by_one() {
     let noted = |model: &str| shell.run(&["eval", "-e", model, "x.jsonl", "--verbose"]).stderr;
     let found = noted("input xs: [i64]; xs[0]");
     assert!(
-        found.contains("\nnote: rows go one by one: array.at has no form for the arrays of many rows\n"),
+        found.contains(
+            "\nnote: rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once\n"
+        ),
         "{found}"
     );
     assert!(!noted("input xs: [i64]; sum(xs)").contains("one by one"));

@@ -68,21 +68,21 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
     };
     let with = |b: &str| refused(&["--input", "a=a.npy", "--input", &format!("b={b}")]);
     for (stderr, said) in [
-        (with("vector.npy"), "input `b` is tensor[f64, 2], and the array is tensor[f64, 1]"),
-        (with("three.npy"), "the label `k` has 2 indices and 3"),
-        (with("half.npy"), "elements of NumPy's type `<f2`"),
+        (with("vector.npy"), "input `b` is tensor[f64, 2], but the array is tensor[f64, 1]"),
+        (with("three.npy"), "the label `k` has 2 indices in one place and 3 in another"),
+        (with("half.npy"), "elements of NumPy's type `<f2` are not supported"),
         (with("cut.npy"), "bytes for an array of [2, 2] of `<f8`"),
-        (with("rows.csv"), "this is no `.npy` file"),
+        (with("rows.csv"), "this is not a `.npy` file"),
         (with("none.npy"), "cannot open"),
         (refused(&["--input", "a=a.npy"]), "there is no array for the input `b` (tensor[f64, 2])"),
-        (refused(&["a.npy"]), "this file has one array, and 2 inputs of the model have none"),
-        (refused(&["rows.csv"]), "tensors are read from NumPy's files, and this is none"),
+        (refused(&["a.npy"]), "this file has one array, but 2 inputs of the model need one"),
+        (refused(&["rows.csv"]), "tensors must be in a file of NumPy, which this is not"),
         (refused(&["--input", "d=a.npy"]), "`--input`: the model has no input `d`"),
         (refused(&["--input", "a=a.npy", "--input", "a=a.npy"]), "input `a` is given twice"),
-        (refused(&["-s", "a=1"]), "input `a` is tensor[f64, 2], and `-s` says scalars"),
-        (refused(&["--keep-all"]), "`--keep-all` is of rows, and a model with tensors has none"),
-        (refused(&["--format", "csv"]), "`--format` is table, json, jsonl, npy or npz"),
-        (refused(&["--format", "npy"]), "a `.npy` file has one array, and the model has 2 outputs"),
+        (refused(&["-s", "a=1"]), "input `a` is tensor[f64, 2], but `-s` gives only scalars"),
+        (refused(&["--keep-all"]), "leave `--keep-all` out: it applies to rows, but a model with tensors has no rows"),
+        (refused(&["--format", "csv"]), "`--format` must be table, json, jsonl, npy or npz"),
+        (refused(&["--format", "npy"]), "a `.npy` file holds one array, but the model has 2 outputs"),
     ] {
         assert!(stderr.contains(said), "{stderr}, not {said}");
     }
@@ -114,7 +114,11 @@ fn tensors_without_elements_are_written_with_their_lists() {
     let model = "input x: tensor[f64, 1]; output y = tensor.broadcast(x, (1000000000000, 0))";
     let outcome = shell.run(&["eval", "-e", model, "x.npy", "--format", "json"]);
     assert_eq!((outcome.status, &*outcome.stdout), (Some(1), ""));
-    assert!(outcome.stderr.contains("output `y` is 1000000000000 lists without elements"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("output `y` has 1000000000000 empty lists, which are too many to write"),
+        "{}",
+        outcome.stderr
+    );
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn errors_of_archives_name_arrays_and_inputs() {
     shell.stdout(&[&with[..], &["-s", "by=1", "--only", "c", "-o", "c.npz"]].concat());
     let outcome = shell.run(&["eval", "-e", "input c: tensor[f64, 1]; output d = c", "c.npz"]);
     assert!(
-        outcome.stderr.starts_with("error[array-type]: input `c` is tensor[f64, 1], and the array is tensor[f64, 2]\n"),
+        outcome.stderr.starts_with("error[array-type]: input `c` is tensor[f64, 1], but the array is tensor[f64, 2]\n"),
         "{}",
         outcome.stderr
     );
@@ -172,7 +176,7 @@ fn other_values_are_given_and_shown_too() {
     let json = "{\"y\":[5.0,9.5],\"label\":\"ADA\",\"big\":true,\"rest\":4.0}\n";
     assert_eq!(shell.stdout(&[&with[..], &["-s", "bonus=2", "--format", "json"]].concat()), json);
     let outcome = shell.run(&[&with[..], &["--only", "label", "--format", "npy"]].concat());
-    assert!(outcome.stderr.contains("output `label` is text, which NumPy's files do not hold"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("output `label` is text, which a file of NumPy cannot hold"), "{}", outcome.stderr);
     let outcome = shell.run(&["eval", "-e", model, "x.npy"]);
     assert!(
         outcome.stderr.starts_with("error[absent-array]: there is no array for the input `name` (text)"),
@@ -190,7 +194,7 @@ fn evaluations_end_when_their_time_is_over() {
     assert_eq!((outcome.status, &*outcome.stdout), (Some(1), ""));
     assert_eq!(
         outcome.stderr,
-        "error[time-limit]: the evaluation takes more than 0.05 s\n |\n = help: give it more: `--time-limit SECONDS`\n"
+        "error[time-limit]: the evaluation takes longer than the limit of 0.05 s\n |\n = help: raise the limit: `--time-limit SECONDS`\n"
     );
     // Their digits take seconds.
     let wide = "input x: tensor[f64, 1]; output y = tensor.broadcast(x, (200000, 100))";
@@ -208,7 +212,7 @@ fn evaluations_end_when_their_time_is_over() {
         let outcome = shell.run(&[&given[..], &["--time-limit", "0.05"], more].concat());
         assert_eq!(outcome.status, Some(1));
         assert!(
-            outcome.stderr.contains("error[time-limit]: the evaluation takes more than 0.05 s"),
+            outcome.stderr.contains("error[time-limit]: the evaluation takes longer than the limit of 0.05 s"),
             "{}",
             outcome.stderr
         );
@@ -228,7 +232,7 @@ fn inputs_with_defaults_may_be_left_out() {
     assert_eq!(shell.stdout(&["eval", "-e", model, "x.npy"]), "y: f64 [2]\n[2, 20]\n");
     assert_eq!(shell.stdout(&["eval", "-e", model, "x.npy", "-s", "by=3"]), "y: f64 [2]\n[3, 30]\n");
     let wrong = shell.run(&["eval", "-e", model, "x.npy", "-s", "by=true"]);
-    assert!(wrong.stderr.contains("`-s by=true` is no f64"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`-s by=true` is not a valid f64"), "{}", wrong.stderr);
     let declared = "input x: tensor[f64, 1]\ninput by: f64? = 2.0\noutput y: tensor[f64, 1]\n";
     assert_eq!(shell.stdout(&["check", "-e", model]), declared);
     assert!(
@@ -246,9 +250,9 @@ fn models_with_tensors_are_checked_and_explained() {
     let wrong = shell.run(&["check", "-e", "input a: tensor[f64, 2]; output c(\"i\") = a(\"i,j\") * 2.0"]);
     assert_eq!(
         wrong.stderr,
-        "error[labels]: the label `j` is in one factor only, and not in the target\n --> <expression>:1:42\n  |\n\
+        "error[labels]: the label `j` is only in one factor, and not in the target\n --> <expression>:1:42\n  |\n\
          1 | input a: tensor[f64, 2]; output c(\"i\") = a(\"i,j\") * 2.0\n  |                                          ^^^^^^^^\n  |\n  \
-         = help: sum over it before, by `tensor.sum` in a model and `einsum` in Rust, or give it to the target\n"
+         = help: sum over the label before, by `tensor.sum` in a model and `einsum` in Rust, or add it to the target\n"
     );
     let shown = shell.stdout(&["explain", "m.cem", "--extents", "a=8x4", "--extents", "b=4x2"]);
     assert!(
@@ -257,7 +261,7 @@ fn models_with_tensors_are_checked_and_explained() {
     );
     assert!(shown.contains("steps"), "{shown}");
     let wrong = shell.run(&["explain", "m.cem", "--extents", "a=8"]);
-    assert!(wrong.stderr.contains("`--extents` gives `a` 1 axes, and it is tensor[f64, 2]"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`--extents` gives `a` 1 axes, but it is tensor[f64, 2]"), "{}", wrong.stderr);
     let built = shell.run(&["build", "m.cem", "-o", "m.o"]);
     assert!(built.stderr.contains("error[tensors]"), "{}", built.stderr);
 }
@@ -353,7 +357,7 @@ fn arrays_of_all_files_count_together() {
     assert_eq!(shell.stdout(&[&args[..], &["array_bytes=100000000"]].concat()), "s: f64 = 100000\n");
     for more in [&args[..], &["eval", "m.cem", "a.npy", "--input", "b=b.npy", "--set-limit"]] {
         let refused = shell.run(&[more, &["array_bytes=1500000"]].concat());
-        assert!(refused.stderr.contains("the arrays are more than 700000 bytes"), "{refused}");
+        assert!(refused.stderr.contains("the arrays take more than 700000 bytes"), "{refused}");
     }
 }
 
@@ -402,13 +406,13 @@ fn tiles_are_cut_as_the_model_says() {
         (refused(&["eval", "-e", &again.replace("= 2", "= 3"), "--input", "b=out.tiles"]), "retile"),
         (
             refused(&["eval", "-e", &again.replace('b', "d"), "--input", "d=out.tiles"]),
-            "= help: `--input d=out.tiles:b` takes another tensor: it has `b`",
+            "= help: use `--input d=out.tiles:b` for another tensor: the checkpoint has `b`",
         ),
         (refused(&["eval", "-e", again, "--input", "b=out.tiles:c"]), "the checkpoint has no tensor `c`"),
         (refused(&with(&["--most-bytes", "60"])), "takes"),
         (refused(&with(&["--most-bytes", "many"])), "expected a number of bytes"),
-        (refused(&with(&["--threshold=-1"])), "a number from 0 on"),
-        (refused(&["eval", "-e", read, "b.npy", "--threshold", "1"]), "the model cuts no tensor into tiles"),
+        (refused(&with(&["--threshold=-1"])), "a number of at least 0"),
+        (refused(&["eval", "-e", read, "b.npy", "--threshold", "1"]), "the model does not cut tensors into tiles"),
     ] {
         assert!(stderr.contains(said), "{said} in {stderr}");
     }
@@ -450,7 +454,7 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
     let model = ["eval", "-e", read, "--input", "e=whole.tiles", "-o", "out.tiles", "--resume"];
     for args in [&swapped[..], &model, &with(&["-o", "whole.tiles", "--resume"])] {
         let other = shell.run(args);
-        assert!(other.status == Some(1) && other.stderr.contains("it is of another model"), "{other}");
+        assert!(other.status == Some(1) && other.stderr.contains("the checkpoint belongs to another model"), "{other}");
     }
     // A finished output whose elements were changed, or whose file is gone.
     let files = || fs::read_dir(shell.path("out.tiles")).expect("a checkpoint").filter_map(Result::ok);
@@ -466,9 +470,12 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
     let gone = shell.run(&with(&["-o", "out.tiles", "--resume"]));
     assert!(gone.status == Some(1) && gone.stderr.contains("there is no such file"), "{gone}");
     for (args, said) in [
-        (with(&["--resume"]), "goes on from a checkpoint"),
+        (with(&["--resume"]), "must be used with a checkpoint"),
         (with(&["--ranks", "0"]), "invalid value '0'"),
-        (vec!["eval", "-e", "input a: tensor[f64, 1]; a + a", "--ranks", "2"], "the model cuts no tensor into tiles"),
+        (
+            vec!["eval", "-e", "input a: tensor[f64, 1]; a + a", "--ranks", "2"],
+            "the model does not cut tensors into tiles",
+        ),
     ] {
         let refused = shell.run(&args);
         assert!(refused.status == Some(2) && refused.stderr.contains(said), "{said} in {refused}");
@@ -511,9 +518,12 @@ fn values_beside_tiles_are_given_and_printed_as_beside_dense_tensors() {
     let with = |more: &[&'static str]| of("m.cem", &[&given[..], more].concat());
     assert!(with(&["--verbose"]).stderr.contains("product"), "the tensors are in tiles");
     for (more, said) in [
-        (&["-o", "out.tiles"][..], "output `said` is text, which checkpoints do not hold: name tensors by `--only`"),
-        (&["-o", "out.npz"], "output `said` is text, which NumPy's files do not hold"),
-        (&["-s", "n=many"], "`-s n=many` is no f64?"),
+        (
+            &["-o", "out.tiles"][..],
+            "output `said` is text, which a checkpoint cannot hold: choose tensors with `--only`",
+        ),
+        (&["-o", "out.npz"], "output `said` is text, which a file of NumPy cannot hold"),
+        (&["-s", "n=many"], "`-s n=many` is not a valid f64?"),
     ] {
         let refused = of("m.cem", &[&["-s", "s=x"], more].concat());
         assert!(refused.status == Some(2) && refused.stderr.contains(said), "{refused}");
@@ -577,12 +587,12 @@ fn the_steps_in_tiles_are_shown_before_there_are_data() {
     let square =
         found.iter().find(|step| step.ends_with(&["100", "100", "1000", "1000", "16000", "3200", "3200", "1"]));
     assert!(square.is_some(), "{shown}");
-    assert!(shown.contains("\nat most 12800 bytes at once\nAn evaluation has at most as many tiles"), "{shown}");
+    assert!(shown.contains("\nat most 12800 bytes at once\nAn evaluation has at most this many tiles"), "{shown}");
     // The tiles of files and checkpoints are known.
     let of_file = explain(&["--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0"]);
     let evaluated = shell.run(&["eval", "m.cem", "--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0", "-v"]);
     assert_eq!(steps(&of_file), steps(&evaluated.stderr), "{of_file}");
-    assert!(steps(&of_file).len() > 4 && !of_file.contains("at most as many"), "{of_file}");
+    assert!(steps(&of_file).len() > 4 && !of_file.contains("at most this many"), "{of_file}");
     let copy = "tile i, j = 2; input b: tiled[f64, \"i,j\"]; output a = b + 0.0";
     shell.stdout(&["eval", "-e", copy, "--input", "b=a.npy", "--threshold", "1e-8", "-o", "a.tiles"]);
     let of_checkpoint = explain(&["--input", "a=a.tiles", "--threshold", "1e-8"]);
@@ -617,46 +627,54 @@ fn what_plans_in_tiles_cannot_be_of_is_said() {
         "tile i = [0, 2, 5]; input v: tiled[f64, \"i\"], w: tensor[f64, 1]; output r = v + v; output q = w + w";
     let plain = "input a: tensor[f64, 2]; tensor.sum(a)";
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["m.cem"], 2, "there is no extent for the label `i` of input `a`: `--extents i=N`"),
+        (&["m.cem"], 2, "there is no extent for the label `i` of input `a`: give it with `--extents i=N`"),
         (&["m.cem", "--extents", "i=4"], 2, "no extent for the label `j`"),
         (&["m.cem", "--extents", "q=4"], 2, "the model has no input or label `q`; it has"),
         (&["m.cem", "--extents", "i=4", "--extents", "i=4"], 2, "`--extents` gives `i` twice"),
         (&["m.cem", "--extents", "i=4x4", "--extents", "j=4"], 2, "gives the label `i` 2 axes"),
-        (&["m.cem", "--extents", "a=4"], 2, "`--extents` gives `a` 1 axes, and it is tiled[f64, \"i,j\"]"),
-        (&["m.cem", "--extents", "by=4", "--extents", "a=4x4"], 2, "`--extents` gives `by` 1 axes, and it is f64"),
+        (&["m.cem", "--extents", "a=4"], 2, "`--extents` gives `a` 1 axes, but it is tiled[f64, \"i,j\"]"),
+        (&["m.cem", "--extents", "by=4", "--extents", "a=4x4"], 2, "`--extents` gives `by` 1 axes, but it is f64"),
         (&["m.cem", "--extents", "i=-4"], 2, "expected a name and extents"),
         (&["m.cem", "--extents", "a=4x5"], 1, "error["),
         (&["m.cem", "--extents", "a=4x4", "--input", "a=a.npy"], 2, "input `a` is given twice"),
         (&["m.cem", "--input", "a=a.npy", "--input", "a=a.npy"], 2, "input `a` is given twice"),
         (&["m.cem", "--input", "b=a.npy"], 2, "the model has no input `b`"),
-        (&["m.cem", "--input", "a=a.npy", "--fill", "a=0.1"], 2, "the tiles of input `a` are known"),
+        (&["m.cem", "--input", "a=a.npy", "--fill", "a=0.1"], 2, "input `a`: its tiles are known"),
         (&["m.cem", "--extents", "a=4x4", "--fill", "a=0.1", "--fill", "a=0.2"], 2, "`--fill` gives `a` twice"),
-        (&["m.cem", "--extents", "a=4x4", "--fill", "a=1.5"], 2, "a part from 0 to 1"),
+        (&["m.cem", "--extents", "a=4x4", "--fill", "a=1.5"], 2, "a fraction from 0 to 1"),
         (&["m.cem", "--extents", "a=4x4", "--fill", "c=0.5"], 2, "the model has no input `c`"),
-        (&["m.cem", "--extents", "a=4x4", "-s", "by=many"], 2, "is no f64"),
-        (&["m.cem", "--extents", "a=4x4", "-s", "a=1"], 2, "`-s` says scalars"),
-        (&["m.cem", "--extents", "a=20x20", "--most-bytes", "5000"], 1, "it may have"),
+        (&["m.cem", "--extents", "a=4x4", "-s", "by=many"], 2, "is not a valid f64"),
+        (&["m.cem", "--extents", "a=4x4", "-s", "a=1"], 2, "`-s` gives only scalars"),
+        (&["m.cem", "--extents", "a=20x20", "--most-bytes", "5000"], 1, "the limit is"),
         (&["m.cem", "--extents", "a=1000000000x1000000000"], 1, "present tiles"),
         (&["m.cem", "--extents", "a=99999999999999999999x4"], 2, "expected a name and extents"),
-        (&["m.cem", "--extents", "a=18446744073709551615x18446744073709551615"], 1, "an axis of"),
+        (&["m.cem", "--extents", "a=18446744073709551615x18446744073709551615"], 1, "an axis has"),
         (
             &["m.cem", "--stage", "tensors", "--threshold", "1"],
             2,
-            "`--threshold` is of a plan in tiles, and a stage has no tiles",
+            "leave `--threshold` out: it applies to a plan in tiles, but the steps of a stage are without tiles",
         ),
         (
             &["-e", plain, "--fill", "a=0.1"],
             2,
-            "`--fill` is of a plan in tiles, and the model cuts no tensor into tiles",
+            "leave `--fill` out: it applies to a plan in tiles, but the model does not cut tensors into tiles",
         ),
-        (&["-e", "1.0 + 2.0", "-s", "a=0.1"], 2, "`-s` is of a plan in tiles, and this shows none"),
+        (
+            &["-e", "1.0 + 2.0", "-s", "a=0.1"],
+            2,
+            "leave `-s` out: it applies to a plan in tiles, but this command shows no such plan",
+        ),
         (&["-e", plain, "--extents", "a=2x2", "--extents", "a=3x3"], 2, "`--extents` gives `a` twice"),
         (
             &["-e", bounded, "--extents", "w=3", "--extents", "i=6"],
             1,
-            "the label `i` has 5 indices, and 6 in input `v`",
+            "the label `i` has 5 indices, but 6 in input `v`",
         ),
-        (&["-e", bounded], 2, "there are no extents for the input `w` (tensor[f64, 1]): `--extents w=NxM`"),
+        (
+            &["-e", bounded],
+            2,
+            "there are no extents for the input `w` (tensor[f64, 1]): give them with `--extents w=NxM`",
+        ),
     ];
     for (args, status, said) in cases {
         let outcome = shell.run(&[&["explain"], *args].concat());

@@ -62,7 +62,7 @@ fn tables_lie_beside_the_model() {
     let shell = shell.file("vat.csv", "country,vat\nCH,1.08\nDE,x\n");
     let found = shell.run(&["check", "m.cem"]);
     assert_eq!(found.status, Some(1));
-    assert!(found.stderr.contains("error[literal]: `x` is no f64\n --> vat.csv:3:1\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("error[literal]: `x` is not a valid f64\n --> vat.csv:3:1\n"), "{}", found.stderr);
 }
 
 /// Keys of several columns, and values that are structs, by key and by range.
@@ -149,19 +149,19 @@ fn options_of_tables_are_checked() {
         found.stderr
     };
     for (line, says) in [
-        ("text -> f64 = \"t.csv\", delimiter = \";;\"", "a delimiter is one character, not `;;`"),
+        ("text -> f64 = \"t.csv\", delimiter = \";;\"", "a delimiter must be one character, not `;;`"),
         ("text -> f64 = \"t.csv\", decimal = \";\"", "write `decimal = \",\"`"),
         (
             "text -> f64 = \"t.csv\", decimals = \",\"",
             "the options are `delimiter`, `decimal`, `date_format`, `timestamp_format`",
         ),
-        ("text -> f64 = \"t.csv\", decimal = \",\", decimal = \",\"", "`decimal` is there twice"),
+        ("text -> f64 = \"t.csv\", decimal = \",\", decimal = \",\"", "`decimal` is given twice"),
         (
             "text -> i64 = \"t.csv\", decimal = \",\"",
-            "`decimal` is about numbers with a fraction, and the table has none",
+            "`decimal` is for numbers with a fraction, but the table has none",
         ),
-        ("text -> f64 = \"t.csv\", date_format = \"%Y\"", "`date_format` is about dates, and the table has none"),
-        ("text -> date = \"t.csv\", date_format = \"%d.%m.\"", "the format has no year"),
+        ("text -> f64 = \"t.csv\", date_format = \"%Y\"", "`date_format` is for dates, but the table has none"),
+        ("text -> date = \"t.csv\", date_format = \"%d.%m.\"", "the format must have the year"),
         ("text -> date = \"t.csv\", date_format = \"%H\"", "a date has no hour"),
         ("text -> f64 = \"t.csv\", delimiter \";\"", "expected `=` and the option's value"),
         ("text -> f64 = \"t.csv\", decimal = 5", "expected a value in quotes"),
@@ -172,14 +172,18 @@ fn options_of_tables_are_checked() {
     }
     // The field in the file needs an option, or contradicts one.
     for (line, file, says) in [
-        ("text -> f64 = \"t.csv\"", "k;v\na;1,5\n", "`1,5` is no f64; add `decimal = \",\"` behind the file"),
-        ("text -> f64 = \"t.csv\", decimal = \",\"", "k;v\na;1.5\n", "with `decimal = \",\"` numbers have no point"),
+        ("text -> f64 = \"t.csv\"", "k;v\na;1,5\n", "`1,5` is not a valid f64; add `decimal = \",\"` after the file"),
+        (
+            "text -> f64 = \"t.csv\", decimal = \",\"",
+            "k;v\na;1.5\n",
+            "with `decimal = \",\"` a number must not have a point",
+        ),
         ("text -> date = \"t.csv\"", "k,v\na,31.1.2026\n", "as in `date_format = \"%d.%m.%Y\"`"),
-        ("text -> date = \"t.csv\"", "k,v\na,20260131\n", "or add `date_format = \"%Y%m%d\"` behind the file"),
+        ("text -> date = \"t.csv\"", "k,v\na,20260131\n", "or add `date_format = \"%Y%m%d\"` after the file"),
         (
             "text -> date = \"t.csv\", date_format = \"%Y%m%d\"",
             "k,v\na,2026-01-31\n",
-            "dates are read as `date_format` says",
+            "dates must have the format of the option `date_format`",
         ),
     ] {
         let found = told(line, file);
@@ -260,7 +264,7 @@ fn ranges_of_one_key_that_overlap_are_told_with_both_lines() {
     ] {
         let found = Shell::new().file("m.cem", model).file("t.csv", lines).run(&["check", "m.cem"]);
         assert_eq!(found.status, Some(1), "{lines}");
-        let told = format!("error[literal]: a range overlaps another one of its key\n --> t.csv:{second}:1\n");
+        let told = format!("error[literal]: a range overlaps another one with the same key\n --> t.csv:{second}:1\n");
         assert!(found.stderr.contains(&told), "{}", found.stderr);
         assert!(found.stderr.contains(&format!("t.csv:{first}")), "{}", found.stderr);
         assert!(found.stderr.contains("the other range"), "{}", found.stderr);

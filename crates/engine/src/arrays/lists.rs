@@ -117,12 +117,12 @@ impl ListRows {
         });
         let interprets = options.backend == Backend::Interpreter || options.row_player == RowPlayer::Interpreter;
         let rows_of_model = if interprets {
-            Err(Diagnostic::new(Code::Arrays, "rows go one by one: the interpreter was asked for"))
+            Err(Diagnostic::new(Code::Arrays, "rows are evaluated one by one: the interpreter was asked for"))
         } else {
             over_rows(&placed).map_err(|Obstacle { node, why }| {
                 let origin = graph.origin(node);
                 let name = operator_name(&program.graph, origin);
-                let message = format!("rows go one by one: {name} {why}");
+                let message = format!("rows are evaluated one by one: {name} {why}");
                 Diagnostic::new(Code::Arrays, message).at(program.graph.span(origin))
             })
         };
@@ -143,7 +143,7 @@ impl ListRows {
             };
             let columns = columns.iter().map(Vec::len).sum();
             let made = Together::of(&rows, (columns, &position), &program, options);
-            made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows go one by one: {error}")))
+            made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows are evaluated one by one: {error}")))
         });
         let player = if interprets { RowPlayer::Interpreter } else { options.row_player };
         let columns = columns.into_iter().flatten().collect();

@@ -72,6 +72,8 @@ pub(crate) fn compile_rows<F>(
 pub fn refusal(error: &cembra_native::Error) -> Diagnostic {
     match error.limit() {
         Some(exceeded) => exceeded.clone(),
-        None => Diagnostic::new(Code::Native, error.to_string()).hint("use the interpreter, or `Backend::Auto`"),
+        None => {
+            Diagnostic::new(Code::Native, error.to_string()).hint("use the backend `interpreter`, or the default one")
+        }
     }
 }

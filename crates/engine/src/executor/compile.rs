@@ -20,8 +20,10 @@ const MOST_TURNS: usize = 16;
 
 /// The error for tensors that become other values and tensors again more than `MOST_TURNS` times. It points at the first output of `rest`.
 fn too_many_turns(rest: &Program) -> Diagnostic {
-    let message = format!("tensors become other values, and those tensors, more than {MOST_TURNS} times");
-    let problem = Diagnostic::new(Code::Limit, message).hint("operators on tensors alone keep it one program");
+    let message =
+        format!("the model converts tensors to other values and back more than {MOST_TURNS} times, which is the limit");
+    let problem = Diagnostic::new(Code::Limit, message)
+        .hint("use operators on tensors where possible, so that fewer conversions are needed");
     problem.at(rest.outputs.first().and_then(|output| output.span))
 }
 

@@ -579,7 +579,9 @@ fn check_float_mode() -> Result<(), Error> {
     }
     let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
     let diagnostic = Diagnostic::new(Code::FloatMode, message);
-    Err(diagnostic.hint("results would differ from those of other threads: set the default mode").into())
+    Err(diagnostic
+        .hint("set the default mode: in another one, results would differ from those of other threads")
+        .into())
 }
 
 /// Checks that evaluations in `context` are not cancelled.
@@ -601,7 +603,7 @@ pub(crate) fn miscount(expected: usize, found: usize) -> Error {
 #[cold]
 fn bound_to_structs() -> Error {
     Diagnostic::new(Code::Binding, "the executor takes structs, not values")
-        .hint("run the `ModelExecutor` that it is part of, or compile the model with `Model::compile`")
+        .hint("run it by its `ModelExecutor`, or compile the model with `Model::compile`")
         .into()
 }
 

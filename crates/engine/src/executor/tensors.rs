@@ -54,8 +54,8 @@ impl Executable {
 /// The error for running a model with other values on tensors, or planning it for extents.
 #[cold]
 fn no_tensors() -> Error {
-    let problem = Diagnostic::new(Code::Tensors, "the model has other values than tensors and numbers");
-    problem.hint("`Session::evaluate` runs it on values").into()
+    let problem = Diagnostic::new(Code::Tensors, "the model has values that are neither tensors nor numbers");
+    problem.hint("call `Session::evaluate`, which takes all values").into()
 }
 
 impl Executor {

@@ -75,50 +75,50 @@ pub enum Misfit {
         row: usize,
     },
     /// A key of the dictionary column is not the index of a value.
-    #[error("has no value of the dictionary in row {row}")]
+    #[error("has a key in row {row} that is not in the dictionary")]
     Key {
         /// The index of the first row whose key is not the index of a value.
         row: usize,
     },
     /// The values of a dictionary are not a column of numbers or strings: they are a dictionary, one shared value, or values of any type.
-    #[error("is a dictionary whose values are no column of numbers or strings")]
+    #[error("is a dictionary, but its values are not a column of numbers or strings")]
     Dictionary,
     /// A row of a column of lists refers to elements that the column of elements does not have.
-    #[error("has elements in row {row} that are not there")]
+    #[error("has more elements in row {row} than its column of elements")]
     Elements {
         /// The index of the first row that refers to elements that do not exist.
         row: usize,
     },
     /// The elements of a column of lists are not a column of scalars: they are lists, one shared value, or values of any type.
-    #[error("has lists whose elements are no column of scalars")]
+    #[error("has lists, but their elements are not a column of scalars")]
     Lists,
     /// The columns of a struct are not the columns that the input's type has.
     #[error(
-        "has not the columns of its type: one for each scalar and each field of a list, and a mask before those of an optional struct"
+        "must have the columns of its type: one for each scalar and each field of a list, and a mask before the columns of an optional struct"
     )]
     Structs,
     /// The fields of a list of structs are lists with different numbers of elements.
-    #[error("has a list in row {row} whose fields are lists of unlike sizes")]
+    #[error("has a list in row {row} whose fields have different lengths")]
     Sizes {
         /// The index of the first row whose lists have different numbers of elements.
         row: usize,
     },
     /// The column reads the memory of an output, but the caller gave that output no memory, or memory that cannot be read.
-    #[error("is what is in the memory of output {at}, which has none that can be read")]
+    #[error("is read from the memory of output {at}, which has no memory that can be read")]
     Output {
         /// The index of the output whose memory the column reads.
         at: usize,
     },
     /// The caller gave memory for an output of a model with arrays. Such outputs are always new columns.
-    #[error("is of a model with arrays, whose outputs are columns of their own")]
+    #[error("must not have memory of the caller: the outputs of a model with arrays are new columns")]
     Memory,
     /// There is not enough memory for a new column of `rows` rows.
-    #[error("is a column of {rows} rows, for which there is no memory")]
+    #[error("needs a column of {rows} rows, for which there is not enough memory")]
     Room {
         /// The number of rows that the column would have.
         rows: usize,
     },
     /// The caller's memory for an output has no presence bits or bytes, but rows of the output may be missing.
-    #[error("has no place for which rows are present")]
+    #[error("must have memory that marks the present rows")]
     Presence,
 }

@@ -181,7 +181,7 @@ impl PlanRows {
         let Chosen { function, player, because } =
             choose(&self.plan, forms, self.player, self.tier, budget, &self.watch)?;
         let made = self.row_plan.player(forms, function);
-        let made = made.ok_or_else(|| Error::values("the columns are of another model"))?;
+        let made = made.ok_or_else(|| Error::values("the columns belong to another model"))?;
         Ok(Arc::new(Played { player: made, name: player, because }))
     }
 
@@ -212,8 +212,8 @@ impl PlanRows {
             Stop::Row(row, error) => error.in_row(row),
             Stop::Cancelled => Error::ended_by(terms.token),
             Stop::Strings => faults::of_made(),
-            Stop::TooLong => Error::values("a string of more than 2 GiB is in no column"),
-            Stop::Foreign => Error::values("the columns are of another batch"),
+            Stop::TooLong => Error::values("a string has more than 2 GiB, the limit for a string in a column"),
+            Stop::Foreign => Error::values("the columns belong to another batch"),
         })
     }
 }

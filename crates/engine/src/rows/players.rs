@@ -53,8 +53,8 @@ pub(crate) fn choose(
         return Ok(interpreter(Some(row_by_row("an operator is not pure: rows are evaluated in order, each once"))));
     }
     if !is_there(wanted) {
-        let message = format!("this machine has no lanes of `{}`", wanted.name());
-        return Err(Diagnostic::new(Code::Native, message).hint("leave the choice of a player to the library").into());
+        let message = format!("this machine does not support the row player `{}`", wanted.name());
+        return Err(Diagnostic::new(Code::Native, message).hint("use the default row player").into());
     }
     let mut because = None;
     for player in order(wanted) {

@@ -38,23 +38,23 @@ pub(crate) fn of_arrays(failed: FailedOperator) -> Error {
 
 /// The error for a run over more rows than the limit allows, if the caller has no memory for each row.
 pub(crate) fn of_rows() -> Error {
-    of_array_bytes("outputs for so many rows, for which there are no columns, exceed the limit `array_bytes`").into()
+    of_array_bytes("the outputs of all rows exceed the limit `array_bytes`").into()
 }
 
 /// The error for a run over lists with more elements than the limit allows, if the caller has no memory for each element.
 pub(crate) fn of_elements() -> Error {
-    of_array_bytes("lists of so many elements, for which there is no memory, exceed the limit `array_bytes`").into()
+    of_array_bytes("the elements of the lists of all rows exceed the limit `array_bytes`").into()
 }
 
 /// The error for an input with more units than the limit allows. Units take no memory, but results for each of them do.
 pub(crate) fn of_units() -> Error {
-    of_array_bytes("what is made of an array of so many units may exceed the limit `array_bytes`").into()
+    of_array_bytes("the results for an array with this many units may exceed the limit `array_bytes`").into()
 }
 
 /// The error for a run over many rows whose output strings, lists and tuples take too many bytes.
 #[cold]
 pub(crate) fn of_made() -> Error {
-    of_array_bytes("the strings, lists and tuples of so many rows exceed the limit `array_bytes`").into()
+    of_array_bytes("the strings, lists and tuples of all rows exceed the limit `array_bytes`").into()
 }
 
 /// The error for copies that take too many bytes: strings that are copied for each row or element, columns in another layout, the caller's own copy,

@@ -75,7 +75,7 @@ pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
     } else {
         (Code::Arrays, "arrays")
     };
-    let problem = Diagnostic::new(code, format!("the model has {kind}, and this takes models of scalars"));
+    let problem = Diagnostic::new(code, format!("the model has {kind}, but this call takes only models of scalars"));
     problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 

@@ -18,7 +18,7 @@ type Order = SmallVec<[usize; 4]>;
 /// The error for memory that has too few elements.
 #[cold]
 pub(crate) fn misfit() -> Error {
-    Error::tensors(TensorErrorKind::SizeMismatch, "memory that does not fit the elements")
+    Error::tensors(TensorErrorKind::SizeMismatch, "the memory is not of the type and size of the elements")
 }
 
 /// Compiles a body's function for lines with these steps; `None` if no function evaluates several rows at a time.

@@ -94,8 +94,7 @@ impl TensorRuns {
     ) -> Result<OutputMemory, Error> {
         let leaves = plan.leaves();
         if plan.outputs() != 1 || target > leaves || inputs.len() < leaves {
-            let message =
-                "a model is run over a tensor if it has one output, and the tensor is an input or the one behind them";
+            let message = "to run over a tensor, a model must have one output, and the tensor must be an input or directly after the inputs";
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         if self.written_in_place(inputs, target, host, plan)? {

@@ -70,7 +70,7 @@ impl Cursor<'_> {
         let size = self.read_scalar(Scalar::Int64)?.map(|value| value.bits().cast_signed());
         let known = size.and_then(|size| usize::try_from(size).ok());
         if size.is_some() && known.is_none() {
-            self.report(Diagnostic::new(Code::Literal, "a size is not negative").at(span));
+            self.report(Diagnostic::new(Code::Literal, "a size must not be negative").at(span));
         }
         Ok(known)
     }

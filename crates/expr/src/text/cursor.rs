@@ -53,7 +53,7 @@ pub(super) struct Cursor<'s> {
 
 /// The hint for how to write a part of a tensor.
 pub(super) const OF_AXES: &str =
-    "of a tensor, `tensor.slice(x, 0, 2, 5)` has some indices of axis 0, `tensor.take(x, 2)` has one";
+    "use `tensor.slice(x, 0, 2, 5)` for a range of indices on axis 0 of a tensor, `tensor.take(x, 2)` for one index";
 
 impl<'s> Cursor<'s> {
     /// Returns a cursor at the first token of a text. A text that is longer than the limit is not read: an error is recorded instead.
@@ -344,18 +344,18 @@ impl<'s> Cursor<'s> {
             TokenKind::UnfinishedText => {
                 return Diagnostic::new(Code::Literal, "this text has no closing quote")
                     .at(span)
-                    .hint("a text ends on its line; write a line end inside as `\\n`");
+                    .hint("close the quote on the same line; write a line end inside a text as `\\n`");
             }
             TokenKind::Invalid => {
                 // A no-break space looks like a normal one, so the character is shown as an escape.
                 let shown = text.escape_debug().to_string();
-                let message = format!("`{}` is no part of the language", Excerpt::quoted(&shown));
+                let message = format!("`{}` is not part of the language", Excerpt::quoted(&shown));
                 let problem = Diagnostic::new(Code::Syntax, message).at(span);
                 return match self.form_of_sign(expected) {
                     _ if text == "@" && self.has_tensors => problem.hint(BY_LABELS),
                     Some(form) => problem.hint(form),
                     None if text.starts_with(char::is_alphanumeric) => {
-                        problem.hint("a name with other letters than `a` to `z` is quoted: `L[\"größe\"]`")
+                        problem.hint("quote a name with letters other than `a` to `z`: `L[\"größe\"]`")
                     }
                     None => problem,
                 };
@@ -367,10 +367,10 @@ impl<'s> Cursor<'s> {
         let problem = match kind {
             TokenKind::Colon if self.has_tensors => problem.hint(OF_AXES),
             TokenKind::Equals if self.has_tensors && self.previous_kind == TokenKind::CloseRound => {
-                problem.hint("labels are a text: `p(\"i,j\") = a(\"i,k\") * b(\"k,j\")`; write `==` to compare")
+                problem.hint("write labels as a text: `p(\"i,j\") = a(\"i,k\") * b(\"k,j\")`; write `==` to compare")
             }
             TokenKind::OpenRound | TokenKind::OpenSquare if self.has_tensors && expected == "`=`" => {
-                problem.hint("labels are a text: `output c(\"i,j\") = ..`")
+                problem.hint("write labels as a text: `output c(\"i,j\") = ..`")
             }
             _ => {
                 self.form_of_sign(expected).or_else(|| self.form_of_word()).into_iter().fold(problem, Diagnostic::hint)

@@ -40,14 +40,14 @@ pub enum QuoteFault {
 
 impl QuoteFault {
     /// The hint that messages give for every quote fault.
-    pub const HINT: &str = "write `\"\"` for a quote within a field in quotes";
+    pub const HINT: &str = "write `\"\"` for a quote inside a field in quotes";
 
     /// The error message for this fault.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
             QuoteFault::NeverClosed => "a quote is opened and never closed",
-            QuoteFault::GoesOn => "a field in quotes goes on behind its closing quote",
+            QuoteFault::GoesOn => "a field in quotes has more text after its closing quote",
         }
     }
 }

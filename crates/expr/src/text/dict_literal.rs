@@ -92,26 +92,27 @@ impl Cursor<'_> {
     /// Reads entries in braces without explicit types. Returns `None` if an entry is malformed, after recording the problem.
     pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
-        let entries = self.read_entries(|cursor, is_key| {
-            let span = cursor.token.span;
-            if !cursor.at_literal() && !matches!(cursor.token.kind, TokenKind::Minus | TokenKind::Plus) {
-                let problem = cursor.describe_unexpected("a literal");
-                return Err(cursor.stop(
-                    problem.hint("keys and values of a dictionary are literals, as in `{\"CH\": 1.08, \"DE\": 1.19}`"),
-                ));
-            }
-            match cursor.read_single()? {
-                None => Ok(None),
-                Some(Value::Scalar(value) | Value::Present(value)) => Ok(Some(Some(value))),
-                Some(Value::Nothing | Value::Missing(_)) if !is_key => Ok(Some(None)),
-                Some(other) => {
-                    let part = if is_key { "a key" } else { "a value" };
-                    let message = format!("{part} of a dictionary is a scalar, not {}", other.qtype());
-                    cursor.report(Diagnostic::new(Code::Literal, message).at(span.to(cursor.previous)));
-                    Ok(None)
+        let entries =
+            self.read_entries(|cursor, is_key| {
+                let span = cursor.token.span;
+                if !cursor.at_literal() && !matches!(cursor.token.kind, TokenKind::Minus | TokenKind::Plus) {
+                    let problem = cursor.describe_unexpected("a literal");
+                    return Err(cursor.stop(problem.hint(
+                        "write keys and values of a dictionary as literals, as in `{\"CH\": 1.08, \"DE\": 1.19}`",
+                    )));
                 }
-            }
-        })?;
+                match cursor.read_single()? {
+                    None => Ok(None),
+                    Some(Value::Scalar(value) | Value::Present(value)) => Ok(Some(Some(value))),
+                    Some(Value::Nothing | Value::Missing(_)) if !is_key => Ok(Some(None)),
+                    Some(other) => {
+                        let part = if is_key { "a key" } else { "a value" };
+                        let message = format!("{part} of a dictionary must be a scalar, not {}", other.qtype());
+                        cursor.report(Diagnostic::new(Code::Literal, message).at(span.to(cursor.previous)));
+                        Ok(None)
+                    }
+                }
+            })?;
         let braces = open.to(self.token.span);
         self.close_braces(open)?;
         Ok(entries.and_then(|entries| self.made_of(entries, braces)).map(Value::from))
@@ -187,16 +188,16 @@ impl Cursor<'_> {
             (Ok(None), _) => self.dict_of(entries, Scalar::Boolean, Scalar::Unit, braces),
             (_, Ok(None)) => {
                 let problem = Diagnostic::new(Code::Literal, "all values of this dictionary are missing").at(braces);
-                self.report(problem.hint("write its types, as in `dict[text, f64]{\"CH\": NA}`"));
+                self.report(problem.hint("write the dictionary's types, as in `dict[text, f64]{\"CH\": NA}`"));
                 None
             }
             (Err((a, b)), _) => {
-                let message = format!("the keys of a dictionary are of one type, not {a} and {b}");
+                let message = format!("the keys of a dictionary must have one type, found {a} and {b}");
                 self.report(Diagnostic::new(Code::Literal, message).at(braces));
                 None
             }
             (_, Err((a, b))) => {
-                let message = format!("the values of a dictionary are of one type, not {a} and {b}");
+                let message = format!("the values of a dictionary must have one type, found {a} and {b}");
                 self.report(Diagnostic::new(Code::Literal, message).at(braces));
                 None
             }

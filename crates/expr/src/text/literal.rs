@@ -188,7 +188,10 @@ impl<'s> Cursor<'s> {
                 _ => None,
             };
             if made.is_none() {
-                let problem = Diagnostic::new(Code::Literal, format!("these are no structs of {qtype}"));
+                let problem = Diagnostic::new(
+                    Code::Literal,
+                    format!("the structs in these brackets do not have the type {qtype}"),
+                );
                 self.report(problem.at(tuple.bracket.to(self.previous)));
             }
             return Ok(made);
@@ -265,12 +268,12 @@ impl<'s> Cursor<'s> {
         if let Some(missing) = Value::optional_struct(&qtype, None) {
             return Ok(Some(missing));
         }
-        let problem = Diagnostic::new(Code::Literal, format!("there is no missing {qtype}")).at(span);
+        let problem = Diagnostic::new(Code::Literal, format!("there is no missing value of type {qtype}")).at(span);
         self.report(match qtype {
             QType::Optional(scalar) => problem.hint(format!("write `missing[{}]`", scalar.short_name())),
-            _ => {
-                problem.hint("only a scalar can be missing, and a struct of them: `missing[f32]`, `missing[{x: f32}]`")
-            }
+            _ => problem.hint(
+                "write `missing[f32]` or `missing[{x: f32}]`: only a scalar or a struct of scalars can be missing",
+            ),
         });
         Ok(None)
     }
@@ -375,10 +378,10 @@ impl<'s> Cursor<'s> {
     pub(super) fn read_default(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let start = self.token.span;
         if self.token.kind == TokenKind::Missing {
-            let problem = Diagnostic::new(Code::Literal, "a default is not missing").at(start);
-            return Err(
-                self.stop(problem.hint("an optional input without a default is missing where there is no value"))
-            );
+            let problem = Diagnostic::new(Code::Literal, "a default must not be missing").at(start);
+            return Err(self.stop(problem.hint(
+                "leave the default out: without one, an optional input is missing where the data have no value",
+            )));
         }
         // A value that is unquoted inside of `TYPE{..}` would have no end here.
         if self.token.kind != TokenKind::Type && !scalar.is_quoted() {
@@ -390,7 +393,7 @@ impl<'s> Cursor<'s> {
             Some(Value::Scalar(value) | Value::Present(value)) if value.scalar() == scalar => Some(value),
             None => None,
             Some(other) => {
-                let message = format!("the default is {}, and not {scalar}", other.qtype());
+                let message = format!("the default is {}, but must be {scalar}", other.qtype());
                 self.report(Diagnostic::new(Code::Literal, message).at(span));
                 None
             }
@@ -402,7 +405,7 @@ impl<'s> Cursor<'s> {
         let literal = || Duration::from_literal(text).ok().filter(|_| scalar == Scalar::Duration);
         let value = ScalarValue::spelled(scalar, text).or_else(|| literal().map(ScalarValue::from));
         if value.is_none() {
-            let message = format!("`{}` is no {scalar}", Excerpt::quoted(text));
+            let message = format!("`{}` is not a valid {scalar}", Excerpt::quoted(text));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
             // The smallest number is a value of every type, so it shows how values are written.
             let example = || ScalarValue::from_bits(scalar, 0).map(|value| crate::print_value(&Value::Scalar(value)));
@@ -466,7 +469,7 @@ impl<'s> Cursor<'s> {
         match Duration::from_literal(&[sign, self.text(parts)].concat()) {
             Ok(duration) => Some(duration.into()),
             Err(fault) => {
-                let message = format!("`{}` is no duration", Excerpt::quoted(self.text(whole)));
+                let message = format!("`{}` is not a valid duration", Excerpt::quoted(self.text(whole)));
                 self.report(Diagnostic::new(Code::Literal, message).at(whole).hint(fault.to_string()));
                 None
             }
@@ -529,7 +532,7 @@ fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
             Some("write at most six digits of a fraction: a timestamp has microseconds".to_owned())
         }
         (Scalar::Date | Scalar::Timestamp, None) if ScalarValue::spelled(scalar, &signed).is_some() => {
-            Some(format!("write `{scalar}\"{signed}\"`: years outside of 0001 to 9999 have a sign"))
+            Some(format!("write `{scalar}\"{signed}\"`: a year outside of 0001 to 9999 needs a sign"))
         }
         _ => None,
     }

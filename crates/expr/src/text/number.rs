@@ -91,13 +91,11 @@ impl Misread {
                 let digits = text.split('.').next().unwrap_or_default();
                 (format!("`{text}` has no digits after the dot"), Some(format!("write `{digits}.0`")))
             }
-            Misread::Radix => (format!("`{text}` is not decimal"), Some("numbers are written in decimal".into())),
+            Misread::Radix => (format!("`{text}` is not decimal"), Some("write the number in decimal".into())),
             Misread::Suffix => (format!("`{text}` is not a number"), Some(behind_number(text))),
-            Misread::Negative(scalar) => (format!("`{text}` is below 0, and {scalar} is not"), None),
+            Misread::Negative(scalar) => (format!("`{text}` is negative, but {scalar} has no negative numbers"), None),
             Misread::OtherType(scalar) => (format!("`{text}` is not of type {scalar}"), None),
-            Misread::Fraction(scalar) => {
-                (format!("`{text}` is not an integer, and {scalar} is a type of integers"), None)
-            }
+            Misread::Fraction(scalar) => (format!("`{text}` is not an integer, but {scalar} is an integer type"), None),
             Misread::TooLarge(scalar) if scalar.is_float() => {
                 (format!("`{text}` is too large for {scalar}"), Some("write `inf` for infinity".into()))
             }
@@ -106,7 +104,7 @@ impl Misread {
             }
             Misread::TooLarge(scalar) => (
                 format!("`{text}` is too large for {scalar}"),
-                Some("with a fraction, as in `1.0`, a number is a float, which goes further".into()),
+                Some("write a fraction, as in `1.0`: a float can be larger".into()),
             ),
         }
     }
@@ -118,16 +116,15 @@ fn behind_number(text: &str) -> String {
     let first = letters.split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
     match first {
         "m" | "minute" | "minutes" => {
-            "minutes are written `5min`; months have no length: `date.add_months(d, 1)`".into()
+            "write minutes as `5min`; for months, which have no fixed length, use `date.add_months(d, 1)`".into()
         }
         "mo" | "mon" | "month" | "months" | "y" | "yr" | "year" | "years" | "M" | "Y" => {
-            "months and years have no length: `date.add_months(d, 1)`, `date.add_years(d, 1)`".into()
+            "use `date.add_months(d, 1)` or `date.add_years(d, 1)`: months and years have no fixed length".into()
         }
         unit if Duration::is_unit(unit) && unit.len() < letters.len() => {
-            "a blank is between the parts of a duration: `1d 12h`".into()
+            "write a space between the parts of a duration: `1d 12h`".into()
         }
-        _ => "a number may end in `i32`, `i64`, `f32` or `f64`, and a duration is written `1w 2d 3h 4min 5s 6ms 7us`"
-            .into(),
+        _ => "end a number with `i32`, `i64`, `f32` or `f64`; write a duration as `1w 2d 3h 4min 5s 6ms 7us`".into(),
     }
 }
 

@@ -26,12 +26,16 @@ impl BadEscape {
     /// Returns the error message for this escape or character.
     pub(super) fn diagnostic(self) -> Diagnostic {
         let (message, hint) = match self.wrong {
-            Wrong::Unicode => ("this is not a character", "write its number in hexadecimal: `\\u{1F332}`"),
+            Wrong::Unicode => {
+                ("this is not the number of a character", "write the character's number in hexadecimal: `\\u{1F332}`")
+            }
             Wrong::Escape => (
-                "there is no such escape",
-                "the escapes are `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\0` and `\\u{..}`",
+                "this escape does not exist",
+                "write one of `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\0` and `\\u{..}`",
             ),
-            Wrong::Character => ("bytes are written in ASCII", "write any other byte in hexadecimal: `\\xff`"),
+            Wrong::Character => {
+                ("a literal of bytes must have only ASCII characters", "write any other byte in hexadecimal: `\\xff`")
+            }
         };
         Diagnostic::new(Code::Literal, message).at(self.span).hint(hint)
     }

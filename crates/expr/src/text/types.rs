@@ -294,7 +294,7 @@ impl<'s> Cursor<'s> {
                     Some(TypeName::Tuple | TypeName::NamedTuple | TypeName::Structs) => Err(self.stop(
                         Diagnostic::new(Code::Syntax, format!("`{word}` is not a type by itself"))
                             .at(start)
-                            .hint("a tuple type is written `(f32, text?)`, one with names `{x: f32, y: text?}`"),
+                            .hint("write a tuple type as `(f32, text?)`, or with names as `{x: f32, y: text?}`"),
                     )),
                     None => Err(self.stop(unknown(word).at(start))),
                 }
@@ -312,8 +312,11 @@ impl<'s> Cursor<'s> {
                     return Ok((self.optional_mark(qtype)?, Promise::Nothing));
                 }
                 if self.at_tiled_type() {
-                    let problem = Diagnostic::new(Code::Syntax, "only an input is of a tiled type").at(start);
-                    return Err(self.stop(problem.hint("tensors that are computed are cut as those they are made of")));
+                    let problem = Diagnostic::new(Code::Syntax, "only an input can have a tiled type").at(start);
+                    return Err(self
+                        .stop(problem.hint(
+                            "leave the type out: a computed tensor is cut like the tensors it is computed from",
+                        )));
                 }
                 Err(self.stop(misnamed(word).at(start)))
             }
@@ -335,7 +338,7 @@ impl<'s> Cursor<'s> {
         let element = self.optional_mark(element)?;
         let Some(scalar) = element.scalar() else {
             let problem = Diagnostic::new(Code::Syntax, format!("there are no arrays of {element}"));
-            return Err(self.stop(problem.at(start).hint("the elements of an array are scalars: `[f64?]`")));
+            return Err(self.stop(problem.at(start).hint("use a scalar type for the elements: `[f64?]`")));
         };
         self.close(TokenKind::CloseSquare, open, "`]`")?;
         let promise = if element.is_optional() { Promise::Nothing } else { Promise::Full };
@@ -344,7 +347,7 @@ impl<'s> Cursor<'s> {
 
     /// Reads the element type of a tensor type that begins with `word`.
     pub(super) fn read_tensor_element(&mut self, word: &str) -> Result<Scalar, Stop> {
-        const ELEMENTS: &str = "elements of tensors are bool, i32, i64, f32 or f64";
+        const ELEMENTS: &str = "use bool, i32, i64, f32 or f64 for the elements of a tensor";
         const WANTED: &str = "the type of a tensor's elements";
         let element = self.token.span;
         if self.token.kind != TokenKind::Type {
@@ -356,10 +359,10 @@ impl<'s> Cursor<'s> {
             return Err(self.stop(problem.hint(ELEMENTS)));
         }
         if matches!(self.token.kind, TokenKind::Question | TokenKind::QuestionQuestion) {
-            let problem = Diagnostic::new(Code::Syntax, "the elements of a tensor are never missing");
+            let problem = Diagnostic::new(Code::Syntax, "the elements of a tensor cannot be missing");
             let instead = match scalar.is_float() {
-                true => "a NaN can stand where there is none",
-                false => "a tensor of `bool` beside it can say where there is none",
+                true => "use a NaN for a missing number",
+                false => "use a second tensor of `bool` to mark missing values",
             };
             let hint = format!("write `{word}[{}, ..]`; {instead}", scalar.short_name());
             return Err(self.stop(problem.at(element.to(self.token.span)).hint(hint)));
@@ -425,32 +428,32 @@ impl<'s> Cursor<'s> {
                 self.optional_mark(QType::Optional(scalar))
             }
             QType::Scalar(_) | QType::Optional(_) => {
-                Err(self.stop(Diagnostic::new(Code::Syntax, "a type is optional only once").at(mark)))
+                Err(self.stop(Diagnostic::new(Code::Syntax, "a type can be optional only once").at(mark)))
             }
             QType::Array(..) => Err(self.stop(
-                Diagnostic::new(Code::Syntax, "an array is never missing, only its elements are")
+                Diagnostic::new(Code::Syntax, "an array cannot be missing, only its elements can")
                     .at(mark)
                     .hint("write `[f64?]`"),
             )),
-            QType::Tensor(..) => Err(self.stop(
-                Diagnostic::new(Code::Syntax, "nothing is missing in a tensor, and a tensor is never missing").at(mark),
-            )),
+            QType::Tensor(..) => {
+                Err(self.stop(Diagnostic::new(Code::Syntax, "a tensor and its elements cannot be missing").at(mark)))
+            }
             QType::Tuple(_) if qtype.element().is_some() => Err(self.stop(
-                Diagnostic::new(Code::Syntax, "a list is never missing, only its elements are")
+                Diagnostic::new(Code::Syntax, "a list cannot be missing, only its elements can")
                     .at(mark)
                     .hint("write `[{..}?]`"),
             )),
             QType::Tuple(_) if qtype.as_tuple().is_none() => {
-                Err(self.stop(Diagnostic::new(Code::Syntax, "a type is optional only once").at(mark)))
+                Err(self.stop(Diagnostic::new(Code::Syntax, "a type can be optional only once").at(mark)))
             }
             QType::Tuple(_) if kind == TokenKind::Question && qtype.is_data() => {
                 self.advance();
                 Ok(qtype.optional_struct())
             }
             _ => Err(self.stop(
-                Diagnostic::new(Code::Syntax, format!("{qtype} has no optional form"))
+                Diagnostic::new(Code::Syntax, format!("{qtype} cannot be optional"))
                     .at(mark)
-                    .hint("scalars have one, and structs of them: `{x: f32, y: text}?`"),
+                    .hint("write `?` only after a scalar or a struct of scalars: `{x: f32, y: text}?`"),
             )),
         }
     }
@@ -460,8 +463,8 @@ impl<'s> Cursor<'s> {
 fn no_list(element: &QType) -> Diagnostic {
     let problem = Diagnostic::new(Code::Syntax, format!("there are no lists of {element}"));
     problem.hint(match element {
-        QType::Tuple(fields) if fields.is_empty() => "a struct of a list has a field",
-        _ => "arrays and lists are not nested: an element is a scalar, or a struct of scalars, `[{x: f64, y: text?}]`",
+        QType::Tuple(fields) if fields.is_empty() => "give the struct at least one field",
+        _ => "use a scalar or a struct of scalars as the element, `[{x: f64, y: text?}]`: arrays and lists cannot be nested",
     })
 }
 

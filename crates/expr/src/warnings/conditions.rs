@@ -76,7 +76,7 @@ fn comparisons(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings)
         };
         match value {
             Unequal::Missing => found.add(Code::MissingComparison, place, || {
-                let message = format!("`{}` with `missing` never holds", operation.text());
+                let message = format!("`{}` with `missing` is never true", operation.text());
                 let warning = Diagnostic::new(Code::MissingComparison, message);
                 match operation {
                     Operation::Equal => warning.hint(format!("write `not has({other})` to ask if a value is missing")),
@@ -86,7 +86,7 @@ fn comparisons(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings)
             }),
             Unequal::Nan => found.add(Code::ConstantComparison, place, || {
                 let holds = if *operation == Operation::NotEqual { "always" } else { "never" };
-                let message = format!("`{}` with `nan` {holds} holds", operation.text());
+                let message = format!("`{}` with `nan` is {holds} true", operation.text());
                 Diagnostic::new(Code::ConstantComparison, message).hint(format!("write `is_nan({other})`"))
             }),
         }
@@ -123,7 +123,7 @@ fn repeated(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings) {
             let place = whole.and_then(|whole| place_within(graph, condition, whole)).or(whole);
             match tested.get(&condition) {
                 Some(first) if bodies.is_as_written(node) => found.add(Code::UnreachableBranch, place, || {
-                    let message = "this was tested before, so that the branch is never chosen";
+                    let message = "this condition was tested before, so its branch is never taken";
                     let warning = Diagnostic::new(Code::UnreachableBranch, message);
                     match first.filter(|first| Some(*first) != place) {
                         Some(first) => warning.also(first, "tested here first"),

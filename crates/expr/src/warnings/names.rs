@@ -117,14 +117,14 @@ pub(super) fn unused(program: &Program, found: &mut Warnings) {
     let leaves = if declared_inputs(program) > 0 { undeclared(program) } else { Vec::new() };
     for (name, one) in unused {
         found.add(Code::UnusedLet, Some(one.name), || {
-            let message = format!("nothing uses `{}`", Excerpt::quoted(name));
+            let message = format!("`{}` is never used", Excerpt::quoted(name));
             let hint = format!("leave it out, or call it `_{}`", Excerpt::quoted(name));
             let warning = Diagnostic::new(Code::UnusedLet, message).hint(hint);
             let first = leaves.partition_point(|(_, place)| place.is_none_or(|place| place.start < one.whole.start));
             let inside = leaves[first..].iter().filter_map(|(leaf, place)| Some((leaf, (*place)?)));
             let inside = inside.take_while(|(_, place)| place.end <= one.whole.end).take(LEAVES);
             inside.fold(warning, |warning, (leaf, place)| {
-                warning.also(place, format!("nothing declares `{}`", Excerpt::quoted(leaf)))
+                warning.also(place, format!("`{}` is not declared", Excerpt::quoted(leaf)))
             })
         });
     }
@@ -137,7 +137,7 @@ pub(super) fn similar(program: &Program, is_typed: &dyn Fn(&str) -> bool, found:
     for (name, place) in undeclared(program).into_iter().filter(|(name, _)| !is_typed(name)).take(COMPARED / each) {
         let Some(similar) = program.similar_name(name, place) else { continue };
         found.add(Code::SimilarName, place, || {
-            let message = format!("nothing declares `{}`, so that it is an input of its own", Excerpt::quoted(name));
+            let message = format!("`{}` is not declared, so it becomes an input by itself", Excerpt::quoted(name));
             let hint = format!("did you mean `{}`?", Excerpt::quoted(similar.name));
             let warning = Diagnostic::new(Code::SimilarName, message).hint(hint);
             match similar.place {

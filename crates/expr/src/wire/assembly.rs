@@ -250,7 +250,7 @@ impl<'l> Assembly<'l> {
         let found = parse_input_type_within(text, self.limits);
         let found = found.map_err(|problems| damaged_text(place, &problems))?;
         if !found.qtype.is_declarable() {
-            return Err(damaged(place, format_args!("no input is of type {}", found.qtype)));
+            return Err(damaged(place, format_args!("an input cannot have the type {}", found.qtype)));
         }
         Ok(found)
     }

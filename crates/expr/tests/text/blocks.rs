@@ -93,7 +93,7 @@ fn the_layout_is_that_of_other_calls() {
 #[test]
 fn wrong_blocks_are_said_at_their_place() {
     let list = "expected a list with the number of a tile for each axis, as in `[0, 1]`";
-    let number = "the number of a tile is a whole number, at least 0";
+    let number = "the number of a tile must be an integer of at least 0";
     for (text, code, place, message) in [
         ("a(\"i,j\").block(0, 1)", Code::Syntax, "0", format!("{list}, found `0`")),
         ("a(\"i,j\").block((0, 0), (1, 1))", Code::Syntax, "(", format!("{list}, found `(`")),
@@ -103,7 +103,7 @@ fn wrong_blocks_are_said_at_their_place() {
             "a(\"i,j\").block([0, 0])",
             Code::Bracket,
             ")",
-            "expected `,` and the tiles before which the block ends, as in `[2, 3]`, found `)`".to_owned(),
+            "expected `,` and the list of the tiles after the end of the block, as in `[2, 3]`, found `)`".to_owned(),
         ),
         ("a(\"i,j\").block([0, 0], [1, 1], [2, 2])", Code::Syntax, ",", "expected `)`, found `,`".to_owned()),
         ("a(\"i,j\").block([0, 1.5], [1, 1])", Code::Literal, "1.5", number.to_owned()),
@@ -133,9 +133,9 @@ fn wrong_blocks_are_said_at_their_place() {
             "(a(\"i,k\") * a(\"k,j\")).block([0, 0], [1, 1])",
             Code::Syntax,
             "(a(\"i,k\") * a(\"k,j\"))",
-            "a block is of a name with labels".to_owned(),
+            "`block` must follow a name with labels".to_owned(),
         ),
-        ("(a).block([0, 0], [1, 1])", Code::Syntax, "(a)", "a block is of a name with labels".to_owned()),
+        ("(a).block([0, 0], [1, 1])", Code::Syntax, "(a)", "`block` must follow a name with labels".to_owned()),
         ("a.block([0, 0], [1, 1])", Code::Syntax, "a.block", "a field of a value cannot be called".to_owned()),
     ] {
         let source = format!("{INPUT}output b = {text}");
@@ -155,7 +155,7 @@ fn a_line_does_not_assign_to_a_block() {
         let problems = parse(&source, &Operators, &Limits::default()).expect_err(sign);
         let first = &problems.diagnostics()[0];
         let found = (first.code(), first.span().map_or("-", |span| span.text(&source)), first.message());
-        assert_eq!(found, (Code::Syntax, target, "a line does not assign to a block of a tensor"), "{sign}");
+        assert_eq!(found, (Code::Syntax, target, "a block of a tensor cannot be assigned to"), "{sign}");
         assert_eq!(problems.diagnostics().len(), 1, "{sign}");
     }
     // A comparison is none.

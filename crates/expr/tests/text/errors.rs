@@ -46,7 +46,7 @@ fn written_numbers_that_do_not_fit() {
     let long = "9223372036854775807i64 * -9223372036854775808";
     let found = problems(long);
     let exact = format!("`{long}` is -85070591730234615856620279821087277056, which is too large for i64");
-    let hint = "in f64 it is rounded: give the first number the suffix `f64`";
+    let hint = "use f64, which rounds it: give the first number the suffix `f64`";
     assert_eq!(told(&found.diagnostics()[0], long), (Code::Literal, long, &*exact, hint));
     let power = "`10 ** 39` is too large for i32";
     one("x * (10 ** 39)", Code::Literal, "10 ** 39", power, "write `10.0` for `10`");
@@ -130,7 +130,7 @@ fn syntax() {
         Syntax,
         ",",
         "expected an operator or the end of the statement, found `,`",
-        "a tuple is written in brackets: `(a, b)`",
+        "write a tuple in brackets: `(a, b)`",
     );
     one("output y = a && b", Syntax, "&", "expected a value, found `&`", "write `and`");
     one("output y = a || b", Syntax, "|", "expected a value, found `|`", "write `or`; texts are joined by `+`");
@@ -138,7 +138,7 @@ fn syntax() {
         "output y = !a",
         Syntax,
         "!",
-        "`!` is no part of the language",
+        "`!` is not part of the language",
         "write `not` for negation, `!=` for inequality",
     );
     one("a <> b", Syntax, ">", "expected a value, found `>`", "write `!=`");
@@ -153,13 +153,19 @@ fn syntax() {
         "größe * 2",
         Syntax,
         "ö",
-        "`ö` is no part of the language",
-        "a name with other letters than `a` to `z` is quoted: `L[\"größe\"]`",
+        "`ö` is not part of the language",
+        "quote a name with letters other than `a` to `z`: `L[\"größe\"]`",
     );
-    one("let a = 1 let b = 2; a + b", Syntax, "let", "a statement begins on its own line", "or behind a `;`");
+    one(
+        "let a = 1 let b = 2; a + b",
+        Syntax,
+        "let",
+        "a statement must begin on its own line",
+        "write it on a new line, or after a `;`",
+    );
     one("output y 1", Syntax, "1", "expected `=`, found `1`", "");
     one("let (a) = 1; 2", Syntax, "(", "expected a name, found `(`", "");
-    let form = "the form is `if condition then value else other`";
+    let form = "write `if condition then value else other`";
     one("if a", Syntax, "", "expected an operator or `then`, found the end of the text", form);
     one("(if a)", Syntax, ")", "expected an operator or `then`, found `)`", form);
     one(
@@ -167,12 +173,12 @@ fn syntax() {
         Syntax,
         "then",
         "there is no `if` before this `then`",
-        "the form is `if condition then value else other`",
+        "write `if condition then value else other`",
     );
     one("if a else b", Syntax, "else", "expected an operator or `then`, found `else`", "");
     one("a + not b", Syntax, "not", "`not` binds weaker than the `+` before it", "put it in brackets: `(not ..)`");
     one("-if a then b", Syntax, "if", "`if` binds weaker than the `-` before it", "put it in brackets: `(if ..)`");
-    one("a[0, 1]", Syntax, ",", "an array has one index", "");
+    one("a[0, 1]", Syntax, ",", "an array must have one index", "");
     one("a[]", Syntax, "]", "expected a value, found `]`", "");
     one("[1, 2", Bracket, "[", "this bracket is never closed", "");
     one("{a: 1, b: 2, a: 3}", Code::Name, "a", "two fields are named `a`", "");
@@ -193,11 +199,11 @@ fn syntax() {
         Syntax,
         "(",
         "a value cannot be called",
-        "name it with `let` and call that, or write `core.apply(f, ..)`",
+        "name the value with `let` and call the name, or write `core.apply(f, ..)`",
     );
     let field = "a field of an input that is not declared is written `L.no.b`";
     one("no.b", Code::UnknownName, "no.b", "there is no operator `no.b`", field);
-    let form = "the form is `let name = value in expression`";
+    let form = "write `let name = value in expression`";
     one("(let t = 1)", Syntax, ")", "expected an operator or `in`, found `)`", form);
     one("output y = let t = 1", Syntax, "", "expected an operator or `in`, found the end of the text", form);
     one(
@@ -207,20 +213,20 @@ fn syntax() {
         "`let` binds weaker than the `+` before it",
         "put it in brackets: `(let ..)`",
     );
-    one("1..2", Syntax, "..", "expected an operator, found `..`", "a range is what something is in: `x in 3..7`");
+    one("1..2", Syntax, "..", "expected an operator, found `..`", "write a range only after `in`, as in `x in 3..7`");
     one(
         "a in 1..2..3",
         Syntax,
         "..",
         "expected an operator, found `..`",
-        "a range is what something is in: `x in 3..7`",
+        "write a range only after `in`, as in `x in 3..7`",
     );
     one(
         "a == b in [c]",
         Code::ChainedComparison,
         "a == b in",
-        "a comparison is not compared again",
-        "put it in brackets: `(a == b) in ..`",
+        "a comparison cannot be compared again",
+        "put the comparison in brackets: `(a == b) in ..`",
     );
     one("a in [c", Bracket, "[", "this bracket is never closed", "");
     one("1 + fn(x) = x", Syntax, "fn", "`fn` binds weaker than the `+` before it", "put it in brackets: `(fn ..)`");
@@ -231,15 +237,15 @@ fn syntax() {
         "let h = fn(x) = x; h(x=1)",
         Code::Arguments,
         "x",
-        "the arguments of a value that is called have no names",
-        "give them in order",
+        "the arguments for a function that is a value must not have names",
+        "write the arguments in order, without names",
     );
     one(
         "input a; a.b(1)",
         Syntax,
         "a.b",
         "a field of a value cannot be called",
-        "an operator whose first word is defined here as a value is called `M.word.name(..)`",
+        "write `M.word.name(..)` to call an operator whose first word is also the name of a value",
     );
     one("(a,,b)", Syntax, ",", "expected a value, found `,`", "");
     one("clip(x=)", Syntax, ")", "expected a value, found `)`", "");
@@ -261,7 +267,7 @@ fn syntax() {
         "output y = a\na * 2",
         Syntax,
         "a * 2",
-        "an expression by itself is an output, and there is one already",
+        "only one expression can stand by itself as the output",
         "write `output name = ..` or `let name = ..`",
     );
     one("(a + b", Bracket, "(", "this bracket is never closed", "");
@@ -276,7 +282,7 @@ fn syntax() {
 #[test]
 fn comparisons_are_not_chained() {
     let code = Code::ChainedComparison;
-    let message = "a comparison is not compared again";
+    let message = "a comparison cannot be compared again";
     one("a < b < c", code, "a < b < c", message, "write `a < b and b < c`");
     one(
         "x and a*2 <= f.g(b) == c + 1",
@@ -292,17 +298,17 @@ fn comparisons_are_not_chained() {
 #[test]
 fn comparisons_that_signs_join_are_told_apart() {
     let code = Code::ChainedComparison;
-    let message = "a comparison is not compared again";
-    let and = "`&` binds tighter than a comparison: write ";
-    let or = "`|` binds tighter than a comparison: write ";
-    one("a > 18 & a < 30", code, "a > 18 & a < 30", message, &format!("{and}`a > 18 and a < 30`"));
+    let message = "a comparison cannot be compared again";
+    let and = "`&` binds tighter than a comparison";
+    let or = "`|` binds tighter than a comparison";
+    one("a > 18 & a < 30", code, "a > 18 & a < 30", message, &format!("write `a > 18 and a < 30`: {and}"));
     let three = "a > 18 & a < 30 & b > 2";
-    one(three, code, "a > 18 & a < 30 & b", message, &format!("{and}`a > 18 and a < 30 and ..`"));
+    one(three, code, "a > 18 & a < 30 & b", message, &format!("write `a > 18 and a < 30 and ..`: {and}"));
     let equal = "a == 1 | a == 2 | a == 3";
-    one(equal, code, "a == 1 | a == 2 | a", message, &format!("{or}`a == 1 or a == 2 or ..`"));
+    one(equal, code, "a == 1 | a == 2 | a", message, &format!("write `a == 1 or a == 2 or ..`: {or}"));
     // The first joiner of the right side counts, not that which binds the loosest.
     let mixed = "a == 1 & a == 2 & c & d | e == 3";
-    one(mixed, code, "a == 1 & a == 2 & c & d | e", message, &format!("{and}`a == 1 and a == 2 and ..`"));
+    one(mixed, code, "a == 1 & a == 2 & c & d | e", message, &format!("write `a == 1 and a == 2 and ..`: {and}"));
 }
 
 #[test]
@@ -313,7 +319,7 @@ fn literals() {
         code,
         "9223372036854775808",
         "`9223372036854775808` is too large for i64",
-        "with a fraction, as in `1.0`, a number is a float, which goes further",
+        "write a fraction, as in `1.0`: a float can be larger",
     );
     one(
         "2147483648i32",
@@ -326,20 +332,20 @@ fn literals() {
     one("-1e39f32", code, "-1e39f32", "`-1e39f32` is too large for f32", "write `inf` for infinity");
     one("5.", code, "5.", "`5.` has no digits after the dot", "write `5.0`");
     one("1_", code, "1_", "`1_` has a `_` that is not between two digits", "");
-    one("0xFF", code, "0xFF", "`0xFF` is not decimal", "numbers are written in decimal");
-    one("-1u64", code, "-1u64", "`-1u64` is below 0, and u64 is not", "");
+    one("0xFF", code, "0xFF", "`0xFF` is not decimal", "write the number in decimal");
+    one("-1u64", code, "-1u64", "`-1u64` is negative, but u64 has no negative numbers", "");
     one(
         "7x",
         code,
         "7x",
         "`7x` is not a number",
-        "a number may end in `i32`, `i64`, `f32` or `f64`, and a duration is written `1w 2d 3h 4min 5s 6ms 7us`",
+        "end a number with `i32`, `i64`, `f32` or `f64`; write a duration as `1w 2d 3h 4min 5s 6ms 7us`",
     );
-    one("1.5i32", code, "1.5i32", "`1.5i32` is not an integer, and i32 is a type of integers", "");
+    one("1.5i32", code, "1.5i32", "`1.5i32` is not an integer, but i32 is an integer type", "");
     one("i64{1f32}", code, "1f32", "`1f32` is not of type i64", "");
     one("i64{inf}", code, "inf", "`inf` is not of type i64", "");
     one("f32{nan:0x1}", code, "0x1", "`0x1` are not the bits of a NaN of type f32", "");
-    one("missing[f32?]", code, "f32?", "there is no missing f32?", "write `missing[f32]`");
+    one("missing[f32?]", code, "f32?", "there is no missing value of type f32?", "write `missing[f32]`");
     one(
         "x.99999999999999999999",
         code,
@@ -352,16 +358,22 @@ fn literals() {
         code,
         "\"abc",
         "this text has no closing quote",
-        "a text ends on its line; write a line end inside as `\\n`",
+        "close the quote on the same line; write a line end inside a text as `\\n`",
     );
     one(
         r#"a + "b\q""#,
         code,
         r"\q",
-        "there is no such escape",
-        r#"the escapes are `\n`, `\t`, `\r`, `\\`, `\"`, `\'`, `\0` and `\u{..}`"#,
+        "this escape does not exist",
+        r#"write one of `\n`, `\t`, `\r`, `\\`, `\"`, `\'`, `\0` and `\u{..}`"#,
     );
-    one(r#""\u{d800}""#, code, r"\u{d800}", "this is not a character", r"write its number in hexadecimal: `\u{1F332}`");
+    one(
+        r#""\u{d800}""#,
+        code,
+        r"\u{d800}",
+        "this is not the number of a character",
+        r"write the character's number in hexadecimal: `\u{1F332}`",
+    );
     one("c\"x\"", code, "c\"x\"", "there are no `c\"..\"` literals", "");
     one("NOTHING{1}", code, "NOTHING", "NOTHING has no literals", "");
     one("bool{1}", Code::Syntax, "1", "expected a value of type bool, found `1`", "");
@@ -372,23 +384,23 @@ fn literals() {
 fn types() {
     let all = "the types are `unit`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `date`, `timestamp`, `duration`, `bytes`, `text`, `T?`, `[T]`, `(A, B)` and `tensor[T, 2]`";
     let code = Code::UnknownName;
-    let scalars = "scalars have one, and structs of them: `{x: f32, y: text}?`";
+    let scalars = "write `?` only after a scalar or a struct of scalars: `{x: f32, y: text}?`";
     one("input x: [[f32]]; x", Code::Syntax, "[", "expected the type of an array's elements, found `[`", "");
-    one("input x: [f32]?; x", Code::Syntax, "?", "an array is never missing, only its elements are", "write `[f64?]`");
+    one("input x: [f32]?; x", Code::Syntax, "?", "an array cannot be missing, only its elements can", "write `[f64?]`");
     one("input x: {a: f32, a: i32}; x", Code::Name, "a", "two fields are named `a`", "");
     one("input x: {f32}; x", Code::Syntax, "f32", "expected the name of a field, as in `{x: ..}`, found `f32`", "");
-    one("input x: {a: f32}??; x", Code::Syntax, "??", "{a: f32} has no optional form", scalars);
-    one("input x: ({a: f32}?)?; x", Code::Syntax, "?", "a type is optional only once", "");
-    one("input x: {a: [f32]}?; x", Code::Syntax, "?", "{a: [f32?]} has no optional form", scalars);
+    one("input x: {a: f32}??; x", Code::Syntax, "??", "{a: f32} cannot be optional", scalars);
+    one("input x: ({a: f32}?)?; x", Code::Syntax, "?", "a type can be optional only once", "");
+    one("input x: {a: [f32]}?; x", Code::Syntax, "?", "{a: [f32?]} cannot be optional", scalars);
     one(
         "input x: [{a: f32}]?; x",
         Code::Syntax,
         "?",
-        "a list is never missing, only its elements are",
+        "a list cannot be missing, only its elements can",
         "write `[{..}?]`",
     );
     let nested =
-        "arrays and lists are not nested: an element is a scalar, or a struct of scalars, `[{x: f64, y: text?}]`";
+        "use a scalar or a struct of scalars as the element, `[{x: f64, y: text?}]`: arrays and lists cannot be nested";
     one("input x: [{a: [f32]}]; x", Code::Syntax, "[{a: [f32]}]", "there are no lists of {a: [f32?]}", nested);
     one(
         "input x: [({a: [{b: i32}]},)]; x",
@@ -397,27 +409,27 @@ fn types() {
         "there are no lists of ({a: [{b: i32}]},)",
         nested,
     );
-    one("input x: [()]; x", Code::Syntax, "[()]", "there are no lists of ()", "a struct of a list has a field");
+    one("input x: [()]; x", Code::Syntax, "[()]", "there are no lists of ()", "give the struct at least one field");
     one("input x: [{a: i32}, i32]; x", Code::Syntax, ",", "expected `]`, found `,`", "");
     one(
         "input x: NAMEDTUPLE; x",
         Code::Syntax,
         "NAMEDTUPLE",
         "`NAMEDTUPLE` is not a type by itself",
-        "a tuple type is written `(f32, text?)`, one with names `{x: f32, y: text?}`",
+        "write a tuple type as `(f32, text?)`, or with names as `{x: f32, y: text?}`",
     );
     one("input x: float32; x", code, "float32", "there is no type `float32`", "did you mean `f32`?");
     one("input x: F64; x", code, "F64", "there is no type `F64`", "did you mean `f64`?");
     one("input x: double; x", code, "double", "there is no type `double`", "did you mean `f64`?");
     one("input x: thing; x", code, "thing", "there is no type `thing`", all);
-    one("input x: f32??; x", Code::Syntax, "??", "a type is optional only once", "");
-    one("input x: (f32, edge)?; x", Code::Syntax, "?", "(f32, edge) has no optional form", scalars);
+    one("input x: f32??; x", Code::Syntax, "??", "a type can be optional only once", "");
+    one("input x: (f32, edge)?; x", Code::Syntax, "?", "(f32, edge) cannot be optional", scalars);
     one(
         "input x: (f32, QTYPE); x",
         Code::InputType,
         "(f32, QTYPE)",
-        "no input is of type (f32, QTYPE)",
-        "values of this type exist only in the text of a model",
+        "an input cannot have the type (f32, QTYPE)",
+        "declare another type: values of this type exist only inside a model's text",
     );
     one("input x:\noutput y = x", Code::Syntax, "", "expected a type, found the end of the statement", "");
 }
@@ -425,7 +437,7 @@ fn types() {
 #[test]
 fn names() {
     let code = Code::Name;
-    let above = "a name is defined above its uses, and not by itself";
+    let above = "define a name above its uses, and without using the name itself";
     one("output y = d\nlet d = 1", code, "d", "`d` is used before it is defined", above);
     one("let d = d + 1; d", code, "d", "`d` is used before it is defined", above);
     one("output y = a\ninput a: f32", code, "a", "`a` is used before it is defined", above);
@@ -438,14 +450,14 @@ fn names() {
         code,
         "a",
         "`a` is defined twice",
-        "an output of this name is written `output \"a\"`",
+        "write `output \"a\"` for an output with this name",
     );
     one(
         "input a; output a = a + 1",
         code,
         "a",
         "`a` is defined twice",
-        "an output of this name is written `output \"a\"`",
+        "write `output \"a\"` for an output with this name",
     );
     one("let d = 1; output d = 2", code, "d", "`d` is defined twice", "");
     one("output y = 1; output \"y\" = 2", code, "\"y\"", "the output `y` is defined twice", "");
@@ -459,9 +471,9 @@ fn names() {
     );
     one("fn f(x, x) = x; f(1, 2)", code, "x", "the parameter `x` is named twice", "");
     let operator = "the operator of this name is `M.a(..)`";
-    one("let a = 1; a(2)", code, "a", "`a` is no function and cannot be called", operator);
-    one("let a = b + 1; a(2)", code, "a", "`a` is no function and cannot be called", operator);
-    one("input a; a(2)", code, "a", "`a` is no function and cannot be called", operator);
+    one("let a = 1; a(2)", code, "a", "`a` is not a function and cannot be called", operator);
+    one("let a = b + 1; a(2)", code, "a", "`a` is not a function and cannot be called", operator);
+    one("input a; a(2)", code, "a", "`a` is not a function and cannot be called", operator);
     let source = "output y = d\nlet d = 1";
     let found = problems(source);
     assert_eq!(found.diagnostics()[0].span(), Some(Span::new(11, 12)));

@@ -568,7 +568,7 @@ fn lines_assign_where_there_are_tensors() {
     assert_eq!(names, ["a", "c"]);
     // Elsewhere `a("i")` is a call, and a value is compared by `==`.
     let problems = parse(&of("a, b: f64"), &Operators, &Limits::default()).unwrap_err();
-    assert_eq!(problems.diagnostics()[0].message(), "`a` is no function and cannot be called");
+    assert_eq!(problems.diagnostics()[0].message(), "`a` is not a function and cannot be called");
     assert_eq!(lists("input a: tensor[f64, 1]\na(\"i\") == 1"), ["(equal (tensor._at a \"i\") 1)"]);
     assert_eq!(lists("input a: tensor[f64, 1]\na(\"i\")\n  - 1"), ["(subtract (tensor._at a \"i\") 1)"]);
 }

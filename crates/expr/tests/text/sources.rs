@@ -78,12 +78,12 @@ fn a_function_keeps_the_rule_of_the_file_that_defines_it() {
             &OperatorsOnNumbers,
         );
     }
-    let late = "`numbers f64` stands before all other statements of a file";
+    let late = "`numbers f64` must stand before all other statements of a file";
     assert_eq!(
         problems(&[("m", "use \"f\"; numbers f64; numbers i32; k"), ("f", "let k = 1; numbers f64")]),
         [
             format!("m `numbers f64`: {late}"),
-            "m `numbers i32`: numbers of a file are f64, or f32 as Arolla has them".to_owned(),
+            "m `numbers i32`: `numbers` must be followed by `f64` or `f32`".to_owned(),
             format!("f `numbers f64`: {late}"),
         ]
     );
@@ -113,16 +113,16 @@ fn files_that_do_not_fit_are_told_of_where_they_are() {
     );
     assert_eq!(problems(&[("m", "use \"a\"; 1"), ("a", "use \"m\"")]), ["a `\"m\"`: `m`, which uses `a` uses itself"]);
     let only = |text| problems(&[("m", "use \"a\"; 1"), ("a", text)]);
-    assert_eq!(only("input x: f64"), ["a `input`: a file that is used has no inputs"]);
-    assert_eq!(only("let a = 1; output y = a"), ["a `output`: a file that is used has no outputs"]);
-    assert_eq!(only("let a = 1; a + 1"), ["a `a`: a file that is used has no expressions by themselves"]);
+    assert_eq!(only("input x: f64"), ["a `input`: a file that is used cannot have inputs"]);
+    assert_eq!(only("let a = 1; output y = a"), ["a `output`: a file that is used cannot have outputs"]);
+    assert_eq!(only("let a = 1; a + 1"), ["a `a`: a file that is used cannot have expressions by themselves"]);
     let twice = [("m", "let k = 1; use \"a\"; k"), ("a", "let k = 2")];
     assert_eq!(problems(&twice), ["m `\"a\"`: `k` is defined twice"]);
     let late = [("m", "let y = k; use \"a\"; y"), ("a", "let k = 2")];
     assert_eq!(problems(&late), ["m `k`: `k` is used before it is defined"]);
     // A text that nobody looks for files of.
     let alone = parse("use \"a\"; 1", &Operators, &Limits::default()).unwrap_err();
-    assert_eq!(alone.diagnostics()[0].message(), "`a` cannot be used: files are not looked for here");
+    assert_eq!(alone.diagnostics()[0].message(), "`a` cannot be used: other files are not available here");
 }
 
 #[test]
@@ -177,11 +177,11 @@ fn tables_are_those_of_files() {
         "f.get(dict[text, i32]{\"1,5\": 2, \"a;b\": 3}, 1)",
     );
     let wrong = |text: &str| problems(&[("m", "table t: i32 -> f32 = \"t\"; t"), ("t", text)]).remove(0);
-    assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is no i32");
-    assert_eq!(wrong("k,v\n1,2\n1,3\n"), "t `1,3`: a dictionary has the key 1 once");
+    assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is not a valid i32");
+    assert_eq!(wrong("k,v\n1,2\n1,3\n"), "t `1,3`: a dictionary must not have the key 1 twice");
     assert_eq!(wrong("k,v\n1,2\n,3\n"), "t `,3`: a key of a dictionary is missing");
-    assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: a line of a table has two fields, this one has 3");
-    assert_eq!(wrong("k\n1\n"), "t `k`: a table has two columns, this one has 1");
+    assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: each line of the table must have two fields, this one has 3");
+    assert_eq!(wrong("k\n1\n"), "t `k`: a table must have two columns, this one has 1");
     let wrong = |text: &str| problems(&[("m", "table t: ranges of f64 -> i32 = \"t\"; t"), ("t", text)]).remove(0);
     let overlap = |line: &str| format!("t `{line}`: range 2 begins before the range above it ends");
     assert_eq!(wrong("a,b\n3,1\n2,1\n"), overlap("2,1"));
@@ -191,11 +191,11 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong("a,b,c\n1,2,1\n,4,1\n"), overlap(",4,1"));
     assert_eq!(wrong("a,b,c\n4,4,1\n"), "t `4,4,1`: range 1 ends where it begins, or before");
     assert_eq!(wrong("a,b\nnan,1\n"), "t `nan,1`: a bound of range 1 is NaN");
-    assert_eq!(wrong("a\n1\n"), "t `a`: a table of ranges has two or three columns, this one has 1");
-    assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: a line of a table has three fields, this one has 2");
+    assert_eq!(wrong("a\n1\n"), "t `a`: a table of ranges must have two or three columns, this one has 1");
+    assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: each line of the table must have three fields, this one has 2");
     assert_eq!(
         problems(&[("m", "table t: ranges of bool -> i32 = \"t\"; 1"), ("t", "k,v")]),
-        ["m `bool`: ranges are of numbers, dates, timestamps, durations or texts, not of bool"]
+        ["m `bool`: ranges must be of numbers, dates, timestamps, durations or texts, not of bool"]
     );
     assert_eq!(
         problems(&[("m", "table t: ranges -> i32 = \"t\"; 1"), ("t", "k,v")]),
@@ -204,46 +204,46 @@ fn tables_are_those_of_files() {
     let wrong =
         |types: &str, text: &str| problems(&[("m", &format!("table t: {types} = \"t\"; 1")), ("t", text)]).remove(0);
     let of_two = "(text, i64) -> f64";
-    assert_eq!(wrong(of_two, "a,b,c\nx,1,2\nx,1,3\n"), "t `x,1,3`: a table has each key once");
+    assert_eq!(wrong(of_two, "a,b,c\nx,1,2\nx,1,3\n"), "t `x,1,3`: a table must have each key only once");
     assert_eq!(wrong(of_two, "a,b,c\nx,,2\n"), "t `x,,2`: a key of a dictionary is missing");
-    assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table of keys of 2 parts has 3 columns, this one has 2");
+    assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table by keys of 2 parts must have 3 columns, this one has 2");
     let of_ranges = "(text, ranges of f64) -> f64";
     assert_eq!(wrong(of_ranges, "k,a,b,v\nx,5,6,1\nx,3,1,1\n"), "t `x,3,1,1`: range 2 ends where it begins, or before");
     assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\ny,nan,1\n"), "t `y,nan,1`: a bound of range 2 is NaN");
     assert_eq!(wrong(of_ranges, "k,a,b,v\nx,1,nan,1\n"), "t `x,1,nan,1`: a bound of range 1 is NaN");
     assert_eq!(wrong(of_ranges, "k,a,v\n,1,1\n"), "t `,1,1`: a key of a dictionary is missing");
-    assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\nx,1,2\n"), "t `x,1,2`: a range overlaps another one of its key");
+    assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\nx,1,2\n"), "t `x,1,2`: a range overlaps another one with the same key");
     assert_eq!(
         wrong(of_ranges, "k,v\n"),
-        "t `k,v`: a table of keys of 2 parts with ranges has 3 or 4 columns, this one has 2"
+        "t `k,v`: a table by keys of 2 parts with ranges must have 3 or 4 columns, this one has 2"
     );
     assert_eq!(
         wrong("(text, ranges of f64) -> {v: f64}", "k,a,w\n"),
-        "t `k,a,w`: there is no column `v` behind those of the keys"
+        "t `k,a,w`: there is no column `v` after those of the keys"
     );
-    assert_eq!(
-        wrong("(ranges of f64, text) -> f64", "k,v\n"),
-        "m `text`: the last part of a key may be ranges, and no other one"
-    );
+    assert_eq!(wrong("(ranges of f64, text) -> f64", "k,v\n"), "m `text`: only the last part of a key can be ranges");
     assert_eq!(
         wrong("(text, ranges of bool) -> f64", "k,v\n"),
-        "m `ranges of bool`: ranges are of numbers, dates, timestamps, durations or texts, not of bool"
+        "m `ranges of bool`: ranges must be of numbers, dates, timestamps, durations or texts, not of bool"
     );
     assert_eq!(
         wrong("(text, ranges f64) -> f64", "k,v\n"),
         "m `f64`: expected `of` and the type of the keys, as in `ranges of f64`, found `f64`"
     );
     let of_structs = "text -> {price: f64, name: text?}";
-    assert_eq!(wrong(of_structs, "k,name\n"), "t `k,name`: there is no column `price` behind those of the keys");
+    assert_eq!(wrong(of_structs, "k,name\n"), "t `k,name`: there is no column `price` after those of the keys");
     assert_eq!(
         wrong(of_structs, "k,name,price,more\n"),
-        "t `k,name,price,more`: the column `more` is no field of {price: f64, name: text?}"
+        "t `k,name,price,more`: the column `more` is not a field of {price: f64, name: text?}"
     );
     assert_eq!(
         wrong(of_structs, "k,name,price\na,,\n"),
-        "t `a,,`: `price` is missing, and is no optional: `price: f64?`"
+        "t `a,,`: `price` is missing, but its type is not optional; declare it as `price: f64?`"
     );
-    assert_eq!(wrong(of_structs, "k,name,price\na,,1\na,,2\n"), "t `a,,2`: a dictionary has the key 'a' once");
+    assert_eq!(
+        wrong(of_structs, "k,name,price\na,,1\na,,2\n"),
+        "t `a,,2`: a dictionary must not have the key 'a' twice"
+    );
     for types in [
         "(text, f64) -> f64",
         "(text, [i64]) -> f64",
@@ -258,12 +258,12 @@ fn tables_are_those_of_files() {
         let text = format!("table t: {types} = \"t\"; 1");
         assert_eq!(
             problems(&[("m", &text), ("t", "k,v")]),
-            ["m `bytes`: what is of type bytes is not read from a file"]
+            ["m `bytes`: values of type bytes cannot be read from a file"]
         );
     }
     assert_eq!(
         problems(&[("m", "table t: f32 -> i32 = \"t\"; 1"), ("t", "k,v")]),
-        ["m `f32`: the keys of a dictionary are texts, bytes, integers, booleans or dates, not f32"]
+        ["m `f32`: the keys of a dictionary must be texts, bytes, integers, booleans or dates, not f32"]
     );
     assert_eq!(
         problems(&[("m", "table t: i32 -> i32 = \"none\"; 1")]),

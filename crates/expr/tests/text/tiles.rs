@@ -58,18 +58,18 @@ fn the_layout_is_that_of_other_statements() {
 fn wrong_cuts_and_labels_are_said_at_their_place() {
     let input = "input x: tiled[f64, \"i\"]; x";
     for (text, code, place, message) in [
-        ("tile i = 0", Code::Literal, "0", "a tile has a whole number of elements, at least 1"),
-        ("tile i = 1.5", Code::Literal, "1.5", "a tile has a whole number of elements, at least 1"),
+        ("tile i = 0", Code::Literal, "0", "the number of elements of a tile must be an integer of at least 1"),
+        ("tile i = 1.5", Code::Literal, "1.5", "the number of elements of a tile must be an integer of at least 1"),
         (
             "tile i = 99999999999999999999",
             Code::Literal,
             "99999999999999999999",
-            "a tile has a whole number of elements, at least 1",
+            "the number of elements of a tile must be an integer of at least 1",
         ),
-        ("tile i = [0, 17, 4]", Code::Literal, "4", "boundary 4 of tiles comes after 17"),
-        ("tile i = [0, 0.5]", Code::Literal, "0.5", "a boundary of tiles is a whole number"),
-        ("tile i = [3]", Code::Literal, "[3]", "tiles have two boundaries or more"),
-        ("tile i = []", Code::Literal, "[]", "tiles have two boundaries or more"),
+        ("tile i = [0, 17, 4]", Code::Literal, "4", "the boundary 4 of tiles is after the larger boundary 17"),
+        ("tile i = [0, 0.5]", Code::Literal, "0.5", "a boundary of tiles must be an integer"),
+        ("tile i = [3]", Code::Literal, "[3]", "tiles must have at least two boundaries"),
+        ("tile i = []", Code::Literal, "[]", "tiles must have at least two boundaries"),
         ("tile i, k = 8; tile j, i = 8", Code::Name, "i", "the label `i` is cut twice"),
         (
             "tile i 8",
@@ -86,7 +86,7 @@ fn wrong_cuts_and_labels_are_said_at_their_place() {
             "expected the labels of its axes, as in `tiled[f64, \"i,j\"]`, found `2`",
         ),
         ("input y: tiled[text, \"i\"]", Code::Literal, "text", "there are no tensors of text"),
-        ("input y: tiled[f64, \"i,,j\"]", Code::Literal, "\"i,,j\"", "labels are words with commas between them"),
+        ("input y: tiled[f64, \"i,,j\"]", Code::Literal, "\"i,,j\"", "labels must be words with commas between them"),
         (
             "input y: tiled[f64, \"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q\"]",
             Code::Literal,
@@ -94,7 +94,7 @@ fn wrong_cuts_and_labels_are_said_at_their_place() {
             "a tensor has 0 to 16 axes",
         ),
         ("input y: [tiled[f64, \"i\"]]", Code::UnknownName, "tiled", "there is no type `tiled`"),
-        ("let y: tiled[f64, \"i\"] = x", Code::Syntax, "tiled", "only an input is of a tiled type"),
+        ("let y: tiled[f64, \"i\"] = x", Code::Syntax, "tiled", "only an input can have a tiled type"),
     ] {
         let source = format!("{text}; {input}");
         let problems = parse(&source, &Operators, &Limits::default()).expect_err(text);

@@ -47,10 +47,9 @@ fn defaults_are_of_the_types_of_their_inputs() {
     assert!(read_binary(&binary, &Limits::default()).unwrap() == good);
     // Type names of the same length, for types that the default does not fit.
     let at = binary.windows(4).position(|bytes| bytes == b"i32?").unwrap();
-    for (other, message) in [
-        (b"u64?", "input `x` is u64?, and its default of type i32"),
-        (b"text", "input `x` is text, and its default of type i32"),
-    ] {
+    for (other, message) in
+        [(b"u64?", "input `x` is u64?, but its default is i32"), (b"text", "input `x` is text, but its default is i32")]
+    {
         let mut damaged = binary.clone();
         damaged[at..at + 4].copy_from_slice(other);
         assert_eq!(damage(&damaged), format!("the file is damaged at inputs[0]: {message}"));
@@ -200,7 +199,7 @@ fn problems_have_a_place() {
     for (file, message) in [
         (operator, "nodes[0]: `a b` cannot be the name of an operator"),
         (twice, "outputs[1]: the output `y` is there twice"),
-        (File { inputs: inputs.to_vec(), ..leaf.clone() }, "inputs[1]: no input is of type (f32, QTYPE)"),
+        (File { inputs: inputs.to_vec(), ..leaf.clone() }, "inputs[1]: an input cannot have the type (f32, QTYPE)"),
         (File { outputs: vec![output("y", 1)], ..leaf.clone() }, "outputs[0]: there is no node 1"),
     ] {
         assert_eq!(damage(&file.encode_to_vec()), format!("the file is damaged at {message}"));

@@ -66,7 +66,7 @@ pub(crate) static COMPOSE: OpDef = OpDef {
         evaluate: |args, ret| {
             let edges: Vec<&Edge> = args.iter().map(sure_edge).collect::<Result<_, _>>()?;
             if edges.windows(2).any(|two| two[0].child_size() != two[1].parent_size()) {
-                return Err(invalid("an edge has not as many groups as the one before it has elements"));
+                return Err(invalid("each edge must have as many groups as the edge before it has elements"));
             }
             // From the last to the first, so that intermediate edges are at most as large as the result or an operand.
             let mut all = edges.iter().rev();

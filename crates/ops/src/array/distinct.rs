@@ -186,7 +186,7 @@ fn split(args: &ArrayOperands<'_>, array: &Array, groups: &mut [Option<u32>], co
         }
         if let Some(group) = group {
             if is_nan(array, bits) {
-                return Err(invalid("a NaN is in no group"));
+                return Err(invalid("an element is NaN, which belongs to no group"));
             }
             *group = numbers.number(*group, bits);
         }
@@ -254,7 +254,7 @@ pub(crate) static GROUP_BY2: OpDef = OpDef {
 fn pair_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if let QType::Edge(EdgeType::ToScalar(_)) = args[1].qtype {
         let message = format!("{operator} does not take {} for `over`", args[1].qtype);
-        return Err(TypeFault::mismatch(message, Some(1)).hint("leave it out"));
+        return Err(TypeFault::mismatch(message, Some(1)).hint("leave `over` out"));
     }
     let Signature { operands, ret } = group_types(operator, args)?;
     Ok(Signature { operands, ret: QType::tuple(vec![ret.clone(), ret]) })

@@ -11,9 +11,11 @@ use cembra_value::{Array, Edge, EdgeFault, Value};
 /// The fault of an evaluation that would make an invalid edge (grouping), for example from descending split points.
 pub(super) fn refused(fault: EdgeFault) -> Fault {
     match fault {
-        EdgeFault::FirstPoint => invalid("split points begin with 0"),
-        EdgeFault::PointsDown => invalid("split points do not go down"),
-        EdgeFault::Group { .. } => invalid("an element names a group that is not there"),
+        EdgeFault::FirstPoint => invalid("split points must begin with 0"),
+        EdgeFault::PointsDown => invalid("split points must not decrease"),
+        EdgeFault::Group { .. } => {
+            invalid("the group number of an element is negative, or not below the number of groups")
+        }
         EdgeFault::Size(_) => invalid("the size of a group is negative, or there are too many elements"),
         _ => invalid("a size or split point is missing"),
     }
@@ -101,7 +103,7 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let parents = integer_of(&args[1])?;
-            let parents = usize::try_from(parents).map_err(|_| invalid("the number of groups is negative"))?;
+            let parents = usize::try_from(parents).map_err(|_| invalid("`parent_size` must not be negative"))?;
             // Aggregations have a result per group, so the number of groups is limited too.
             let parents = args.room_for(parents, 0)?;
             let groups = match array.scalar() {
@@ -127,7 +129,7 @@ fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
         QType::ArrayShape(kind) => EdgeType::ToScalar(*kind),
         found => {
             let fault = TypeFault::mismatch(format!("{operator} expects a shape, found {found}"), Some(0));
-            return Err(fault.hint("as `core.shape_of(x)` gives"));
+            return Err(fault.hint("write `core.shape_of(x)`"));
         }
     };
     Ok(Signature::unchanged(args, QType::Edge(edge)))

@@ -19,7 +19,7 @@ fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
     }
     let common = common.ok_or_else(|| no_common_type(operator, args))?;
     let Some(scalar) = common.scalar() else {
-        let fault = TypeFault::mismatch(format!("{operator} makes no array of {common}"), Some(0));
+        let fault = TypeFault::mismatch(format!("{operator} cannot make an array of {common}"), Some(0));
         return Err(if common == QType::Nothing { fault.hint("write its type, as in `missing[f32]`") } else { fault });
     };
     let operands = args.iter().map(|_| QType::of(scalar, common.is_optional())).collect();
@@ -85,7 +85,7 @@ fn at_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
                 QType::Array(_, Scalar::Boolean) => {
                     fault.hint("write `a[b == true]` for the elements where `b` is true")
                 }
-                _ => fault.hint("an index is an integer; `a[a > 0]` are the elements where a mask is present"),
+                _ => fault.hint("write an integer, or `a[a > 0]` to select the elements for which a comparison holds"),
             });
         }
     };

@@ -86,14 +86,17 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
             let (values, _) = array_argument(name, args, 1)?;
             if indices != values {
                 let [indices, values] = [args[0].qtype, args[1].qtype];
-                return refuse(1, format!("{name} expects arrays of one form, found {indices} and {values}"));
+                return refuse(
+                    1,
+                    format!("{name} expects both arrays to be dense, or neither, found {indices} and {values}"),
+                );
             }
             integer_argument(name, args, 2)?;
             Ok(Signature::unchanged(args, args[1].qtype.clone()))
         },
         evaluate: |args, ret| {
             let (indices, values) = (array_of(&args[0])?, array_of(&args[1])?);
-            let size = usize::try_from(integer_of(&args[2])?).map_err(|_| invalid("the size is negative"))?;
+            let size = usize::try_from(integer_of(&args[2])?).map_err(|_| invalid("`size` must not be negative"))?;
             if indices.len() != values.len() {
                 return Err(sizes_differ(indices.len(), values.len()));
             }
@@ -106,7 +109,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
                 let place = usize::try_from(index).ok().and_then(|at| places.get_mut(at));
                 *place.ok_or(out_of_range(index, size))? = Some(value);
                 if index <= last {
-                    return Err(invalid("the indices do not go up"));
+                    return Err(invalid("each index must be above the one before it"));
                 }
                 last = index;
             }
@@ -145,11 +148,19 @@ pub(crate) static TAKE: OpDef = OpDef {
             let (kind, _) = array_argument(name, args, 0)?;
             if indices_argument(name, args, 1)? != kind {
                 let [x, ids] = [args[0].qtype, args[1].qtype];
-                return refuse(1, format!("{name} does not take {ids} of {x}"));
+                return refuse(
+                    1,
+                    format!("{name} expects `ids` and `x` to be both dense, or neither, found {ids} and {x}"),
+                );
             }
             let (over, ids_over) = (has_groups(name, args, 2, kind)?, has_groups(name, args, 3, kind)?);
             if over != ids_over && !(over && matches!(args[3].qtype, QType::Scalar(_))) {
-                return refuse(3, format!("{name} expects edges to the same groups, and one of them has none"));
+                return refuse(
+                    3,
+                    format!(
+                        "{name} expects `over` and `ids_over` to have the same groups, but one of them has no groups"
+                    ),
+                );
             }
             Ok(Signature::unchanged(args, args[0].qtype.clone()))
         },
@@ -210,7 +221,9 @@ pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
                 for (position, at) in members.iter().enumerate() {
                     let Some(index) = index(*at) else { continue };
                     let to = usize::try_from(index).ok().and_then(|index| members.get(index));
-                    let to = &mut positions[*to.ok_or(invalid("an index is not one of a permutation"))?];
+                    let to = &mut positions[*to.ok_or(invalid(
+                        "an index of a permutation is negative, or not below the number of its elements",
+                    ))?];
                     if to.replace(position).is_some() {
                         return Err(invalid("an index occurs twice in a permutation"));
                     }

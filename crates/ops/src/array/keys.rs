@@ -37,7 +37,7 @@ fn keys(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(ArrayKind, 
         None => {
             let found = args[at].qtype;
             let message = format!("{operator} expects an array of keys, or a tuple of such arrays, found {found}");
-            Err(TypeFault::mismatch(message, Some(at)).hint("keys are booleans, integers, texts and bytes"))
+            Err(TypeFault::mismatch(message, Some(at)).hint("use booleans, integers, texts or bytes as keys"))
         }
     }
 }
@@ -66,7 +66,8 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
         || !child.iter().zip(&parent).all(casts)
     {
         let (found, of) = (args[0].qtype, args[1].qtype);
-        let message = format!("{operator} expects keys of the types of those of the parents, found {found} and {of}");
+        let message =
+            format!("{operator} expects child keys of the same types as the parent keys, found {found} and {of}");
         return Err(TypeFault::mismatch(message, Some(0)));
     }
     Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(child_kind))))
@@ -153,8 +154,8 @@ pub(crate) static FROM_KEYS: OpDef = OpDef {
         form: ArrayForm::Edge,
         typing: types,
         evaluate: |args, ret| {
-            let children = arrays(&args[0], failed_precondition("the arrays of child keys are of one size"))?;
-            let parents = arrays(&args[1], failed_precondition("the arrays of parent keys are of one size"))?;
+            let children = arrays(&args[0], failed_precondition("the arrays of child keys must have the same size"))?;
+            let parents = arrays(&args[1], failed_precondition("the arrays of parent keys must have the same size"))?;
             let count = parents.first().map_or(0, |array| array.len());
             let mapping = int64s(matched(args, &children, &parents)?);
             Ok(Edge::from_mapping(kind_of(ret), mapping, count).map_err(refused)?.into())

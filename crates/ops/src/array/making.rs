@@ -21,7 +21,7 @@ pub(crate) static IOTA: OpDef = OpDef {
         QType::Shape(ShapeType::OptionalScalar) => Ok(Signature::unchanged(args, QType::Optional(Scalar::Int64))),
         found => {
             let fault = TypeFault::mismatch(format!("{} expects a shape, found {found}", IOTA.name), Some(0));
-            Err(fault.hint("as `shape_of(x)` gives"))
+            Err(fault.hint("write `shape_of(x)`"))
         }
     }),
     meaning: Meaning::Expand(|g, args| {
@@ -147,7 +147,7 @@ fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scala
         }
         _ => qtype.of_each().scalar(),
     };
-    scalar.ok_or_else(|| TypeFault::mismatch(format!("{operator} makes no array of {qtype}"), Some(0)))
+    scalar.ok_or_else(|| TypeFault::mismatch(format!("{operator} cannot make an array of {qtype}"), Some(0)))
 }
 
 /// Expands `array.as_dense_array` or `array.as_array`. The operator `convert` converts an array to the kind `to`.

@@ -289,7 +289,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
         evaluate: |args, ret| {
             let share = number(&args[1])? as f32;
             if !(0.0..=1.0).contains(&share) {
-                return Err(invalid("`cdf_arg` is not between 0 and 1"));
+                return Err(invalid("`cdf_arg` must be between 0 and 1"));
             }
             // The count is rounded to FLOAT32 too, so the rank may come out too large.
             let rank = |count: usize| {
@@ -318,7 +318,7 @@ pub(crate) static QUANTILE: OpDef = OpDef {
         evaluate: |args, ret| {
             let share = number(&args[1])?;
             if !(0.0..=1.0).contains(&share) {
-                return Err(invalid("`q` is not between 0 and 1"));
+                return Err(invalid("`q` must be between 0 and 1"));
             }
             quantiles(args, 2, ret, Sought::Share(share))
         },

@@ -60,7 +60,7 @@ fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fa
         args.poll_at(at)?;
         let number = match low(at).zip(high(at)) {
             None => None,
-            Some((low, high)) if low >= high => return Err(invalid("`low` is not below `high`")),
+            Some((low, high)) if low >= high => return Err(invalid("`low` must be below `high`")),
             Some((low, high)) => {
                 let offset = generator.below(high.wrapping_sub(low).cast_unsigned());
                 Some(low.wrapping_add(offset.cast_signed()).cast_unsigned())
@@ -72,7 +72,7 @@ fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fa
     if let (true, true, Some(low), Some(high)) = (count == 0, arrays.is_empty(), low(0), high(0))
         && low >= high
     {
-        return Err(invalid("`low` is not below `high`"));
+        return Err(invalid("`low` must be below `high`"));
     }
     made(all.finish(), ret)
 }

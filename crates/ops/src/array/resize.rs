@@ -25,7 +25,12 @@ fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeT
     match args[1].qtype {
         QType::Scalar(Scalar::Int32 | Scalar::Int64) => Ok((edge, kind)),
         QType::Array(of, Scalar::Int32 | Scalar::Int64) if parent_kind(edge) == Some(*of) => Ok((edge, kind)),
-        found => refuse(1, format!("{operator} expects an integer, or one for each group, for `size`, found {found}")),
+        found => refuse(
+            1,
+            format!(
+                "{operator} expects an integer, or an array with an integer for each group, for `size`, found {found}"
+            ),
+        ),
     }
 }
 
@@ -34,7 +39,7 @@ fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
     match edge.form() {
         EdgeForm::Splits(points) => Ok(points.windows(2).map(|ends| ends[0]..ends[1]).collect()),
         EdgeForm::ToScalar(child) => Ok(std::iter::once(0..*child as i64).collect()),
-        _ => Err(invalid("only contiguous groups can be resized")),
+        _ => Err(invalid("the groups must be contiguous to be resized")),
     }
 }
 
@@ -44,7 +49,7 @@ const NEGATIVE: &str = "the size of a group is negative";
 fn sizes(args: &ArrayOperands<'_>, groups: usize) -> Result<Vec<i64>, Fault> {
     let sizes = match &args[1] {
         Value::Array(_, sizes) if sizes.len() != groups => {
-            return Err(invalid("there are not as many sizes as groups"));
+            return Err(invalid("`size` must have one element for each group"));
         }
         Value::Array(_, sizes) => integers(sizes)?,
         size => vec![integer_of(size)?; groups],
@@ -113,7 +118,7 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
                 _ => None,
             };
             if offsets.is_some_and(|offsets| offsets.len() != edge.child_size()) {
-                return Err(invalid("there are not as many offsets as elements"));
+                return Err(invalid("`offsets` must have one element for each element of the edge"));
             }
             let places = placed(&runs, &sizes, offsets)?;
             Ok(Edge::from_mapping(kind_of(ret), places, edge.child_size()).map_err(refused)?.into())

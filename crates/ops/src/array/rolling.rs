@@ -91,7 +91,7 @@ fn each_group(
 fn window_length(length: &Value) -> Result<usize, Fault> {
     match integer_of(length)? {
         length @ 1.. => Ok(usize::try_from(length).unwrap_or(usize::MAX)),
-        _ => Err(invalid("the length of a window is below 1")),
+        _ => Err(invalid("`length` must be at least 1")),
     }
 }
 

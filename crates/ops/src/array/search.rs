@@ -107,7 +107,7 @@ fn searched(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
     let haystack = array_of(&args[0])?;
     let invalid_types = Fault::new(FaultKind::Invalid);
     if (0..haystack.len()).any(|at| !haystack.is_present(at)) {
-        return Err(invalid("an element of the haystack is missing"));
+        return Err(invalid("an element of `haystack` is missing"));
     }
     let right = matches!(args[2].as_scalar(), Some(ScalarValue::Boolean(true)));
     let one;

@@ -27,14 +27,14 @@ pub(crate) static SLICE: OpDef = OpDef {
         evaluate: |args, ret| {
             let array = array_of(&args[0])?;
             let offset = usize::try_from(integer_of(&args[1])?).ok().filter(|offset| *offset <= array.len());
-            let offset = offset.ok_or(invalid("the offset is not one of the array"))?;
+            let offset = offset.ok_or(invalid("`offset` is negative, or beyond the end of the array"))?;
             let rest = array.len() - offset;
             let size = match integer_of(&args[2])? {
                 -1 => rest,
                 size => usize::try_from(size)
                     .ok()
                     .filter(|size| *size <= rest)
-                    .ok_or(invalid("the array has not as many elements behind the offset"))?,
+                    .ok_or(invalid("the array has fewer than `size` elements from `offset` on"))?,
             };
             made(limits::taken(args, array, (offset..offset + size).map(Some))?, ret)
         },
@@ -59,7 +59,7 @@ pub(crate) static SELECT: OpDef = OpDef {
                 found => {
                     let fault =
                         TypeFault::mismatch(format!("{name} expects an array of masks, found {found}"), Some(1));
-                    Err(fault.hint("as comparisons make"))
+                    Err(fault.hint("write a comparison, such as `x > 0`"))
                 }
             }
         },
@@ -128,9 +128,9 @@ fn expand_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatu
         }
         (QType::Scalar(_) | QType::Optional(_), QType::Edge(EdgeType::Scalars)) => args[0].qtype.clone(),
         (x, over) => {
-            let message = format!("{operator} expects a value of each group of its edge, found {x} and {over}");
+            let message = format!("{operator} expects a value for each group of `over`, found {x} and {over}");
             let fault = TypeFault::mismatch(message, None);
-            return Err(fault.hint("an array goes with an edge between arrays, a scalar with one to a scalar"));
+            return Err(fault.hint("give an array with an edge between arrays, or a scalar with an edge to a scalar"));
         }
     };
     Ok(Signature::unchanged(args, ret))

@@ -16,7 +16,7 @@ pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -
         found => {
             let fault =
                 TypeFault::mismatch(format!("{operator} expects the shape of an array, found {found}"), Some(at));
-            Err(fault.hint("as `shape_of(x)` gives"))
+            Err(fault.hint("write `shape_of(x)`"))
         }
     }
 }
@@ -31,7 +31,7 @@ pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
 
 /// The shape of an array with `size` elements.
 fn shape(kind: ArrayKind, size: &Value) -> Result<Value, Fault> {
-    let size = usize::try_from(integer_of(size)?).map_err(|_| invalid("the size is negative"))?;
+    let size = usize::try_from(integer_of(size)?).map_err(|_| invalid("`size` must not be negative"))?;
     Ok(Value::ArrayShape(kind, size))
 }
 

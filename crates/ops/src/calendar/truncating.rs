@@ -192,7 +192,7 @@ fn starting(x: Option<Scalar>, unit: Option<&Value>) -> Result<OpId, TypeFault> 
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
     let Some(ScalarValue::Text(unit)) = unit.and_then(Value::as_scalar) else {
         return Err(TypeFault::mismatch("date.truncate needs a literal for `unit`", Some(1))
-            .hint(format!("one of \"{}\"", names.join("\", \""))));
+            .hint(format!("write one of \"{}\"", names.join("\", \""))));
     };
     if let Some((_, operator)) = units.iter().find(|(name, _)| **name == **unit) {
         return Ok(*operator);
@@ -200,9 +200,9 @@ fn starting(x: Option<Scalar>, unit: Option<&Value>) -> Result<OpId, TypeFault> 
     let what = if x == Some(Scalar::Date) { "a date" } else { "a timestamp" };
     let hint = match near_names(unit, 2, names.iter().copied()).first() {
         Some(near) => format!("write \"{near}\""),
-        None => format!("one of \"{}\"", names.join("\", \"")),
+        None => format!("write one of \"{}\"", names.join("\", \"")),
     };
-    Err(TypeFault::mismatch(format!("date.truncate has no unit {unit:?} of {what}"), Some(1)).hint(hint))
+    Err(TypeFault::mismatch(format!("date.truncate has no unit {unit:?} for {what}"), Some(1)).hint(hint))
 }
 
 fn truncated(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {

@@ -49,12 +49,12 @@ fn unit(literal: Option<&Value>) -> Result<UnixUnit, TypeFault> {
     let names = UnixUnit::NAMES;
     let Some(ScalarValue::Text(name)) = literal.and_then(Value::as_scalar) else {
         return Err(TypeFault::mismatch("timestamp.from_unix needs a literal for `unit`", Some(1))
-            .hint(format!("one of \"{}\"", names.join("\", \""))));
+            .hint(format!("write one of \"{}\"", names.join("\", \""))));
     };
     UnixUnit::of_name(name).ok_or_else(|| {
         let hint = match near_names(name, 1, names).first() {
             Some(near) => format!("write \"{near}\""),
-            None => format!("one of \"{}\"", names.join("\", \"")),
+            None => format!("write one of \"{}\"", names.join("\", \"")),
         };
         TypeFault::mismatch(format!("timestamp.from_unix has no unit {name:?}"), Some(1)).hint(hint)
     })

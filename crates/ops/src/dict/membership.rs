@@ -26,8 +26,8 @@ fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> 
             return refuse(at, format!("{operator} does not take {}", arg.qtype));
         }
         if *arg.qtype == QType::Nothing {
-            return Err(TypeFault::mismatch("nothing equals `missing`".to_owned(), Some(at))
-                .hint("to ask for what is missing, write `not has(x)`"));
+            return Err(TypeFault::mismatch("no value is equal to `missing`".to_owned(), Some(at))
+                .hint("write `not has(x)` to ask whether a value is missing"));
         }
     }
     Ok(Signature::unchanged(args, QType::MASK))
@@ -110,8 +110,8 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
 
 /// The fault for `in` followed by a value that has no elements.
 pub(super) fn nothing_in(found: &QType) -> TypeFault {
-    TypeFault::mismatch(format!("nothing is in {found}"), Some(1)).hint(
-        "the forms are `x in [a, b]`, `x in a..b`, and `x in a` for an array, a dictionary or a table `a`; a local name is in brackets, as in `(let t = 2 in t * t)`",
+    TypeFault::mismatch(format!("`in` cannot look for a value in {found}"), Some(1)).hint(
+        "write `x in [a, b]`, `x in a..b`, or `x in a` for an array, a dictionary or a table `a`; put a `let` with its body in brackets, as in `(let t = 2 in t * t)`",
     )
 }
 
@@ -136,8 +136,8 @@ pub(crate) static IN_VALUE: OpDef = OpDef {
                 Ok(Signature::unchanged(args, QType::MASK))
             }
             QType::Array(..) => {
-                Err(TypeFault::mismatch(format!("`in` looks for one value in an array, found {x}"), Some(0))
-                    .hint("look an array of keys up in a dictionary: `dict.contains(dict.make(keys, values), x)`"))
+                Err(TypeFault::mismatch(format!("`in` expects one value before an array, found {x}"), Some(0))
+                    .hint("write `dict.contains(dict.make(keys, values), x)` for an array of keys"))
             }
             found => Err(nothing_in(found)),
         }

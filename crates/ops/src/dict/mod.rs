@@ -36,7 +36,7 @@ fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scala
     match args[at].qtype {
         QType::Dict(key, value) => Ok((*key, *value)),
         found => Err(TypeFault::mismatch(format!("{operator} expects a dictionary, found {found}"), Some(at))
-            .hint("as in `dict{\"CH\": 1.08, \"DE\": 1.19}`")),
+            .hint("write a dictionary, as in `dict{\"CH\": 1.08, \"DE\": 1.19}`")),
     }
 }
 
@@ -52,7 +52,7 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
     match common {
         // Floats are bounds of ranges only, in which any number can be looked up.
         Some(common) if Dict::may_be_keys(common) || keys.is_float() && common == keys => Ok(()),
-        _ => refuse(at, format!("{operator} looks up keys of type {keys}, found {found}")),
+        _ => refuse(at, format!("{operator} expects a key of type {keys}, found {found}")),
     }
 }
 
@@ -71,8 +71,8 @@ fn dict_of(g: &mut dyn Expansion, operator: &str, dict: NodeHandle) -> Result<So
     }
     match g.value(dict) {
         Some(Value::Dict(dict)) => Ok(Source::Literal(dict)),
-        _ => Err(TypeFault::mismatch(format!("{operator} needs a dictionary that is written down"), None)
-            .hint("what arrays are mapped by knows no dictionary that is made of arrays: look up all keys at once")),
+        _ => Err(TypeFault::mismatch(format!("{operator} needs a literal dictionary here"), None)
+            .hint("look up all keys at once, outside of the function that is applied to each element")),
     }
 }
 
@@ -253,7 +253,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
             _ => QType::Optional(value),
         };
         let Some(common) = common_type(&value, &default_type(&value, default)) else {
-            return refuse(2, format!("{} finds {value}, and the default is {default}", LOOKUP.name));
+            return refuse(2, format!("{}: the values are {value}, but the default is {default}", LOOKUP.name));
         };
         let is_there = !default.is_optional() && *default != QType::Nothing && !args[0].qtype.is_optional();
         let scalar = common.scalar().unwrap_or(Scalar::Unit);
@@ -316,8 +316,8 @@ fn array_types(
 
 /// The fault for listing a dictionary of ranges, which has bounds and no keys.
 fn no_lists(operator: &str) -> TypeFault {
-    TypeFault::mismatch(format!("{operator} gives no list of ranges"), Some(0))
-        .hint("look something up in them, or ask with `in`")
+    TypeFault::mismatch(format!("{operator} does not take a dictionary of ranges"), Some(0))
+        .hint("use `lookup(key, ranges)`, or `key in ranges`")
 }
 
 pub(crate) static KEYS: OpDef = OpDef {

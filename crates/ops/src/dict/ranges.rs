@@ -66,8 +66,8 @@ pub(super) fn promoted(bounds: Arc<Array>, scalar: Scalar) -> Arc<Array> {
 fn ranges_of(g: &dyn Expansion, args: &[NodeHandle]) -> Result<Dict, TypeFault> {
     let literal = |at: usize| match g.literal_array(args[at]) {
         Some(Value::Array(_, array)) => Ok(array),
-        _ => Err(TypeFault::mismatch(format!("{} takes arrays of literals", RANGES.name), Some(at))
-            .hint("ranges are known with the model: they are written, or a file has them")),
+        _ => Err(TypeFault::mismatch(format!("{} expects an array of literals", RANGES.name), Some(at))
+            .hint("write the ranges as literals, or read them with `table t: ranges of f64 -> f64 = ..`")),
     };
     let [from, to, values] = [literal(0)?, literal(1)?, literal(2)?];
     let scalar = bound_type(from.scalar());
@@ -87,9 +87,8 @@ pub(crate) static RANGES: OpDef = OpDef {
         let (_, values) = array_argument(RANGES.name, args, 2)?;
         if from != to || !Dict::may_be_bounds(from) {
             let message = format!("{} expects bounds of one type, found {from} and {to}", RANGES.name);
-            return Err(
-                TypeFault::mismatch(message, Some(1)).hint("bounds are numbers, dates, timestamps, durations or texts")
-            );
+            return Err(TypeFault::mismatch(message, Some(1))
+                .hint("use numbers, dates, timestamps, durations or texts as bounds"));
         }
         Ok(Signature::unchanged(args, QType::Dict(bound_type(from), values)))
     }),

@@ -65,7 +65,7 @@ fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Ar
     if !Dict::may_be_keys(scalar) {
         let message = format!("{operator} expects an array of keys, found {}", args[at].qtype);
         return Err(TypeFault::mismatch(message, Some(at))
-            .hint("keys are texts, bytes, integers, booleans, dates and timestamps"));
+            .hint("use texts, bytes, integers, booleans, dates or timestamps as keys"));
     }
     Ok((kind, scalar))
 }

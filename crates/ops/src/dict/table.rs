@@ -316,7 +316,7 @@ pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
     /// # Errors
     /// If the literal is not a dictionary.
     fn compile(literal: &Value) -> Result<CompiledLiteral, String> {
-        let Value::Dict(dict) = literal else { return Err(format!("{literal} is no dictionary")) };
+        let Value::Dict(dict) = literal else { return Err(format!("{literal} is not a dictionary")) };
         match dict.compiled(|dict| Arc::new(Self::data_of(dict))).downcast::<Self::Data>() {
             Ok(made) => Ok(CompiledLiteral::shared(made)),
             // Another lookup has compiled the dictionary to other data.

@@ -166,7 +166,7 @@ pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> R
     };
     match i32::try_from(found).ok().filter(|found| (-most..=most).contains(found)) {
         Some(digits) => Ok(digits),
-        None => refuse(1, format!("{name} expects at most {most} for `digits`, found {found}")),
+        None => refuse(1, format!("{name} expects `digits` from -{most} to {most}, found {found}")),
     }
 }
 

@@ -17,14 +17,14 @@ use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 fn shape_and_key(operator: &str, args: &[Argument<'_>], key: usize) -> Result<ArrayKind, TypeFault> {
     let QType::ArrayShape(kind) = args[0].qtype else {
         let message = format!("{operator} expects the shape of an array, found {}", args[0].qtype);
-        return Err(TypeFault::mismatch(message, Some(0)).hint("as `core.shape_of(x)` gives"));
+        return Err(TypeFault::mismatch(message, Some(0)).hint("write `core.shape_of(x)`"));
     };
     match args[key].qtype {
         QType::Unspecified => Ok(*kind),
         QType::Array(of, scalar) if of == kind && is_key(*scalar) => Ok(*kind),
         found => {
-            let message = format!("{operator} expects an array of keys, of that shape, found {found}");
-            Err(TypeFault::mismatch(message, Some(key)).hint("keys are booleans, integers, texts and bytes"))
+            let message = format!("{operator} expects an array of keys with this shape, found {found}");
+            Err(TypeFault::mismatch(message, Some(key)).hint("use booleans, integers, texts or bytes as keys"))
         }
     }
 }

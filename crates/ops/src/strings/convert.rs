@@ -124,7 +124,7 @@ fn decoded(
         None | Some("strict") => return utf8_or_position(context, bytes),
         Some("ignore") => "",
         Some("replace") => "\u{fffd}",
-        _ => return Err(invalid("`errors` is one of `strict`, `ignore` and `replace`")),
+        _ => return Err(invalid("`errors` must be `strict`, `ignore` or `replace`")),
     };
     // A part that is not UTF-8 is an incomplete character, or a byte that begins no character. In Arolla a NUL is such a part
     // too.
@@ -221,7 +221,7 @@ fn static_decode_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
     if args[0].literal.is_none() {
         return Err(TypeFault::mismatch("strings.static_decode needs a literal for `x`", Some(0))
-            .hint("what is known only later is decoded by `strings.decode(..)`"));
+            .hint("use `strings.decode(..)` for bytes that are not a literal"));
     }
     Ok(Signature { operands: smallvec![qtype.clone()], ret: QType::of(Scalar::Text, qtype.is_optional()) })
 }

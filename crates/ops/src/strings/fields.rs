@@ -131,7 +131,7 @@ impl<'f> Fields<'f> {
                 (field.argument, self.numbered) = (argument, true);
             }
             None if !self.numbered => *self = start,
-            _ => return Err(Reason("the format has fields with and without the number of their argument")),
+            _ => return Err(Reason("either all fields of the format must have the number of their argument, or none")),
         }
         let plain = self.text.len() + self.last.len();
         while let Some(flag @ (b'-' | b'+' | b' ' | b'#' | b'0')) = self.peek() {
@@ -163,7 +163,7 @@ impl<'f> Fields<'f> {
         let plain = plain == self.text.len() + self.last.len();
         field.conversion = match self.peek() {
             Some(b'v') if !plain => {
-                return Err(Reason("a field `%v` of the format has flags, a width or a precision"));
+                return Err(Reason("a field `%v` of the format must not have flags, a width or a precision"));
             }
             Some(conversion) if b"cdiouxXfFeEgGaAsv".contains(&conversion) => conversion,
             _ => return Err(malformed()),

@@ -87,7 +87,11 @@ fn find<'t>(
 ) -> Result<(MatchList, usize), Fault> {
     let mut context = Context::new();
     // A message made for this pattern would be in the memory of the context, which ends here.
-    let refused = |_| invalid("the pattern is no regular expression, or is too large");
+    let refused = |_| {
+        invalid(
+            "the pattern is not a regular expression, or is too large; the limits are 64 KiB, and 1 MiB when compiled",
+        )
+    };
     let mut pattern = Pattern::compile(regex).map_err(refused)?;
     let mut found = MatchList { captured: ArrayBuilder::new(Scalar::Text, 0), matches: Vec::new(), bytes: 0 };
     for (at, text) in texts.enumerate() {

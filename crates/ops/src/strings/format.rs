@@ -130,7 +130,7 @@ impl Print for Named {
             Reason(match malformed {
                 Malformed::Closes => "a `}` of the format closes nothing",
                 Malformed::Opens => "a `{` of the format is not closed",
-                Malformed::Name(_) => "a field of the format is without the name of an argument",
+                Malformed::Name(_) => "a field of the format does not begin with the name of an argument",
             })
         };
         while let Some(part) = parts.next().map_err(malformed)? {
@@ -138,7 +138,7 @@ impl Print for Named {
                 FormatPart::Literal(text) => sink.text(text),
                 FormatPart::Field { name, spec } => {
                     let value = self.names.index(name).and_then(|index| self.run.get(index));
-                    let value = value.ok_or(Reason("the format names what is not an argument"))?;
+                    let value = value.ok_or(Reason("the format names an argument that is not given"))?;
                     print_field(sink, self.unit, spec, value)?;
                 }
             }
@@ -161,7 +161,7 @@ fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'sta
         }
         (b"" | b"v", _) => (b"v", b""),
         (_, Packed::Boolean(_) | Packed::String(_)) => {
-            return Err(Reason("a field of the format has a form for numbers, and its argument is none"));
+            return Err(Reason("a field of the format is for a number, but its argument is not a number"));
         }
         ([.., b'a'..=b'z' | b'A'..=b'Z'], _) => (spec, b""),
         (_, Packed::Float32(_) | Packed::Float64(_)) => (spec, b"f"),
@@ -175,7 +175,7 @@ fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run
     let run = PackedRun::new(context, run)?;
     let names = Names::new(context, names.bytes())?;
     if names.entries.len() != run.len() {
-        return Err(super::invalid("the format has another number of arguments than of names"));
+        return Err(super::invalid("the format must have as many names as arguments"));
     }
     printed(context, &Named { format: format.bytes(), unit: S::UNIT, names, run })
 }
@@ -203,12 +203,12 @@ fn problem(message: impl Into<String>) -> TypeFault {
 
 fn malformed(malformed: Malformed<'_>) -> TypeFault {
     match malformed {
-        Malformed::Closes => problem("a `}` of the format closes nothing").hint("a brace is written `}}`"),
-        Malformed::Opens => problem("a `{` of the format is not closed").hint("a brace is written `{{`"),
+        Malformed::Closes => problem("a `}` of the format closes nothing").hint("write `}}` for a brace"),
+        Malformed::Opens => problem("a `{` of the format is not closed").hint("write `{{` for a brace"),
         Malformed::Name(name) => {
             let name = String::from_utf8_lossy(name);
             let problem = problem(format!("`{}` is not the name of an argument", Excerpt::quoted(&name)));
-            problem.hint("fields are named, as in `{x}` or `{x:.2f}`")
+            problem.hint("write the name of an argument, as in `{x}` or `{x:.2f}`")
         }
     }
 }

@@ -18,7 +18,7 @@ fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), Type
             (Some(scalar), None) if scalar.is_string() => common = Some(scalar),
             (Some(scalar), Some(common)) if scalar == common => {}
             (Some(scalar), Some(common)) if scalar.is_string() => {
-                let fault = TypeFault::mismatch(format!("{operator} joins {common} only, found {found}"), Some(index));
+                let fault = TypeFault::mismatch(format!("{operator} cannot join {common} and {found}"), Some(index));
                 return Err(fault.hint("turn one into the other with `strings.encode(..)` or `strings.decode(..)`"));
             }
             _ => {

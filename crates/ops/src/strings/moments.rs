@@ -34,7 +34,7 @@ fn types(
     if let Some(format) = args.get(1) {
         let Some(ScalarValue::Text(format)) = format.literal.and_then(Value::as_scalar) else {
             let fault = TypeFault::mismatch(format!("{operator} needs a literal text for `format`"), Some(1));
-            return Err(fault.hint("it is looked at when the model is compiled: write it here, as \"%d.%m.%Y\""));
+            return Err(fault.hint("write the format here, as in \"%d.%m.%Y\": it is read when the model is compiled"));
         };
         if let Err(wrong) = kind.check(format, is_read) {
             let fault = TypeFault { code: Code::Arguments, ..TypeFault::mismatch(wrong.message, Some(1)) };

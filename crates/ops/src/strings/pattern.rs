@@ -178,7 +178,7 @@ impl Pattern {
     /// The most work that matching the text can take.
     fn product(&self, text: &str) -> Result<usize, Fault> {
         if text.len() > limits::MATCHED_BYTES {
-            return Err(invalid("a text of more than 1 MiB is not matched"));
+            return Err(invalid("a text must not be longer than 1 MiB to be matched"));
         }
         Ok(text.len().saturating_mul(self.weight))
     }

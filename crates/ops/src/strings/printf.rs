@@ -149,7 +149,7 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
             Amount::Fixed(amount) => Some(amount as i64),
             Amount::Argument(index) => {
                 let amount = self.value(index)?.amount();
-                Some(amount.ok_or(Reason("a width or a precision of the format is no integer"))?)
+                Some(amount.ok_or(Reason("a width or a precision of the format must be an integer"))?)
             }
         })
     }
@@ -206,7 +206,10 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
             scalar => scalar.is_numeric() || matches!(scalar, Scalar::Boolean | Scalar::Bytes),
         });
         if !accepted {
-            let message = format!("{operator} expects numbers, booleans and strings for {format}, found {}", arg.qtype);
+            let message = format!(
+                "{operator} expects numbers, booleans and strings for a format of type {format}, found {}",
+                arg.qtype
+            );
             return Err(
                 TypeFault::mismatch(message, Some(index)).hint("turn it into a text with `strings.as_text(..)`")
             );

@@ -138,9 +138,9 @@ impl<'p> Translation<'p> {
     /// Translates an operator that repeats.
     fn repetition(&mut self, repeated: bool, operator: &str) -> Result<(), Reason> {
         if repeated {
-            return Err(Reason("the pattern repeats a repetition"));
+            return Err(Reason("a repetition of the pattern directly follows another one"));
         }
-        let last = self.last.ok_or(Reason("the pattern repeats nothing"))?;
+        let last = self.last.ok_or(Reason("a repetition of the pattern has nothing before it"))?;
         if !self.flags.is_empty() {
             // The item before the flags may be a repetition.
             self.made.insert_str(last, "(?:");
@@ -166,7 +166,7 @@ impl<'p> Translation<'p> {
             return Ok(None);
         };
         if low > high {
-            return Err(Reason("the pattern repeats from more to less"));
+            return Err(Reason("a repetition of the pattern has a minimum above its maximum"));
         }
         // Including the brace that was read.
         let written = &self.source[self.source.len() - self.rest.len() - 1..self.source.len() - behind.len()];
@@ -225,7 +225,7 @@ impl<'p> Translation<'p> {
             return Ok(());
         }
         match self.peek() {
-            Some('C') => return Err(Reason("the pattern asks for a byte of a character, by `\\C`")),
+            Some('C') => return Err(Reason("the pattern must not match single bytes of a character with `\\C`")),
             Some(edge @ ('A' | 'z')) => self.made.extend(['\\', edge]),
             Some(edge @ ('b' | 'B')) => {
                 self.made.push_str("(?-u:\\");
@@ -367,7 +367,7 @@ impl<'p> Translation<'p> {
                 self.next();
                 let high = self.class_character()?.ok_or_else(unclosed)?;
                 if low > high {
-                    return Err(Reason("the pattern has a class with a range from more to less"));
+                    return Err(Reason("the pattern has a class with a range whose start is above its end"));
                 }
                 self.made.push('-');
                 self.character(high);

@@ -76,7 +76,7 @@ impl<'b> Body<'b> {
 
 /// The message for a field of another kind than its argument.
 const MISMATCH: &str =
-    "a field of the format is of another kind than its argument: `d` is for integers, `f` for numbers, `s` for strings";
+    "a field of the format does not fit its argument: `d` is for integers, `f` for numbers, `s` for strings";
 
 fn mismatch() -> Reason {
     Reason(MISMATCH)
@@ -117,7 +117,8 @@ impl Form {
             (Rendered::Boolean(_) | Rendered::Integer(..), b's') | (Rendered::String(_), _) => Err(mismatch()),
             (Rendered::Boolean(value), _) => self.body(Rendered::Integer(value.into(), value.into()), digits),
             (Rendered::Integer(_, bits), b'c') if self.field.wide => {
-                let char = char::from_u32(bits as u32).ok_or(Reason("a field `%lc` is for numbers of characters"))?;
+                let char = char::from_u32(bits as u32)
+                    .ok_or(Reason("the argument of a field `%lc` must be the number of a Unicode character"))?;
                 let _ = digits.write_char(char);
                 Ok(Body::plain(self.cut(digits.as_bytes())))
             }

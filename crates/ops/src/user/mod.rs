@@ -131,7 +131,7 @@ impl UserOperator {
             Value::Scalar(ScalarValue::Text(text)) => {
                 compile(text).map(CompiledLiteral::new).map_err(|error| error.to_string())
             }
-            other => Err(format!("{other} is no text")),
+            other => Err(format!("{other} is not a text")),
         };
         let mut made = UserOverload::of::<Args, F>();
         made.overload.compile = Some(Compile { from: CompiledFrom::Text, function: Box::leak(Box::new(compile)) });
@@ -217,7 +217,9 @@ impl Registry {
         let strict = |o: &UserOverload| o.overload.lifted.is_some();
         // The literal that an operator is compiled from is its first argument.
         let arity = |o: &UserOverload| o.overload.args.len() + usize::from(o.overload.compile.is_some());
-        let unlike = || refused(format!("operator `{name}` needs functions of one arity, all strict or none"));
+        let unlike = || {
+            refused(format!("operator `{name}` needs functions with the same number of arguments, all strict or none"))
+        };
         let Some(first) = overloads.first() else { return Err(unlike()) };
         let (arguments, all_strict) = (arity(first), strict(first));
         if overloads.iter().any(|o| arity(o) != arguments || strict(o) != all_strict)

@@ -45,10 +45,10 @@ impl Recording {
         let result = rule(&mut tape, &args);
         // The rule may have emptied the tape, or put another one in its place.
         let Some(made) = tape.instrs().strip_prefix(&inputs[..]) else {
-            return Err("it takes its arguments off the tape");
+            return Err("it removes its arguments from the tape");
         };
         if made.iter().any(|instr| matches!(instr, Instr::Input(_) | Instr::InputMask)) {
-            return Err("it makes an input of its own");
+            return Err("it adds an input to the tape");
         }
         let mut check =
             Check { instrs: tape.instrs(), made: Vec::with_capacity(tape.instrs().len()), views: Vec::new(), total };
@@ -234,8 +234,8 @@ struct Check<'t> {
     total: bool,
 }
 
-const FOREIGN: Refusal = "it uses a value that is not there yet, or is of another kind";
-const UNSPECIFIED: Refusal = "it scales or splits a float, which is unspecified for some of them";
+const FOREIGN: Refusal = "it uses a value before it is computed, or as another kind of value";
+const UNSPECIFIED: Refusal = "it scales or splits a float, and the result is unspecified for some floats";
 const TYPES: Refusal = "an instruction does not take numbers of these types";
 
 fn is_float(ty: MachineType) -> bool {
@@ -305,7 +305,7 @@ impl Check<'_> {
                 if op == Bin::Div && is_integer(ty) {
                     refuse_unless(
                         self.is_never(b, ty, 0) && self.is_never(b, ty, -1),
-                        "it divides integers by what may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`",
+                        "it divides integers by a value that may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`",
                     )?;
                 }
                 Ok(ResultKind::Number(ty))
@@ -313,7 +313,7 @@ impl Check<'_> {
             Instr::Shift(Shift::Left | Shift::Right, a, amount) => {
                 let ty = self.number(a)?;
                 refuse_unless(is_integer(ty), TYPES)?;
-                refuse_unless(u32::from(amount) < width(ty), "it shifts by the width of a number or more")?;
+                refuse_unless(u32::from(amount) < width(ty), "it shifts a number by all of its bits or more")?;
                 Ok(ResultKind::Number(ty))
             }
             Instr::Fma(a, b, c) => {
@@ -339,16 +339,16 @@ impl Check<'_> {
             }
             Instr::FaultIf { mask, kind, operands, site: _ } => {
                 self.masks(&[mask])?;
-                refuse_unless(!self.total, "it can fail and its function cannot: make that `Fallible`")?;
+                refuse_unless(!self.total, "it can fail, but its function cannot: make the function `Fallible`")?;
                 refuse_unless(kind == FaultKind::Invalid, "it fails with another fault than `Invalid`")?;
                 match operands {
                     [None, None] => {}
                     [Some(ptr), Some(len)] => self.view(ptr, len, Scalar::Text)?,
-                    _ => return Err("the message of a fault is a text or nothing"),
+                    _ => return Err("the message of a fault must be a text, or left out"),
                 }
                 Ok(ResultKind::Nothing)
             }
-            Instr::Begin(_) | Instr::End => Err("it marks a stretch, which is for who puts tapes together"),
+            Instr::Begin(_) | Instr::End => Err("it begins or ends a section of the tape, which a rule must not do"),
             Instr::Call(function, ref args) => self.call(function, args).map(ResultKind::Number),
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 self.masks(&[mask])?;
@@ -390,8 +390,7 @@ impl Check<'_> {
     /// Checks that an address and a length are a string of this type: an argument, a selection between such strings, or an
     /// empty one.
     fn view(&self, ptr: Val, len: Val, scalar: Scalar) -> Result<(), Refusal> {
-        const PIECED: Refusal =
-            "a text is put together from other numbers than the address and length of one that was given";
+        const PIECED: Refusal = "a text must have the address and the length of a text that was given";
         let mut open = vec![(ptr, len)];
         let mut seen: FxHashSet<(Val, Val)> = FxHashSet::default();
         while let Some((ptr, len)) = open.pop() {

@@ -47,10 +47,10 @@ fn refused(model: &TypedModel, program: &Program, id: Id, wrong: &str) -> Diagno
         Kind::Loop(_) | Kind::State(_) => "a loop",
         _ => model.graph.op(id).map_or("a value", |op| model.registry.get(op).name),
     };
-    let message = format!("after rewrites of the user, {name} {wrong}");
+    let message = format!("after the rewrites of an extension, {name} {wrong}");
     Diagnostic::new(Code::Extension, message)
         .at(program.graph.span(model.graph.origin(id)))
-        .hint("look at what the extensions put in the place of its operands")
+        .hint("check what the extensions put in place of its operands")
         .into()
 }
 

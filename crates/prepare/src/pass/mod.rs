@@ -176,11 +176,11 @@ fn check_names(options: &Options) -> Result<(), Diagnostics> {
     }
     for pass in PASSES.iter().filter(|pass| !pass.optional && options.without.iter().any(|name| name == pass.name)) {
         let problem = Diagnostic::new(Code::Option, format!("pass `{}` cannot be left out", pass.name));
-        problems.push(problem.hint(format!("those that can be are {}", names(true))));
+        problems.push(problem.hint(format!("leave out only these: {}", names(true))));
     }
     for name in options.without_rewrites.iter().filter(|name| rewrites().all(|rewrite| rewrite.name != **name)) {
         let problem = Diagnostic::new(Code::Option, format!("there is no rewrite `{name}`"));
-        problems.push(problem.hint("`docs/rewrites.md` lists them"));
+        problems.push(problem.hint("use a name from `docs/rewrites.md`"));
     }
     Diagnostics::check(problems)
 }

@@ -94,12 +94,13 @@ fn find_leaves(
                 continue;
             }
             (Some(QType::Tensor(..)), _) | (None, Some(QType::Tensor(..))) => {
-                let message = format!("input `{}` is a tensor, and this evaluates values one by one", input.name);
-                problems.push(
-                    Diagnostic::new(Code::Tensors, message)
-                        .at(input.span)
-                        .hint("a model with tensors is evaluated as a whole, by `Model::compile` or `cembra eval`"),
+                let message = format!(
+                    "input `{}` is a tensor, but this way of evaluation takes only scalars, tuples and arrays",
+                    input.name
                 );
+                problems.push(Diagnostic::new(Code::Tensors, message).at(input.span).hint(
+                    "evaluate the model as a whole: with `Model::compile` in Rust, or with the command `cembra eval`",
+                ));
                 continue;
             }
             (Some(qtype), _) => qtype.clone(),
@@ -667,11 +668,11 @@ impl Typer<'_> {
                     Diagnostic::new(Code::UntypedOutput, format!("output `{}` has no type", output.name))
                         .at(output.span.or(self.graph.span(output.node)))
                         .hint(match qtype {
-                            QType::Meta => "a type is no value: use it in `core.cast(x, f32)`",
-                            QType::Unspecified => "it stands for an argument that is not given, and for no value",
-                            QType::Function => "a function is no value: call it, or hand it to `core.map_tuple` or `seq.map`",
-                            QType::Dict(..) | QType::Tuple(_) => "a dictionary is no value: look something up in it, as in `lookup(x, {\"a\": 1}, 0)`",
-                            QType::Sequence(_) => "a sequence is no value: take it together with `seq.reduce`, or an element with `seq.at`",
+                            QType::Meta => "use the type in `core.cast(x, f32)`: it is not a value",
+                            QType::Unspecified => "use it only for an argument that is not given: it is not a value",
+                            QType::Function => "call the function, or pass it to `core.map_tuple` or `seq.map`: it is not a value",
+                            QType::Dict(..) | QType::Tuple(_) => "look something up in the dictionary, as in `lookup(x, {\"a\": 1}, 0)`: it is not a value",
+                            QType::Sequence(_) => "use `seq.reduce` to make one value of the sequence, or `seq.at` for an element: it is not a value",
                             _ => "write the type, as in `missing[f32]`",
                         }),
                 );

@@ -336,9 +336,9 @@ fn options_must_name_what_there_is() {
         [
             format!("there is no pass `folds`; {known}"),
             format!("there is no pass `casts`; {known}"),
-            "pass `where` cannot be left out; those that can be are `fold`, `optimise`, `extensions`, `select`"
+            "pass `where` cannot be left out; leave out only these: `fold`, `optimise`, `extensions`, `select`"
                 .to_owned(),
-            "there is no rewrite `a * 1 -> 1`; `docs/rewrites.md` lists them".to_owned(),
+            "there is no rewrite `a * 1 -> 1`; use a name from `docs/rewrites.md`".to_owned(),
         ]
     );
 }
@@ -405,7 +405,8 @@ fn what_an_extension_cannot_apply_is_said() {
             |operator: &str, operands: &[Id]| rewriter.apply(operator, operands).map_err(|fault| fault.message());
         assert_eq!(
             told("math.nothing", &[operand]),
-            Err("there is no operator `math.nothing` with kernels".to_owned())
+            Err("an extension cannot apply `math.nothing`: there is no such operator, or it is made of others"
+                .to_owned())
         );
         assert!(told("math.add", &[operand]).is_err_and(|message| message.contains("takes 2 arguments")));
         assert!(told("strings.upper", &[operand]).is_err());

@@ -192,5 +192,5 @@ fn lone_returns(bytes: &[u8]) -> u64 {
 /// The error that a record has more bytes than allowed.
 pub(crate) fn too_long() -> DataError {
     let message = format!("a row of more than {} MiB", RECORD_BYTES >> 20);
-    DataError::new(DataCode::Unreadable, message).hint("is a quote never closed?")
+    DataError::new(DataCode::Unreadable, message).hint("close all quotes: one may be open")
 }

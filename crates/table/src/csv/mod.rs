@@ -114,7 +114,7 @@ impl CsvData {
         }
         if !named {
             return Err(DataError::new(DataCode::Unreadable, "the file is empty")
-                .hint("the first line of a CSV names its columns"));
+                .hint("write the names of the columns on the first line"));
         }
         Ok(CsvData { blocks, header, positions, dialect, ahead })
     }
@@ -184,7 +184,7 @@ impl CsvData {
         };
         if !request.verbatim && names.iter().filter(|(name, _)| name.is_empty()).count() > 1 {
             let error = DataError::new(DataCode::DuplicateColumn, "two columns have no name");
-            return Err(error.hint("name the columns to carry, as in `--keep id,date`; CSV carries all of them"));
+            return Err(error.hint("name the columns to keep, as in `--keep id,date`; results in CSV can have both"));
         }
         for (name, index) in names {
             // The declared type of an input applies to the model's value; a column that is copied to the results as it is written does not
@@ -282,8 +282,11 @@ impl CsvData {
             }
             QType::Tuple(_) if qtype.element().is_some() => {
                 let what = if qtype.as_map().is_some() { "dictionary" } else { "list" };
-                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is a {what}, as {qtype} is"));
-                Err(error.in_column(&place.path).hint("these are read from JSON, Parquet and Arrow"))
+                let error = DataError::new(
+                    DataCode::ColumnType,
+                    format!("a field of CSV cannot hold a {what} of type {qtype}"),
+                );
+                Err(error.in_column(&place.path).hint("use JSON, Parquet or Arrow for lists and dictionaries"))
             }
             QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
                 match self.cell(place, &types::all_optional(of), targets, absent)? {
@@ -300,8 +303,11 @@ impl CsvData {
                 Ok(Cell::Tuple(qtype.clone(), cells.collect::<Result<_, _>>()?))
             }
             QType::Array(..) => {
-                let error = DataError::new(DataCode::ColumnType, format!("no field of CSV is an array, as {qtype} is"));
-                Err(error.in_column(&place.path).hint("arrays are read from JSON, Parquet and Arrow"))
+                let error = DataError::new(
+                    DataCode::ColumnType,
+                    format!("a field of CSV cannot hold an array of type {qtype}"),
+                );
+                Err(error.in_column(&place.path).hint("use JSON, Parquet or Arrow for arrays"))
             }
             _ => Err(DataError::no_data(qtype).in_column(&place.path)),
         }

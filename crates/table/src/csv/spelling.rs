@@ -119,7 +119,7 @@ impl Spelling {
     pub fn skipped(&self, scalar: Scalar, text: &str) -> Option<String> {
         let clock = self.clock.as_ref().filter(|_| scalar == Scalar::Timestamp)?;
         let zone = clock.skips(self.shown(text)?).then_some(clock.name())?;
-        Some(format!("which clocks in {zone} skip because they are put forward"))
+        Some(format!("which does not exist in {zone}, because clocks are put forward then"))
     }
 
     /// The hint for a `text` that may be a number with another decimal character; `None` if it cannot be one. `leaf` is the name of the input, and
@@ -150,7 +150,7 @@ impl Spelling {
         let is_other = is_number(&Spelling { decimal_comma: !self.decimal_comma, ..Spelling::default() });
         match self.decimal_comma {
             false if is_other && text.contains(',') => {
-                Some("`--decimal ,` reads numbers with a decimal comma".to_owned())
+                Some("use `--decimal ,` for numbers with a decimal comma".to_owned())
             }
             true if is_other && text.contains('.') => {
                 Some("write a comma, or leave the option out: with `--decimal ,` a number must not have a point or separators between thousands".to_owned())
@@ -183,33 +183,30 @@ impl Spelling {
         let is_count = scalar::is_count(text);
         match scalar {
             Scalar::Date if self.dates.is_some() && is_count => Some(
-                "dates are read as `--date-format` says: this is not such a day, or its digits lack zeros, which \
-                 `strings.printf` writes in front of an input `n: i64`",
+                "write the date as in `--date-format`; if zeros are missing at its start, declare an input `n: i64` and add them by `strings.printf`",
             ),
-            Scalar::Date if self.dates.is_some() => Some("dates are read as `--date-format` says"),
+            Scalar::Date if self.dates.is_some() => Some("write the date as in `--date-format`"),
             Scalar::Timestamp if self.unit.is_some() && is_count => {
-                Some("in this `--timestamp-unit` the number is outside of the years 1 to 9999; is another unit meant?")
+                Some("use another `--timestamp-unit`: in this one the number is outside of the years 1 to 9999")
             }
-            Scalar::Timestamp if self.timestamps.is_some() => Some("timestamps are read as `--timestamp-format` says"),
+            Scalar::Timestamp if self.timestamps.is_some() => Some("write the timestamp as in `--timestamp-format`"),
             Scalar::Timestamp if self.clock.is_none() && Timestamp::from_text_without_zone(text).is_ok() => {
-                Some("this says no time zone: `--time-zone UTC`, or another one, says it for all")
+                Some("use `--time-zone UTC`, or another one: this timestamp has no time zone")
             }
             Scalar::Date if is_count => Some(
-                "`--date-format %Y%m%d` reads digits as year, month and day; for days since 1970, write `date\"1970-01-01\" + n` \
-                 with an input `n: i64`",
+                "use `--date-format %Y%m%d` if the digits are year, month and day; for days since 1970, write `date\"1970-01-01\" + n` with an input `n: i64`",
             ),
             Scalar::Timestamp if is_count => Some(
-                "`--timestamp-unit s` reads seconds since 1970, and `ms`, `us` and `ns` parts of a second; or write \
-                 `timestamp.from_unix(n, \"s\")` with an input `n: i64`",
+                "use `--timestamp-unit s` for seconds since 1970, or `ms`, `us` or `ns`; or write `timestamp.from_unix(n, \"s\")` with an input `n: i64`",
             ),
             Scalar::Duration if is_count => {
-                Some("a number has no unit: declare it `i64`, and write `n * 1s` for seconds, or `n * 1us`")
+                Some("declare it `i64`, and write `n * 1s` for seconds, or `n * 1us`: a number has no unit")
             }
             Scalar::Date if text.contains(['.', '/']) => {
-                Some("dates in another form are read with `--date-format`, as `--date-format %d.%m.%Y`")
+                Some("use `--date-format` for dates in another form, as in `--date-format %d.%m.%Y`")
             }
             Scalar::Timestamp if text.contains(['.', '/']) && text.as_bytes().get(4) != Some(&b'-') => Some(
-                "timestamps in another form are read with `--timestamp-format`, as `--timestamp-format '%d.%m.%Y %H:%M'`",
+                "use `--timestamp-format` for timestamps in another form, as in `--timestamp-format '%d.%m.%Y %H:%M'`",
             ),
             _ => None,
         }

@@ -23,7 +23,7 @@ pub(crate) fn null_advice(mark: &str) -> String {
     // Other characters may have a meaning to a shell.
     let is_plain = mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'/'));
     let shown = if is_plain { mark.to_owned() } else { format!("'{mark}'") };
-    format!("`--null {shown}` if {} stands for missing", quoted(mark))
+    format!("use `--null {shown}` if {} stands for a missing value", quoted(mark))
 }
 
 /// The texts that prevent a CSV column from being numbers or dates: the first mark of a missing value, and the first other text.

@@ -80,7 +80,7 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
     match scalar {
         Some(_) if is_null => error,
         Some(Scalar::Unit) => error.hint(scalar::MASK),
-        Some(Scalar::Bytes) => error.hint("bytes are written as a string in base64, padded with `=`"),
+        Some(Scalar::Bytes) => error.hint("write bytes as a string in base64, padded with `=`"),
         Some(scalar) if scalar.is_quoted() => {
             let said = text.and_then(|text| spelling.said(scalar, &text));
             said.into_iter().fold(error, DataError::hint)
@@ -94,7 +94,7 @@ fn always_there(qtype: &QType, path: &str) -> Option<&'static str> {
     match qtype {
         QType::Tuple(_) if qtype.as_optional_struct().is_some() => None,
         QType::Tuple(_) if qtype.as_map().is_some() => {
-            Some("write `{}`: a dictionary is always there, and may be empty")
+            Some("write `{}`: a dictionary cannot be missing, but may be empty")
         }
         QType::Array(..) => Some(empty_list_hint(path)),
         QType::Tuple(_) if qtype.element().is_some() => Some(empty_list_hint(path)),

@@ -68,12 +68,14 @@ impl Dictionaries {
             }
             let made = self.array(column, &mut next).map_err(|refused| {
                 let message = match refused {
-                    Refused::Many => "its dictionaries have more values together than one of an Arrow file can have",
-                    Refused::Often => "its dictionaries differ too often for one of an Arrow file",
+                    Refused::Many => {
+                        "its dictionaries have together more values than a dictionary in an Arrow file can have"
+                    }
+                    Refused::Often => "its dictionaries change too often for an Arrow file",
                     Refused::Arrow(message) => return DataError::new(DataCode::Io, message).in_column(field.name()),
                 };
                 let error = DataError::new(DataCode::ColumnType, message).in_column(field.name());
-                error.hint("write Parquet, JSON or CSV, which need none for all rows")
+                error.hint("write Parquet, JSON or CSV, which need no common dictionary")
             })?;
             columns.push(made);
         }

@@ -34,9 +34,9 @@ impl ParquetSink {
     /// the file records which columns are string views.
     pub(super) fn open(output: Output, columns: &[Named], made: &SchemaRef, most: u64) -> Result<Self, DataError> {
         if let Some(field) = made.fields().iter().find(|field| foreign::has(field.data_type(), has_no_form)) {
-            let message = format!("Parquet has no form for {}", field.data_type());
+            let message = format!("Parquet cannot hold {}", field.data_type());
             let error = DataError::new(DataCode::ColumnType, message).in_column(field.name());
-            return Err(error.hint("write Arrow, JSON or CSV, which have one"));
+            return Err(error.hint("write Arrow, JSON or CSV, which can"));
         }
         let with = |schema: &SchemaRef, of: fn(&DataType) -> DataType| {
             let fields = schema.fields().iter().map(|field| Field::clone(field).with_data_type(of(field.data_type())));
@@ -48,7 +48,7 @@ impl ParquetSink {
         let count = ArrowSchemaConverter::new().convert(&schema).map_err(failed)?.num_columns();
         if (count as u64).saturating_mul(COLUMN_BYTES) > most {
             let error = too_large(format!("the writers of {count} columns of Parquet take {COLUMN_BYTES} bytes each"));
-            return Err(error.hint("or write Arrow, JSON or CSV, whose columns take nothing by themselves"));
+            return Err(error.hint("or write Arrow, JSON or CSV, whose writers need no memory per column"));
         }
         let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
         let mut properties = properties.build();

@@ -78,7 +78,7 @@ pub(super) fn array(array: &ArrayRef) -> Result<ArrayRef, String> {
                 _ => Err(milliseconds),
             };
             let made = array.as_primitive::<Date64Type>().try_unary::<_, Date32Type, _>(days);
-            Arc::new(made.map_err(|value| refused(value, "milliseconds are no whole day"))?)
+            Arc::new(made.map_err(|value| refused(value, "milliseconds are not a whole number of days"))?)
         }
         DataType::Timestamp(TimeUnit::Second, zone) => {
             let made = array

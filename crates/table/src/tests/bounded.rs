@@ -57,7 +57,7 @@ fn white_space_in_front_of_data_is_looked_at_up_to_a_mebibyte() {
 fn a_copy_of_a_pipe_or_of_what_is_compressed_has_an_end() {
     let options = ReadOptions { most_bytes: 1 << 20, ..options(Format::Parquet, &[]) };
     let open = |input| Dataset::open(input, &options).err().map(|error| error.to_string()).unwrap_or_default();
-    let expected = "rows: what is compressed or comes through a pipe has more than 1048576 bytes; raise the limit: \
+    let expected = "rows: a compressed file or a pipe has more than 1048576 bytes; raise the limit: \
                     `--set-limit array_bytes=..`; or name a file that is not compressed";
     let (input, read) = endless(b"PAR1", 0);
     assert_eq!(open(input), expected);

@@ -68,10 +68,10 @@ fn what_is_wrong_is_found_on_its_line_in_every_block() {
         ("x\n1\n\n3\n", "3: a blank line in a file of one column; write `\"\"` for an empty field"),
         (
             "x,y\n1,\"x\n2,y\n3,z\n",
-            "2: a quote is opened and never closed; write `\"\"` for a quote within a field in quotes",
+            "2: a quote is opened and never closed; write `\"\"` for a quote inside a field in quotes",
         ),
         // The fault is the same if the field is on one line.
-        ("x,y\n1,2\n3,\"x", "3: a quote is opened and never closed; write `\"\"` for a quote within a field in quotes"),
+        ("x,y\n1,2\n3,\"x", "3: a quote is opened and never closed; write `\"\"` for a quote inside a field in quotes"),
         ("x,y\n1,2\n,4\n", "3: column `x`: expected i32, found a missing value; declare `input x: i32?`"),
     ];
     for (content, expected) in cases {
@@ -86,7 +86,7 @@ fn what_is_wrong_is_found_on_its_line_in_every_block() {
 /// RFC 4180 allows nothing after a closing quote; `"5"5` must not become 55.
 #[test]
 fn a_field_ends_with_its_closing_quote() {
-    let hint = "write `\"\"` for a quote within a field in quotes";
+    let hint = "write `\"\"` for a quote inside a field in quotes";
     let number = Some(QType::Optional(Scalar::Int32));
     for (content, line, field) in [
         ("x,y\n1,2\n\"5\"5,6\n7,8\n", 3, "\"5\"5"),
@@ -99,7 +99,7 @@ fn a_field_ends_with_its_closing_quote() {
         for size in 1..30 {
             let found = in_blocks(content, size, &[("x", number.clone())]).expect_err(content);
             let found = found.strip_prefix(":").unwrap_or(&found);
-            let told = format!("a field in quotes goes on behind its closing quote: `{field}`; {hint}");
+            let told = format!("a field in quotes has more text after its closing quote: `{field}`; {hint}");
             // For a header, only the message is compared.
             let expected = if line == 1 { told } else { format!("{line}: {told}") };
             assert_eq!(found, expected, "{size}");
@@ -128,7 +128,7 @@ fn columns_without_a_name_are_carried() {
     let error = open(Format::Csv, None, content).expect("a header").bind(&all).err().expect("two");
     assert_eq!(
         error.to_string(),
-        "rows.csv: two columns have no name; name the columns to carry, as in `--keep id,date`; CSV carries all of them"
+        "rows.csv: two columns have no name; name the columns to keep, as in `--keep id,date`; results in CSV can have both"
     );
     let index = ",a\n0,5\n1,6\n";
     let table = open(Format::Csv, None, index).expect("a header").bind(&all).expect("columns");
@@ -145,7 +145,7 @@ fn utf16_without_a_mark_is_named() {
     assert_eq!(
         open(Format::Csv, None, bytes).err().as_deref(),
         Some(
-            "rows.csv:1: the header has the byte 0x00: this is UTF-16 without a mark, or no text; save the file as UTF-8"
+            "rows.csv:1: the header has the byte 0x00: this is UTF-16 without a byte order mark, or not a text; save the file as UTF-8"
         )
     );
 }
@@ -183,7 +183,7 @@ fn ids_codes_truth_and_days_survive() {
     let late = format!("x\n{}2.5\n", "1\n".repeat(1_000));
     assert_eq!(
         csv(late, &[("x", None)]),
-        Err("rows.csv:1002: column `x`: expected i64?, found `2.5`; its type was taken from the first rows: \
+        Err("rows.csv:1002: column `x`: expected i64?, found `2.5`; its type was inferred from the first rows: \
              declare `input x: f64?`"
             .to_owned())
     );

@@ -333,12 +333,11 @@ fn every_type_is_kept_by_parquet_or_refused() {
             Err(error) => found.push(format!("{name}: {error}")),
         }
     }
-    let hint = "; write Arrow, JSON or CSV, which have one";
-    let union =
-        |mode: &str| format!("Parquet has no form for Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
+    let hint = "; write Arrow, JSON or CSV, which can";
+    let union = |mode: &str| format!("Parquet cannot hold Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
     let expected = [
         format!("far: column `far`: {} seconds do not fit into milliseconds, which is what Parquet has", i64::MAX),
-        format!("interval: column `interval`: Parquet has no form for Interval(MonthDayNano){hint}"),
+        format!("interval: column `interval`: Parquet cannot hold Interval(MonthDayNano){hint}"),
         "struct: Struct(\"at\": Timestamp(ms, \"GMT\"), \"n\\\"\": Int8)".to_owned(),
         "words: Utf8View".to_owned(),
         "codes: BinaryView".to_owned(),
@@ -365,8 +364,8 @@ fn types_without_a_form_of_parquet_are_refused_by_column_and_type() {
     )]));
     for array in [empty, dictionary, inside] {
         let error = carried("x", &array, Format::Parquet).expect_err("no form");
-        let said = format!("column `x`: Parquet has no form for {}", array.data_type());
-        assert_eq!(error, format!("{said}; write Arrow, JSON or CSV, which have one"));
+        let said = format!("column `x`: Parquet cannot hold {}", array.data_type());
+        assert_eq!(error, format!("{said}; write Arrow, JSON or CSV, which can"));
     }
 }
 
@@ -375,7 +374,7 @@ fn types_without_a_form_of_parquet_are_refused_by_column_and_type() {
 fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
     let within: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_001), None]));
     let error = carried("x", &within, Format::Parquet).expect_err("no day");
-    assert_eq!(error, "column `x`: 86400001 milliseconds are no whole day, which is what Parquet has");
+    assert_eq!(error, "column `x`: 86400001 milliseconds are not a whole number of days, which is what Parquet has");
     assert_eq!(&carried("x", &within, Format::Arrow).expect("a moment"), &within);
     let day: ArrayRef = Arc::new(Date64Array::from(vec![Some(-86_400_000), None]));
     let lists: ArrayRef = Arc::new(FixedSizeListArray::new(

@@ -118,7 +118,7 @@ fn a_codec_that_is_not_read_is_named() {
     let changed = hostile::replaced(&bytes, &[0x18, 1, b'b', 0x15, 2], &[0x18, 1, b'b', 0x15, 8]);
     let told = changed.iter().filter_map(|bytes| read(Format::Parquet, bytes, &[("b", None)]).err());
     let expected = "rows: column `b`: its pages are compressed with brotli; snappy, zstd, lz4 and no compression are read; \
-        write the file with another codec, as `compression=\"zstd\"` in pandas and pyarrow";
+        write the file with another codec, such as `compression=\"zstd\"` in pandas and pyarrow";
     assert!(told.into_iter().any(|error| error == expected), "{}", changed.len());
     // The codec of a column that is not read does not matter.
     assert!(changed.iter().any(|bytes| read(Format::Parquet, bytes, &[("a", None)]).is_ok_and(|rows| rows.len() == 3)));
@@ -205,7 +205,7 @@ fn intervals_are_refused_unless_a_schema_says_their_parts() {
             Dataset::open(Input::new("rows", Cursor::new(bytes)), &options(Format::Parquet, &[])).expect("a schema");
         data.bind(&Request { keep, ..request(&[("n", None)]) }).map(drop).map_err(|error| error.to_string())
     };
-    let told = "rows: column `span`: a Parquet INTERVAL, whose months are not read together with its days; \
+    let told = "rows: column `span`: a Parquet INTERVAL cannot be read: it has months besides days; \
         write it as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out";
     assert_eq!(read(true, Keep::All), Err(told.to_owned()));
     assert_eq!((read(true, Keep::None), read(false, Keep::All)), (Ok(()), Ok(())));

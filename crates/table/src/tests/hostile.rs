@@ -349,9 +349,15 @@ fn parquet_that_nests_too_deep_is_refused_before_it_is_read() {
     assert!(read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"));
     assert_eq!(read_table(Format::Parquet, &footer(&nested(40))), Ok(0));
     // Columns that nest too deep to be shown are not a fault of the file.
-    assert!(refused(Format::Parquet, &footer(&nested(128))).contains("its type nests deeper than can be shown"));
-    assert_eq!(refused(Format::Parquet, &footer(&[1 << 30])), "not Parquet: it has fewer columns than it says");
-    assert_eq!(refused(Format::Parquet, &footer(&[1, 0, 0])), "not Parquet: it has more columns than it says");
+    assert!(refused(Format::Parquet, &footer(&nested(128))).contains("its type is nested too deep to be written"));
+    assert_eq!(
+        refused(Format::Parquet, &footer(&[1 << 30])),
+        "not Parquet: the schema has fewer columns than it declares"
+    );
+    assert_eq!(
+        refused(Format::Parquet, &footer(&[1, 0, 0])),
+        "not Parquet: the schema has more columns than it declares"
+    );
 }
 
 #[test]
@@ -488,16 +494,16 @@ fn lengths_of_arrow_are_looked_at() {
     assert!(error.starts_with("the metadata have 2147483647 bytes, more than a 64th of 67108864"), "{error}");
     assert_eq!(refused(Format::Arrow, &metadata(i32::MIN)), "not Arrow: the length of a message is negative");
     assert_eq!(refused(Format::Arrow, &metadata(1 << 19)), "not Arrow: it ends in the middle of a message");
-    assert_eq!(refused(Format::Arrow, b"x,y\n1,2\n"), "not Arrow: a message should begin here");
+    assert_eq!(refused(Format::Arrow, b"x,y\n1,2\n"), "not Arrow: the start of a message was expected");
     let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 4_096]));
     let rows = RecordBatch::try_from_iter([("x", zeros)]).expect("rows");
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
         let bytes = arrow(&rows, Some(codec), false);
         assert_eq!(read_table(Format::Arrow, &bytes), Ok(4_096));
         for (says, message) in [
-            (1_u64 << 40, "says to become 1099511627776"),
-            (i64::MAX as u64, "says to become 9223372036854775807"),
-            (1 << 63, "a buffer says to become less than nothing"),
+            (1_u64 << 40, "claims to have 1099511627776 bytes"),
+            (i64::MAX as u64, "claims to have 9223372036854775807 bytes"),
+            (1 << 63, "a buffer declares a negative uncompressed size"),
         ] {
             let changed = replaced(&bytes, &32_768_u64.to_le_bytes(), &says.to_le_bytes());
             let errors: Vec<RowCount> = changed.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
@@ -512,13 +518,13 @@ fn lengths_of_arrow_are_looked_at() {
     let rows = RecordBatch::try_from_iter([("x", many)]).expect("rows");
     let bytes = arrow(&rows, Some(CompressionType::ZSTD), false);
     assert!(bytes.len() < 100_000, "{}", bytes.len());
-    assert!(refused(Format::Arrow, &bytes).contains("the buffers of a message become more than 67108864 bytes"));
+    assert!(refused(Format::Arrow, &bytes).contains("the buffers of a message take more than 67108864 bytes"));
     // The declared length is too small: LZ4 decompresses the frame to its end.
     let bytes = arrow(&rows, Some(CompressionType::LZ4_FRAME), false);
     let says = (9_u64 << 23).to_le_bytes();
     let errors: Vec<RowCount> =
         replaced(&bytes, &says, &8_u64.to_le_bytes()).iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
-    let found = "the buffers of a message become more than 67108864 bytes";
+    let found = "the buffers of a message take more than 67108864 bytes";
     assert!(errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(found))), "{errors:?}");
 }
 
@@ -545,7 +551,7 @@ fn elements_that_take_no_memory_are_not_more_than_rows() {
         read_table(Format::Arrow, &arrow(&rows, None, false))
     };
     assert_eq!(read(50), Ok(1));
-    assert_eq!(read(i32::MAX), Err("not Arrow: a column has more elements than there are bytes for".to_owned()));
+    assert_eq!(read(i32::MAX), Err("not Arrow: a column has more elements than its bytes can hold".to_owned()));
 }
 
 #[test]
@@ -566,7 +572,7 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     };
     // The header declares more than the limit, so nothing is decompressed.
     let error = read(&short, 1 << 20).expect_err("too many");
-    assert!(error.starts_with("array `a`: the arrays are more than 1048576 bytes"), "{error}");
+    assert!(error.starts_with("array `a`: the arrays take more than 1048576 bytes"), "{error}");
     let error = read(&short, 1 << 27).expect_err("too few");
     assert_eq!(error, "array `a`: 1048576 bytes for an array of [8388608] of `<f8`");
     // The file is longer than its header declares.
@@ -583,7 +589,7 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     assert!(error.starts_with("0 bytes for an array of [1152921504606846976]"), "{error}");
     let long = [b"\x93NUMPY\x02\x00".as_slice(), &0x7fff_ffff_u32.to_le_bytes(), b"{"].concat();
     let error = crate::numpy::read_npy(&long).expect_err("none").to_string();
-    assert_eq!(error, "a header of 2147483647 bytes: those of arrays have at most 65535");
+    assert_eq!(error, "the header has 2147483647 bytes; the limit is 65535");
 }
 
 /// Rows that are small in a file and large in memory are read in parts that fit. A row that exceeds the limit is refused.
@@ -632,7 +638,7 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
     let text = list(500) + &list(2_000) + &list(500) + &list(1);
     assert_eq!(parts(Format::JsonLines, text.as_bytes(), &lists), Ok(vec![1, 1, 2]));
     let error = parts(Format::JsonLines, (list(1) + &list(50_000)).as_bytes(), &lists).expect_err("85 megabytes");
-    assert!(error.starts_with("a row becomes more than 67108864 bytes"), "{error}");
+    assert!(error.starts_with("a row takes more than 67108864 bytes"), "{error}");
     let empty = StructArray::from(vec![(
         Arc::new(Field::new("f0", DataType::Utf8, true)),
         Arc::new(StringArray::new_null(3_001)) as ArrayRef,

@@ -73,8 +73,7 @@ fn a_late_misfit_is_an_error_with_advice() {
     assert_eq!(csv(text("2"), &[("x", None)]).map(|rows| rows.len()), Ok(1_001));
     assert_eq!(
         csv(text("a"), &[("x", None)]),
-        Err("rows.csv:1002: column `x`: expected i64?, found `a`; its type was taken from the \
-             first rows: declare `input x: text?`"
+        Err("rows.csv:1002: column `x`: expected i64?, found `a`; its type was inferred from the first rows: declare `input x: text?`"
             .to_owned())
     );
     // One row earlier, the value is among the first rows.
@@ -103,7 +102,8 @@ fn a_misfit_is_named_with_its_true_line() {
     );
     assert_eq!(
         csv("x\nNA\n", &[("x", Some(OPTIONAL_F64))]),
-        Err("rows.csv:2: column `x`: expected f64?, found `NA`; `--null NA` if `NA` stands for missing".to_owned())
+        Err("rows.csv:2: column `x`: expected f64?, found `NA`; use `--null NA` if `NA` stands for a missing value"
+            .to_owned())
     );
 }
 
@@ -206,7 +206,7 @@ fn a_header_is_checked() {
     );
     assert_eq!(
         open(Format::Csv, None, "").err(),
-        Some("rows.csv: the file is empty; the first line of a CSV names its columns".to_owned())
+        Some("rows.csv: the file is empty; write the names of the columns on the first line".to_owned())
     );
     assert_eq!(csv(",,a\n1,2,3\n", &[("a", Some(QType::INT32))]), Ok(vec![vec![Value::from(3)]]));
     assert_eq!(

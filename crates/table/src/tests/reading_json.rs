@@ -68,7 +68,7 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
     assert_eq!(
         late("{\"x\": [1, 0.5]}"),
         Err(
-            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; its type was taken from the first rows: declare `input x: [f64?]`"
+            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; its type was inferred from the first rows: declare `input x: [f64?]`"
                 .to_owned()
         )
     );
@@ -78,31 +78,26 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
 fn literals_without_a_common_type_are_refused() {
     assert_eq!(
         json("{\"x\": 1}\n{\"x\": \"a\"}", &[("x", None)]),
-        Err("rows.json:2: column `x`: expected i64, found `\"a\"`; its type was taken from the first rows, \
-             and no type holds both"
+        Err("rows.json:2: column `x`: expected i64, found `\"a\"`; its type was inferred from the first rows, and no type can hold both values"
             .to_owned())
     );
     assert_eq!(
         json("{\"x\": 18446744073709551615}", &[("x", None)]),
-        Err("rows.json:1: column `x`: expected i64, found `18446744073709551615`; its type was taken from the \
-             first rows: declare `input x: u64`"
+        Err("rows.json:1: column `x`: expected i64, found `18446744073709551615`; its type was inferred from the first rows: declare `input x: u64`"
             .to_owned())
     );
     assert_eq!(
         json("{\"x\": [1]}\n{\"x\": null}", &[("x", None)]),
-        Err("rows.json: column `x`: a list is missing in some rows; a list is always there; it may be \
-             empty: write `[]`"
+        Err("rows.json: column `x`: a list is missing in some rows; write `[]`: a list cannot be missing, but may be empty"
             .to_owned())
     );
     for rows in ["{}\n{\"x\": {\"a\": 1, \"l\": [1]}}", "{\"x\": {\"y\": {\"l\": [1]}}}\n{\"x\": {}}"] {
-        let said = "rows.json: column `x`: a struct that holds a list is missing in some rows; such a struct is always there; \
-             its list may be empty: write `{\"items\": []}`";
+        let said = "rows.json: column `x`: a struct that holds a list is missing in some rows; write `{\"items\": []}`: such a struct cannot be missing, but its list may be empty";
         assert_eq!(json(rows, &[("x", None)]), Err(said.to_owned()), "{rows}");
     }
     assert_eq!(
         json("{\"x\": [1, \"a\"]}\n{\"x\": null}", &[("x", None)]),
-        Err("rows.json: column `x`: a tuple is missing in some rows; a tuple is always there; its fields may be \
-             missing: write `[null, null]`"
+        Err("rows.json: column `x`: a tuple is missing in some rows; write `[null, null]`: a tuple cannot be missing, but its fields may be"
             .to_owned())
     );
     assert_eq!(
@@ -120,7 +115,7 @@ fn a_late_misfit_is_an_error_with_advice() {
     let text = |last: &str| format!("{}{last}", "{\"x\": 1}\n".repeat(1_000));
     let late = |found: &str, better: &str| {
         Err(format!(
-            "rows.json:1001: column `x`: expected i64, found {found}; its type was taken from the first rows: declare `input x: {better}`"
+            "rows.json:1001: column `x`: expected i64, found {found}; its type was inferred from the first rows: declare `input x: {better}`"
         ))
     };
     assert_eq!(json(&text("{\"x\": 3000000000}"), &[("x", None)]).expect("an i64").len(), 1_001);
@@ -145,7 +140,7 @@ fn late_misfits_advise_a_type_that_reads_the_row() {
     ] {
         let text = format!("{}{{\"x\": {last}}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
         let error = json(&text, &[("x", None)]).expect_err("another type");
-        let advice = format!("; its type was taken from the first rows: declare `input x: {advised}`");
+        let advice = format!("; its type was inferred from the first rows: declare `input x: {advised}`");
         assert!(error.starts_with(&format!("rows.json:1001: column `{path}`: expected ")), "{error}");
         assert!(error.ends_with(&advice), "{error}");
         let declared = cembra::parse_type(advised).expect("a type");
@@ -155,7 +150,7 @@ fn late_misfits_advise_a_type_that_reads_the_row() {
     for first in ["[1]", "[{\"a\": 1}]"] {
         let text = format!("{}{{\"x\": null}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
         let error = json(&text, &[("x", None)]).expect_err("no list");
-        assert!(error.ends_with("found `null`; write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty"), "{error}");
+        assert!(error.ends_with("found `null`; write `[]`, or declare the input with the default `= []`: a list cannot be missing, but may be empty"), "{error}");
     }
     // A long type is not repeated.
     let fields: Vec<String> = (0..100).map(|at| format!("\"field{at}\": 1")).collect();
@@ -177,7 +172,7 @@ fn columns_that_are_carried_get_advice_for_the_command_line() {
         let keep = Request { keep: Keep::These(vec!["x".to_owned()]), ..Request::default() };
         let table = open(Format::JsonLines, None, text).expect("JSON").bind(&keep).expect("a column");
         let error = rows(table).expect_err("another type");
-        let advice = format!("; `{advised}` gives the column this type");
+        let advice = format!("; use `{advised}` to give the column this type");
         assert!(error.ends_with(&advice), "{error}");
     }
 }
@@ -190,7 +185,8 @@ fn utf16_without_a_mark_is_named() {
         for bytes in [little(text), big(text)] {
             let read = open(Format::JsonLines, None, bytes).and_then(|data| bind(data, &[("x", None)])).and_then(rows);
             let error = read.expect_err("no UTF-8");
-            let said = "has the byte 0x00: this is UTF-16 without a mark, or no text; save the file as UTF-8";
+            let said =
+                "has the byte 0x00: this is UTF-16 without a byte order mark, or not a text; save the file as UTF-8";
             assert!(error.starts_with("rows.json:1: ") && error.ends_with(said), "{error}");
         }
     }
@@ -202,7 +198,11 @@ fn misfits_of_declared_types_are_named() {
         ("{\"x\": 1.0}", QType::INT32, "column `x`: expected i32, found `1.0`"),
         ("{\"x\": \"1\"}", QType::FLOAT64, "column `x`: expected f64, found `\"1\"`"),
         ("{\"x\": 1.5}", QType::TEXT, "column `x`: expected text, found `1.5`"),
-        ("{\"x\": 1}", QType::MASK, "column `x`: expected unit?, found `1`; a mask is `true`, or missing"),
+        (
+            "{\"x\": 1}",
+            QType::MASK,
+            "column `x`: expected unit?, found `1`; write `true` for a mask that holds, or leave it missing",
+        ),
         ("{\"x\": null}", QType::FLOAT32, "column `x`: expected f32, found a missing value; declare `input x: f32?`"),
         (
             "{\"X\": 1}",

@@ -49,7 +49,7 @@ fn lists_are_arrays_of_objects() {
     let missing = |text: &str| of_json("[{p: f64}]", text).expect_err("not a list");
     assert_eq!(
         missing("{\"x\": null}"),
-        "rows.json:1: column `x`: expected [{p: f64}], found `null`; write `[]`, or declare the input with the default `= []`: a list is always there, and may be empty"
+        "rows.json:1: column `x`: expected [{p: f64}], found `null`; write `[]`, or declare the input with the default `= []`: a list cannot be missing, but may be empty"
     );
     assert!(missing("{}").starts_with("rows.json:1: no column `x`"), "{}", missing("{}"));
     assert_eq!(
@@ -78,7 +78,7 @@ fn dictionaries_are_objects_whose_keys_are_each_there_once() {
     assert_eq!(wrong("{\"x\": {\"7\": 1, \"07\": 2}}"), "rows.json:1: column `x.07`: the key is there twice");
     assert_eq!(
         wrong("{\"x\": null}"),
-        "rows.json:1: column `x`: expected dict[i64, f64], found `null`; write `{}`: a dictionary is always there, and may be empty"
+        "rows.json:1: column `x`: expected dict[i64, f64], found `null`; write `{}`: a dictionary cannot be missing, but may be empty"
     );
     // The error names the wrong key and not its value.
     let said = "rows.json:1: column `x`: expected i64, found the key `a`";
@@ -87,9 +87,13 @@ fn dictionaries_are_objects_whose_keys_are_each_there_once() {
     }
     assert_eq!(wrong("{\"x\": {\"7\": \"b\"}}"), "rows.json:1: column `x.7`: expected f64?, found `\"b\"`");
     for (of, key, expected) in [
-        ("dict[date, f64]", "20260101", "expected date, found the key `20260101`; `--date-format %Y%m%d` reads digits"),
-        ("dict[date, f64]", "soon", "expected date, found the key `soon`; dates are written as"),
-        ("dict[bytes, f64]", "??", "expected bytes, found the key `??`; bytes are written as a string in base64"),
+        (
+            "dict[date, f64]",
+            "20260101",
+            "expected date, found the key `20260101`; use `--date-format %Y%m%d` if the digits",
+        ),
+        ("dict[date, f64]", "soon", "expected date, found the key `soon`; write dates as"),
+        ("dict[bytes, f64]", "??", "expected bytes, found the key `??`; write bytes as a string in base64"),
         ("dict[bool, f64]", "1.5", "expected bool, found the key `1.5`"),
     ] {
         let told = of_json(of, &format!("{{\"x\": {{\"{key}\": 2.5}}}}")).expect_err("a wrong key");
@@ -126,7 +130,7 @@ fn in_csv_a_struct_is_missing_where_all_of_its_fields_are() {
     let list = csv("x\n1\n", &[("x", Some(qtype("[{a: i32}]")))]).expect_err("no list");
     assert_eq!(
         list,
-        "rows.csv: column `x`: no field of CSV is a list, as [{a: i32}] is; these are read from JSON, Parquet and Arrow"
+        "rows.csv: column `x`: a field of CSV cannot hold a list of type [{a: i32}]; use JSON, Parquet or Arrow for lists and dictionaries"
     );
     let opened = bind(open(Format::Csv, None, "x.a\n1\n").expect("a file"), &[("x", Some(qtype("{a: i32}?")))]);
     assert_eq!(shown(rows(opened.expect("a table"))).expect("rows"), ["{a: 1}"]);

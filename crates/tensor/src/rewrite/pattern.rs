@@ -187,11 +187,11 @@ impl Compiled {
         let known = variables.len();
         let (replacement, variables) = Reader::read(rule.replacement, registry, variables)?;
         if variables.len() > known {
-            let message = format!("the replacement has `{}`, which the pattern does not", variables[known]);
+            let message = format!("the replacement has `{}`, which is not in the pattern", variables[known]);
             return Err(Error::tensors(TensorErrorKind::Syntax, message));
         }
         if !matches!(pattern.last(), Some(PatternNode::Apply(..))) {
-            return Err(Error::tensors(TensorErrorKind::Syntax, "a pattern is an operator on something"));
+            return Err(Error::tensors(TensorErrorKind::Syntax, "a pattern must be an operator with operands"));
         }
         let is_commutative = |part: &PatternNode| {
             matches!(part, PatternNode::Apply(op, operands)
@@ -200,7 +200,7 @@ impl Compiled {
         let commutative: SmallVec<[usize; 4]> = (0..pattern.len()).filter(|at| is_commutative(&pattern[*at])).collect();
         if commutative.len() > MOST_COMMUTATIVE {
             let message = format!(
-                "a pattern with {} operators whose operands may be swapped: it may have {MOST_COMMUTATIVE}",
+                "a pattern has {} operators whose operands may be swapped; the limit is {MOST_COMMUTATIVE}",
                 commutative.len()
             );
             return Err(Error::tensors(TensorErrorKind::Limit, message));

@@ -66,7 +66,7 @@ impl Expression {
         }
         Err(Error::tensors(
             TensorErrorKind::Limit,
-            format!("a labelled expression of more than {} parts", Self::MOST_PARTS),
+            format!("a labelled expression has more than {} parts, which is the limit", Self::MOST_PARTS),
         ))
     }
 
@@ -226,7 +226,8 @@ impl Expression {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
         }
         if extents.len() != self.target_labels.len() {
-            let message = format!("{} labels for a target of {} axes", self.target_labels.len(), extents.len());
+            let message =
+                format!("{} labels are given for a target with {} axes", self.target_labels.len(), extents.len());
             return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;

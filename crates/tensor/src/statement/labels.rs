@@ -131,7 +131,7 @@ impl Demands {
     /// Determines the labels that each part must have, for a target with the labels `target_labels`, which stand at `target_span`.
     pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
         if tree.labels.len() > Set::BITS as usize {
-            let message = format!("an expression of {} labels: it may have {}", tree.labels.len(), Set::BITS);
+            let message = format!("an expression has {} labels; the limit is {}", tree.labels.len(), Set::BITS);
             return Err(Error::tensors(TensorErrorKind::Limit, message).at(target_span));
         }
         let target = set(target_labels);
@@ -202,7 +202,10 @@ impl Demands {
             }
         }
         if let Some(at) = wanted.iter().position(|labels| labels.count_ones() as usize > MOST_AXES) {
-            let message = format!("a part of {} labels: tensors have up to {MOST_AXES} axes", wanted[at].count_ones());
+            let message = format!(
+                "a part of the expression has {} labels; the limit for a tensor is {MOST_AXES} axes",
+                wanted[at].count_ones()
+            );
             return Err(Error::tensors(TensorErrorKind::Limit, message).at(tree.spans[at]));
         }
         Ok(Demands { wanted, is_delivered, ..demands })
@@ -212,7 +215,7 @@ impl Demands {
     /// before this one, because a label that no part has is often a misspelling of another one.
     pub(super) fn unbound(&self, tree: &Tree, target_labels: &[u32]) -> Option<Error> {
         let label = first(set(target_labels) & !self.own[tree.root() as usize])?;
-        let message = format!("nothing has the label `{}` of the target", name(tree, label));
+        let message = format!("the label `{}` of the target is in no part of the expression", name(tree, label));
         Some(Error::tensors(TensorErrorKind::UnboundTargetLabel, message))
     }
 
@@ -222,13 +225,13 @@ impl Demands {
         let Some(label) = first(own & !wanted) else { return Ok(()) };
         let label = name(tree, label);
         let (kind, message) = if is_factor {
-            (TensorErrorKind::FreeLabel, format!("the label `{label}` is in one factor only, and not in the target"))
+            (TensorErrorKind::FreeLabel, format!("the label `{label}` is only in one factor, and not in the target"))
         } else {
             (TensorErrorKind::ImplicitReduction, format!("the label `{label}` is not in the target"))
         };
-        Err(Error::tensors(kind, message)
-            .at(tree.spans[part as usize])
-            .hint("sum over it before, by `tensor.sum` in a model and `einsum` in Rust, or give it to the target"))
+        Err(Error::tensors(kind, message).at(tree.spans[part as usize]).hint(
+            "sum over the label before, by `tensor.sum` in a model and `einsum` in Rust, or add it to the target",
+        ))
     }
 }
 

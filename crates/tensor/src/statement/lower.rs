@@ -100,7 +100,11 @@ impl<'s> Lowering<'s> {
         if extents.len() != labels.len() {
             let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
             let error = Error::tensors(TensorErrorKind::RankMismatch, message);
-            return Err(if labels.is_empty() { error.hint("name its axes behind it: `a(\"i,j\")`") } else { error });
+            return Err(if labels.is_empty() {
+                error.hint("write the labels of its axes after it: `a(\"i,j\")`")
+            } else {
+                error
+            });
         }
         for (label, extent) in labels.iter().zip(&extents) {
             self.meet(*label, *extent)?;
@@ -121,7 +125,7 @@ impl<'s> Lowering<'s> {
         let name = Excerpt::quoted(&self.tree.labels[label as usize]);
         Err(Error::tensors(
             TensorErrorKind::SizeMismatch,
-            format!("the label `{name}` has {known} indices and {extent}"),
+            format!("the label `{name}` has {known} indices in one place and {extent} in another"),
         ))
     }
 

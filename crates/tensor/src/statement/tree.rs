@@ -69,9 +69,9 @@ impl Tree {
         }
         for label in text.split(',').map(str::trim) {
             if !label.starts_with(is_start) || !label.chars().all(is_part) {
-                let message = format!("`{}` is no label", Excerpt::quoted(label));
+                let message = format!("`{}` is not a label", Excerpt::quoted(label));
                 let error = Error::tensors(TensorErrorKind::BadLabel, message);
-                return Err(error.hint("a label is letters, digits and `_`, and begins with no digit"));
+                return Err(error.hint("write a label with letters, digits and `_`, without a digit at the start"));
             }
             labels.push(self.label(known, label));
         }

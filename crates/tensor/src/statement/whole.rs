@@ -79,7 +79,9 @@ pub(super) fn check_trace(axes: usize) -> Result<(), Error> {
     if axes == 2 {
         return Ok(());
     }
-    let error =
-        Error::tensors(crate::TensorErrorKind::RankMismatch, format!("the trace of an expression of {axes} labels"));
-    Err(error.hint("a matrix has one: `a(\"i,j\").trace()`"))
+    let error = Error::tensors(
+        crate::TensorErrorKind::RankMismatch,
+        format!("a trace needs an expression with 2 labels, found {axes}"),
+    );
+    Err(error.hint("write the trace of a matrix: `a(\"i,j\").trace()`"))
 }

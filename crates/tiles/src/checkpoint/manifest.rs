@@ -156,7 +156,7 @@ impl TensorLine {
         let scalar = match &*self.scalar {
             "f32" => Scalar::Float32,
             "f64" => Scalar::Float64,
-            other => return Err(format!("tiles have no elements of type {}", quoted(other))),
+            other => return Err(format!("tiles cannot have elements of type {}", quoted(other))),
         };
         let axes = self.axes.into_iter().map(AxisLine::tiling).collect::<Result<Vec<Tiling1>, String>>()?;
         let tiling = Tiling::new(axes).map_err(|error| error.to_string())?;
@@ -178,7 +178,7 @@ impl ShardLine {
         if !is_shard(&file) {
             return Err(format!("{} is not the name of a shard", quoted(&file)));
         }
-        let index = Hash::from_hex(&index).map_err(|_| format!("{} is no hash", quoted(&index)))?;
+        let index = Hash::from_hex(&index).map_err(|_| format!("{} is not a hash", quoted(&index)))?;
         Ok(Shard { file, bytes, index })
     }
 }
@@ -236,17 +236,17 @@ impl Manifest {
 
     /// Parses the bytes of a manifest. The error is a description of the flaw, for a message.
     pub(super) fn of_bytes(text: &[u8]) -> Result<Manifest, String> {
-        let no_manifest = |error: serde_json::Error| format!("it is no manifest of a checkpoint: {error}");
+        let no_manifest = |error: serde_json::Error| format!("it is not a manifest of a checkpoint: {error}");
         let header: Header = serde_json::from_slice(text).map_err(no_manifest)?;
         if header.format.as_deref() != Some(FORMAT) {
-            return Err(format!("it is no manifest of a checkpoint, which says the format `{FORMAT}`"));
+            return Err(format!("it is not a manifest of a checkpoint, because its format is not `{FORMAT}`"));
         }
         match header.version {
             Some(VERSION) => {}
             Some(other) => {
-                return Err(format!("it is of version {other}, and this cembra reads version {VERSION}"));
+                return Err(format!("it has version {other}, but this cembra reads version {VERSION}"));
             }
-            None => return Err("it says no version".to_owned()),
+            None => return Err("it has no version".to_owned()),
         }
         let Whole { tensors, blake3, .. } = serde_json::from_slice(text).map_err(no_manifest)?;
         let mut hasher = Hasher::new();
@@ -259,9 +259,9 @@ impl Manifest {
                 return Err(format!("tensor {name} is there twice"));
             }
         }
-        let hash = Hash::from_hex(&blake3).map_err(|_| format!("{} is no hash", quoted(&blake3)))?;
+        let hash = Hash::from_hex(&blake3).map_err(|_| format!("{} is not a hash", quoted(&blake3)))?;
         if hash != hasher.finalize() {
-            return Err("it was changed: its hash is another one".to_owned());
+            return Err("it was changed: its hash differs".to_owned());
         }
         Ok(manifest)
     }

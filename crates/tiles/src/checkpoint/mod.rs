@@ -155,7 +155,7 @@ fn by_name<'t>(tensors: impl IntoIterator<Item = (&'t str, &'t Tiled)>) -> Resul
     for (name, tensor) in tensors {
         if by_name.insert(name, tensor).is_some() {
             let message = format!("two tensors of a checkpoint are called {}", manifest::quoted(name));
-            return Err(Error::tensors(Kind::File, message).hint("give each a name of its own"));
+            return Err(Error::tensors(Kind::File, message).hint("give each tensor its own name"));
         }
     }
     Ok(by_name)

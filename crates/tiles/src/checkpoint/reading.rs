@@ -71,7 +71,7 @@ impl StoredTiles {
         let mut hasher = Hasher::new();
         file.read_elements(memory.elements_mut(), record.offset, &mut piece, |bytes| _ = hasher.update(bytes))?;
         if hasher.finalize() != record.hash {
-            let message = format!("tile {} was changed: its hash is another one", record.tile);
+            let message = format!("tile {} was changed: its hash differs", record.tile);
             return Err(refused(&file.path, message));
         }
         memory.into_tile(&extents)

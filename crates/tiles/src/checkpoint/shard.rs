@@ -95,7 +95,7 @@ fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
 pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: &Hash) -> Result<Vec<Record>, Error> {
     let refused = |what: String| refused(&file.path, what);
     if file.bytes != shard.bytes {
-        return Err(refused(format!("it has {} bytes, and the manifest says {}", file.bytes, shard.bytes)));
+        return Err(refused(format!("it has {} bytes, but the manifest says {}", file.bytes, shard.bytes)));
     }
     if file.bytes < HEADER as u64 {
         return Err(refused(format!("it has {} bytes, fewer than a header", file.bytes)));
@@ -105,7 +105,7 @@ pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: 
     let tiles = check_header(&start, identity).map_err(refused)?;
     let end = index_bytes(tiles).filter(|end| *end <= file.bytes);
     let Some((end, tiles)) = end.zip(usize::try_from(tiles).ok()) else {
-        return Err(refused(format!("it has {} bytes, in which there are no {tiles} tiles", file.bytes)));
+        return Err(refused(format!("it has {} bytes, too few for {tiles} tiles", file.bytes)));
     };
     check_room(tiles.saturating_mul(size_of::<Record>()))?;
     let mut records = Vec::with_capacity(tiles);
@@ -122,7 +122,7 @@ pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: 
     }
     if hasher.finalize() != shard.index {
         return Err(refused(
-            "it was changed, or is of another checkpoint: the hash of its index is another one".to_owned(),
+            "it was changed, or belongs to another checkpoint: the hash of its index differs".to_owned(),
         ));
     }
     check_records(&records, entry, end, file.bytes).map_err(refused)?;
@@ -132,10 +132,10 @@ pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: 
 /// Checks a header and returns its number of tiles. The error describes the flaw, for a message.
 fn check_header(header: &[u8; HEADER], identity: &Hash) -> Result<u64, String> {
     let parts = header.strip_prefix(&MAGIC).and_then(|rest| rest.split_first_chunk());
-    let Some((version, rest)) = parts else { return Err("it is no shard of a checkpoint".to_owned()) };
+    let Some((version, rest)) = parts else { return Err("it is not a shard of a checkpoint".to_owned()) };
     let version = u32::from_le_bytes(*version);
     if version != VERSION {
-        return Err(format!("it is of version {version}, and this cembra reads version {VERSION}"));
+        return Err(format!("it has version {version}, but this cembra reads version {VERSION}"));
     }
     match rest.split_last_chunk() {
         Some((found, tiles)) if found == identity.as_bytes() => Ok(u64::from_le_bytes(*tiles)),
@@ -151,11 +151,11 @@ fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> R
     for Record { tile, norm, offset, .. } in records {
         match before {
             Some(before) if *tile == before => return Err(format!("tile {tile} is there twice")),
-            Some(before) if *tile < before => return Err(format!("tile {tile} comes behind tile {before}")),
+            Some(before) if *tile < before => return Err(format!("tile {tile} comes after tile {before}")),
             _ => before = Some(*tile),
         }
         if *tile >= tiling.tiles() {
-            return Err(format!("tile {tile} is none of the {} tiles of the grid", tiling.tiles()));
+            return Err(format!("tile {tile} is not one of the {} tiles of the grid", tiling.tiles()));
         }
         if *norm < 0.0 {
             return Err(format!("tile {tile} has the norm {norm}"));
@@ -165,13 +165,15 @@ fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> R
             return Err(format!("tile {tile} has no elements"));
         }
         if *offset != end {
-            let what = if *offset < end { "overlaps what is in front of it" } else { "leaves a gap" };
-            return Err(format!("tile {tile} begins at byte {offset} in the place of {end}, so it {what}"));
+            let what = if *offset < end { "overlaps the tile before it" } else { "leaves a gap" };
+            return Err(format!("tile {tile} begins at byte {offset} instead of {end}, so it {what}"));
         }
         match size.and_then(|size| end.checked_add(size)).filter(|end| *end <= bytes) {
             Some(next) => end = next,
-            None => return Err(format!("tile {tile} begins at byte {offset} and goes beyond the last of {bytes}")),
+            None => {
+                return Err(format!("tile {tile} begins at byte {offset} and ends after the last of {bytes} bytes"));
+            }
         }
     }
-    if end == bytes { Ok(()) } else { Err(format!("it has {bytes} bytes, and its tiles end behind {end}")) }
+    if end == bytes { Ok(()) } else { Err(format!("it has {bytes} bytes, but its tiles end at byte {end}")) }
 }

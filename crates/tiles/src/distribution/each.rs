@@ -201,7 +201,8 @@ fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed
         let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
         let workers = workers
             .counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
-        let what = || format!("{} tiles of a result, with those of other ranks that they are made of,", own.len());
+        let what =
+            || format!("{} tiles of a result, with the tiles of other ranks that they are computed from,", own.len());
         let workers = workers.within_bytes(bytes, each_bytes, what)?;
         Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })
     };

@@ -184,7 +184,7 @@ impl<'e> Exchange<'e> {
                 }
                 _ => {
                     self.ranks.note_poison();
-                    return Err(bad_message(format!("rank {} failed, and sent no tile", parcel.peer)));
+                    return Err(bad_message(format!("rank {} failed, so it sent no tile", parcel.peer)));
                 }
             }
         }

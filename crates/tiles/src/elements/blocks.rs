@@ -73,7 +73,10 @@ impl Tiled {
         let region: Vec<Range<u64>> = ends.collect();
         let own = self.tiling().block(&region, Base::Zero)?;
         if own != begun_at(block.tiling(), std::iter::repeat(0))? {
-            return Err(unlike_tilings(&format!("a block {:?} and what it is put over, {own:?}", block.tiling())));
+            return Err(unlike_tilings(&format!(
+                "a block {:?} and the part that it replaces, {own:?}",
+                block.tiling()
+            )));
         }
         let (own, block) = (self.materialized()?, block.materialized()?);
         let strides = self.tiling().strides();

@@ -23,7 +23,7 @@ use std::cmp::Ordering;
 pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &Tiled) -> Result<Tiled, Error> {
     if matches!(reduction, Reduction::Any | Reduction::All) {
         let message = format!("{reduction:?} of a tiled tensor");
-        return Err(Error::tensors(Kind::ElementType, message).hint("tiles have no truth values"));
+        return Err(Error::tensors(Kind::ElementType, message).hint("use floats: tiles cannot have truth values"));
     }
     with_float!(of.scalar_type(), T => Reducing::of(run, reduction, axes, of)?.make::<T>())
 }

@@ -177,7 +177,8 @@ pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error>
     let own = of.extents();
     let (from, to) = (wide(&own), wide(extents));
     if !from.iter().map(|axis| own[*axis]).eq(to.iter().map(|axis| extents[*axis])) {
-        let message = format!("a tiled tensor of {:?} as one of {extents:?}: tiles would be torn apart", &own[..]);
+        let message =
+            format!("a tiled tensor of {:?} cannot be reshaped to {extents:?}, because tiles would be split", &own[..]);
         return Err(Error::tensors(Kind::Tiling, message).hint("reshape a dense tensor, and cut it into tiles"));
     }
     let one = Tiling1::blocked(1, 1)?;
@@ -195,7 +196,8 @@ pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> 
     for (slice, axis) in slices.iter().zip(of.axes()) {
         if slice.step != 1 && slice.count > 1 {
             let message = format!("a slice of a tiled tensor in steps of {}", slice.step);
-            return Err(Error::tensors(Kind::Tiling, message).hint("slices of tiled tensors have steps of 1"));
+            return Err(Error::tensors(Kind::Tiling, message)
+                .hint("use a step of 1: a slice of a tiled tensor cannot have another one"));
         }
         // The graph checked that the slice is within the axis, so its indices fit.
         let start = axis.lower().saturating_add_unsigned(slice.start as u64);

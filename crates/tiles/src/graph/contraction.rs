@@ -81,7 +81,7 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
                 |label: &Axis| labels.output.iter().position(|known| known == label).unwrap_or_default() as Axis;
             with_axes(run, &made, &own.iter().map(place).collect::<Axes>())
         }
-        None => Err(Error::tensors(Kind::OperandCount, "a product of no tiled tensors")),
+        None => Err(Error::tensors(Kind::OperandCount, "a product must have two tiled tensors, found no")),
     }
 }
 

@@ -29,8 +29,8 @@ impl ForeignLink {
             return Err(limit("ranks of a link", size, MOST_LINKED_RANKS));
         }
         if rank >= size {
-            let message = format!("a link says that this is rank {rank} of {size}");
-            return Err(no_link(message).hint("give ranks numbers from 0 to one less than the size"));
+            let message = format!("the link gives rank {rank} of {size}, which does not exist");
+            return Err(no_link(message).hint("number the ranks from 0 to one less than the size"));
         }
         Ok(ForeignLink { link, rank, size, wakes })
     }

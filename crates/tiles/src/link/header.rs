@@ -147,11 +147,11 @@ impl Header {
             return Err(no_header(found));
         };
         if [*m0, *m1, *m2, *m3] != MAGIC {
-            return Err(bad_message("a message between ranks does not begin as one of cembra does"));
+            return Err(bad_message("a message between ranks does not begin like a message of cembra"));
         }
         if *version != VERSION {
             let message =
-                format!("a message between ranks is of version {version}, and this cembra reads version {VERSION}");
+                format!("a message between ranks has version {version}, but this cembra reads version {VERSION}");
             return Err(bad_message(message).hint("run the same build of cembra on every machine"));
         }
         let Some(content) = Content::ALL.into_iter().find(|known| *known as u8 == *content) else {
@@ -173,11 +173,11 @@ impl Header {
     pub fn check(&self, awaited: &Header) -> Result<(), Error> {
         let (found, wanted) = (self.id, awaited.id);
         if found.plan != wanted.plan {
-            let message = format!("{wanted} was awaited, and a message of another plan arrived");
+            let message = format!("{wanted} was awaited, but a message of another plan arrived");
             return Err(bad_message(message).hint("give every rank the same program, files and options"));
         }
         if found != wanted {
-            return Err(bad_message(format!("{wanted} was awaited, and {found} arrived")));
+            return Err(bad_message(format!("{wanted} was awaited, but {found} arrived")));
         }
         if self.content != Content::Poison && self.content != awaited.content {
             let message = format!("{wanted} is {} where {} was awaited", self.content, awaited.content);
@@ -238,7 +238,7 @@ mod tests {
             .extend([Header::parse(&longer), changed(0, b'C'), changed(3, 0), changed(4, 2)].map(Result::unwrap_err));
         refused.extend((3..255).map(|kind| changed(5, kind).unwrap_err()));
         assert!(refused.iter().all(|error| error.tensor_kind() == Some(Kind::Message) && error.code() == "link"));
-        assert!(changed(4, 2).unwrap_err().to_string().contains("is of version 2, and this cembra reads version 1"));
+        assert!(changed(4, 2).unwrap_err().to_string().contains("has version 2, but this cembra reads version 1"));
         assert!(changed(4, 0).is_err() && changed(5, 255).is_ok());
     }
 

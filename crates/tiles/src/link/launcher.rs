@@ -33,7 +33,7 @@ impl Launch {
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Launch>, Error> {
         let number = |name: &str| {
             let number = |text: String| {
-                text.trim().parse().map_err(|_| no_link(format!("the variable {name} is no number: {text:?}")))
+                text.trim().parse().map_err(|_| no_link(format!("the variable {name} is not a number: {text:?}")))
             };
             variable(name).map(number).transpose()
         };
@@ -61,7 +61,7 @@ impl Launch {
         }
         let of = self.size.map_or_else(String::new, |size| format!(" of {size}"));
         let message = format!(
-            "the launcher started this process as rank {}{of}, and {library} takes it for rank {rank} of {size}",
+            "the launcher started this process as rank {}{of}, but {library} gives it rank {rank} of {size}",
             self.rank
         );
         Err(no_link(message).hint("set `CEMBRA_MPI` to the library that belongs to the launcher"))
@@ -99,7 +99,7 @@ mod tests {
         assert!(launch.check(0, 4, "libmpi").is_ok());
         for (rank, size) in [(0, 1), (1, 4), (0, 5)] {
             let error = launch.check(rank, size, "libmpi").unwrap_err();
-            let said = format!("started this process as rank 0 of 4, and libmpi takes it for rank {rank} of {size}");
+            let said = format!("started this process as rank 0 of 4, but libmpi gives it rank {rank} of {size}");
             assert!(error.to_string().contains(&said), "{error}");
         }
         // Without a size from the launcher, all ranks but the first find the mismatch.

@@ -209,7 +209,7 @@ fn arrived(header: &[u8; HEADER_BYTES], awaited: &Header) -> Result<Option<Heade
 
 #[cold]
 fn not_as_its_header(header: &Header) -> Error {
-    bad_message(format!("{} is not what its header says", header.id()))
+    bad_message(format!("{} does not match its header", header.id()))
 }
 
 /// Memory that an expected message is received into.

@@ -154,8 +154,8 @@ impl<'p> Wait<'p> {
         }
         let waited = self.since.elapsed();
         if waited >= *stall {
-            let message = format!("nothing came for {} seconds: {} is awaited", stall.as_secs_f64(), awaited());
-            return Err(Error::tensors(Kind::Stalled, message).hint("look what that rank does, or raise `stall`"));
+            let message = format!("no message came for {} seconds: {} is awaited", stall.as_secs_f64(), awaited());
+            return Err(Error::tensors(Kind::Stalled, message).hint("check what that rank does, or raise `stall`"));
         }
         match self.tests.checked_sub(YIELDS) {
             None => std::thread::yield_now(),

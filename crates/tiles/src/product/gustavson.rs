@@ -252,7 +252,8 @@ impl Rows<'_> {
             return Err(limit(&what, bytes, self.most_bytes).hint(hint));
         }
         if made.products.try_reserve(next as usize).is_err() {
-            let message = format!("a plan of {} products of tiles has no memory", first + next as usize);
+            let message =
+                format!("there is not enough memory for a plan of {} products of tiles", first + next as usize);
             return Err(Error::tensors(Kind::Limit, message));
         }
         made.products.resize(first + next as usize, TileProduct::default());

@@ -32,19 +32,19 @@ impl Roles {
     /// If there are not two operands, one of them has a label twice, or a label of one operand alone is summed.
     pub(crate) fn of(labels: &Labels) -> Result<Roles, Error> {
         let [left, right] = labels.operands.as_slice() else {
-            let message = format!("a product of {} tiled tensors", labels.operands.len());
+            let message = format!("a product must have two tiled tensors, found {}", labels.operands.len());
             return Err(Error::tensors(Kind::OperandCount, message).hint("multiply two at a time"));
         };
         for own in [left, right] {
             if (1..own.len()).any(|at| own[..at].contains(&own[at])) {
-                return Err(Error::tensors(Kind::BadLabel, "an operand in tiles has one label twice")
-                    .hint("give each axis a label of its own"));
+                return Err(Error::tensors(Kind::BadLabel, "an operand in tiles has a label twice")
+                    .hint("give each axis its own label"));
             }
         }
         let result = &labels.output;
         for (own, other) in [(left, right), (right, left)] {
             if own.iter().any(|label| !other.contains(label) && !result.contains(label)) {
-                let message = "a label of one operand is neither in the other one nor in the result";
+                let message = "a label is in one operand only, and not in the result";
                 return Err(Error::tensors(Kind::FreeLabel, message).hint("sum over the axis before"));
             }
         }

@@ -22,7 +22,7 @@ pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
     if tiling.tiles() <= MOST_VISITED {
         return Ok(());
     }
-    let error = limit("tiles of a grid that are asked for norms", tiling.tiles(), MOST_VISITED);
+    let error = limit("tiles of a grid whose norms must be computed", tiling.tiles(), MOST_VISITED);
     Err(error.hint("list the present tiles with `Shape::of_norms`"))
 }
 
@@ -69,8 +69,8 @@ impl Screening {
         if self.threshold >= 0.0 {
             return Ok(());
         }
-        let message = format!("a threshold of {}", self.threshold);
-        Err(Error::tensors(Kind::Norm, message).hint("the threshold is 0 or more"))
+        let message = format!("the threshold must be at least 0, found {}", self.threshold);
+        Err(Error::tensors(Kind::Norm, message).hint("use a threshold of at least 0"))
     }
 }
 
@@ -130,7 +130,7 @@ impl Shape {
         let mut before = None;
         for (tile, norm) in norms {
             if before.is_some_and(|before| tile <= before) {
-                let message = format!("tile {tile} comes behind tile {}", before.unwrap_or(0));
+                let message = format!("tile {tile} comes after tile {}", before.unwrap_or(0));
                 return Err(Error::tensors(Kind::Norm, message).hint("list tiles in ascending order, each once"));
             }
             before = Some(tile);
@@ -272,12 +272,14 @@ impl Building {
     /// If the tile is not in the grid, the norm is negative, or there are too many tiles.
     pub(crate) fn add(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
         if norm < 0.0 {
-            return Err(
-                Error::tensors(Kind::Norm, format!("tile {tile} has a norm of {norm}")).hint("norms are 0 or more")
-            );
+            return Err(Error::tensors(
+                Kind::Norm,
+                format!("the norm of tile {tile} must be at least 0, found {norm}"),
+            )
+            .hint("use norms of at least 0"));
         }
         if tile >= self.tiling.tiles() {
-            let message = format!("tile {tile} of a grid of {}", self.tiling.tiles());
+            let message = format!("there is no tile {tile}: the grid has {}", self.tiling.tiles());
             return Err(Error::tensors(Kind::Index, message));
         }
         if !self.screening.keeps(norm) || self.tiling.volume(tile) == 0.0 {

@@ -62,7 +62,7 @@ impl Tiling {
         // An axis without tiles counts as one, so that no product of the other axes overflows either.
         let tiles = axes.iter().try_fold(1_u64, |count, axis| count.checked_mul(axis.tiles().max(1)));
         let Some(tiles) = tiles else {
-            let message = format!("a grid of {axes:?} has more tiles than 64 bits count");
+            let message = format!("a grid of {axes:?} has more than 2^64 tiles");
             return Err(Error::tensors(Kind::Limit, message).hint("make larger tiles"));
         };
         let tiles = if axes.iter().any(|axis| axis.tiles() == 0) { 0 } else { tiles };
@@ -198,7 +198,7 @@ impl Tiling {
         let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, self.rank());
         for axis in of {
             if seen.get(*axis).is_none_or(|seen| *seen) {
-                return Err(Error::tensors(Kind::Axis, format!("{of:?} does not name each axis once")));
+                return Err(Error::tensors(Kind::Axis, format!("{of:?} must name each axis once")));
             }
             seen[*axis] = true;
         }

@@ -47,12 +47,12 @@ impl Tiling1 {
     pub fn new(boundaries: impl IntoIterator<Item = i64>) -> Result<Tiling1, Error> {
         let boundaries: Vec<i64> = boundaries.into_iter().collect();
         let [lower, .., upper] = match *boundaries {
-            [] => return Err(Error::tensors(Kind::Tiling, "a tiling without boundaries")),
+            [] => return Err(Error::tensors(Kind::Tiling, "a tiling must have boundaries")),
             [one] => [one, one],
             [lower, .., upper] => [lower, upper],
         };
         if let Some([before, after]) = boundaries.array_windows().find(|[before, after]| after < before) {
-            let message = format!("boundary {after} of a tiling comes after {before}");
+            let message = format!("the boundary {after} of a tiling is after the larger boundary {before}");
             return Err(Error::tensors(Kind::Tiling, message).hint("write boundaries in ascending order"));
         }
         extent_between(lower, upper)?;
@@ -72,7 +72,9 @@ impl Tiling1 {
     /// If the size is 0, or there are more elements than an axis may have.
     pub fn blocked(elements: u64, size: u64) -> Result<Tiling1, Error> {
         if size == 0 {
-            return Err(Error::tensors(Kind::Tiling, "tiles of size 0").hint("tiles of a blocked axis have elements"));
+            return Err(
+                Error::tensors(Kind::Tiling, "the size of tiles must not be 0").hint("use a size of at least 1")
+            );
         }
         let upper = i64::try_from(elements).map_err(|_| too_long(elements))?;
         extent_between(0, upper)?;
@@ -206,8 +208,9 @@ impl Tiling1 {
         }
         let count = inner.end.saturating_sub(inner.start);
         if count > MOST_LISTED {
-            return Err(limit("tiles of an axis that is cut within a tile", count, MOST_LISTED)
-                .hint("begin where a tile begins"));
+            return Err(
+                limit("an axis cannot be cut within a tile", count, MOST_LISTED).hint("start where a tile starts")
+            );
         }
         let inner = inner.filter_map(|at| self.0.at(at));
         Tiling1::new(std::iter::once(elements.start).chain(inner).chain([elements.end]))
@@ -218,7 +221,7 @@ impl Tiling1 {
     /// # Errors
     /// If the index of the last element would be too large for an `i64`.
     pub fn rebased(&self, lower: i64) -> Result<Tiling1, Error> {
-        let far = || Error::tensors(Kind::Tiling, format!("a range from {lower} on that has no last index"));
+        let far = || Error::tensors(Kind::Tiling, format!("the range from {lower} must have a last index"));
         let moved = |boundary: i64| {
             let distance = i64::try_from(boundary.abs_diff(self.lower())).ok()?;
             lower.checked_add(distance)
@@ -277,7 +280,7 @@ fn extent_between(lower: i64, upper: i64) -> Result<(), Error> {
 
 #[cold]
 fn too_long(extent: u64) -> Error {
-    Error::tensors(Kind::Limit, format!("an axis of {extent} elements: it may have {}", isize::MAX))
+    Error::tensors(Kind::Limit, format!("an axis has {extent} elements; the limit is {}", isize::MAX))
 }
 
 #[cold]

@@ -46,7 +46,7 @@ impl Opened {
         // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {
             Ok(about) if about.is_file() => Ok(about.len()),
-            Ok(_) => Err(refused(&path, "it is no file")),
+            Ok(_) => Err(refused(&path, "it is not a file")),
             Err(cause) => Err(unread(&path, &cause)),
         };
         about(fs::metadata(&path))?;
@@ -63,7 +63,7 @@ impl Opened {
         let (mut rest, mut at) = (bytes, position);
         while !rest.is_empty() {
             match read_at(&self.file, rest, at) {
-                Ok(0) => return Err(refused(&self.path, format_args!("it ends behind {at} bytes"))),
+                Ok(0) => return Err(refused(&self.path, format_args!("it ends after {at} bytes"))),
                 Ok(count) => {
                     rest = rest.get_mut(count..).unwrap_or_default();
                     at = at.saturating_add(count as u64);
@@ -114,7 +114,7 @@ fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
 
 #[cfg(not(any(unix, windows)))]
 fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "the system reads no files at positions"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "the system cannot read a file at a position"))
 }
 
 /// Converts the bytes of an element, the lowest first.

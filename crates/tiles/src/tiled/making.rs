@@ -30,8 +30,8 @@ impl Shape {
     /// present.
     pub fn random(tiling: &Tiling, part: f64, seed: u64, most_tiles: usize) -> Result<Shape, Error> {
         if !(0.0..=1.0).contains(&part) {
-            let message = format!("a part of {part} of all tiles");
-            return Err(Error::tensors(Kind::Norm, message).hint("the part is from 0 to 1"));
+            let message = format!("the fraction of all tiles must be from 0 to 1, found {part}");
+            return Err(Error::tensors(Kind::Norm, message).hint("use a fraction from 0 to 1"));
         }
         check_visited(tiling)?;
         let mut made = Building::new(tiling, Screening { threshold: f64::MIN_POSITIVE, most_tiles });
@@ -105,7 +105,10 @@ impl Tiled {
         }
         let count = made.len() + given.count();
         if count != shape.len() {
-            return Err(Error::tensors(Kind::SizeMismatch, format!("{count} tiles for a shape of {}", shape.len())));
+            return Err(Error::tensors(
+                Kind::SizeMismatch,
+                format!("{count} tiles are given for a shape of {}", shape.len()),
+            ));
         }
         Ok(Tiled::with_true_norms(shape, T::SCALAR, made))
     }

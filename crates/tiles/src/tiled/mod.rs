@@ -48,7 +48,7 @@ impl TilePlace {
 
     /// Returns the place of a tile, or an error if there is no such tile.
     pub(crate) fn known(tiling: &Tiling, number: u64) -> Result<TilePlace, Error> {
-        let unknown = || Error::tensors(Kind::Index, format!("tile {number} of {tiling:?}"));
+        let unknown = || Error::tensors(Kind::Index, format!("there is no tile {number} in {tiling:?}"));
         TilePlace::of(tiling, number).ok_or_else(unknown)
     }
 
@@ -319,13 +319,19 @@ impl Tiled {
     /// If there is no such element, it is of another type, or a lazy tile cannot be computed.
     pub fn get<T: Float>(&self, element: &[i64]) -> Result<T, Error> {
         if T::SCALAR != self.scalar {
-            let message =
-                format!("an element of type {} of a tensor of {}", T::SCALAR.short_name(), self.scalar.short_name());
+            let message = format!(
+                "an element of type {} was asked for, but the tensor has {}",
+                T::SCALAR.short_name(),
+                self.scalar.short_name()
+            );
             return Err(Error::tensors(Kind::ElementType, message));
         }
         self.tiling().check_rank(element.len())?;
         let Some(number) = self.tiling().tile_of(element) else {
-            return Err(Error::tensors(Kind::Index, format!("element {element:?} of {:?}", self.tiling())));
+            return Err(Error::tensors(
+                Kind::Index,
+                format!("there is no element {element:?} in a tensor of {:?}", self.tiling()),
+            ));
         };
         let Some(tile) = self.tile(number)? else { return Ok(T::default()) };
         let ranges = self.tiling().ranges(number).unwrap_or_default();
@@ -409,12 +415,12 @@ pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> 
     let index = &place.index[..];
     if tensor.scalar_type() != scalar {
         let (found, own) = (tensor.scalar_type().short_name(), scalar.short_name());
-        let message = format!("tile {index:?} has elements of type {found}, the tensor {own}");
+        let message = format!("tile {index:?} has elements of type {found}, but the tensor has {own}");
         return Err(Error::tensors(Kind::ElementType, message));
     }
     let (found, own) = (tensor.extents(), &place.extents()[..]);
     if found != own {
-        let message = format!("tile {index:?} was made with extents {found:?}, its place has {own:?}");
+        let message = format!("tile {index:?} has extents {found:?}, but its place has {own:?}");
         return Err(Error::tensors(Kind::SizeMismatch, message));
     }
     Ok(())

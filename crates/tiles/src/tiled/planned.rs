@@ -31,6 +31,6 @@ impl Planned {
 /// Returns the error for requesting a tile of a planned tensor, which has none.
 #[cold]
 pub(crate) fn without_tiles() -> Error {
-    Error::tensors(Kind::Evaluation, "a tile of a tensor of which only the shape is known")
-        .hint("such tensors are for plans: give one that has tiles")
+    Error::tensors(Kind::Evaluation, "the tensor has no tiles, only a shape")
+        .hint("use a tensor that has tiles: one with only a shape is for plans")
 }

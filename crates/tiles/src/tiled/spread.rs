@@ -73,6 +73,6 @@ impl Spread {
     pub(crate) fn elsewhere(&self, position: usize, number: u64) -> Error {
         let owner = self.owners.get(position).copied().unwrap_or_default();
         let error = no_link(format!("tile {number} is on rank {owner}"));
-        error.hint("all ranks together have it by `Evaluator::tile`, and all tiles by `gathered`")
+        error.hint("call `Evaluator::tile` on all ranks for this tile, or `gathered` for all tiles")
     }
 }

@@ -74,7 +74,7 @@ impl TileMap {
             _ => 1,
         };
         if grid == 0 || grid > ranks {
-            return Err(no_link(format!("a grid of {grid} ranks, where there are {ranks}")));
+            return Err(no_link(format!("the grid is for {grid} ranks, but there are {ranks}")));
         }
         shape.tiles().iter().map(|tile| self.owner(shape.tiling(), *tile, ranks)).collect()
     }
@@ -100,13 +100,13 @@ impl TileMap {
                 let owner = place.as_ref().map_or(0, |place| owner(place));
                 if owner >= ranks {
                     let at = place.map_or_else(String::new, |place| format!(" {:?}", &place.index[..]));
-                    return Err(no_link(format!("tile{at} is given to rank {owner}, where there are {ranks}")));
+                    return Err(no_link(format!("tile{at} is given to rank {owner}, but there are {ranks} ranks")));
                 }
                 owner as u64
             }
         };
         if owner >= ranks as u64 {
-            return Err(no_link(format!("tile {tile} is given to rank {owner}, where there are {ranks}")));
+            return Err(no_link(format!("tile {tile} is given to rank {owner}, but there are {ranks} ranks")));
         }
         Ok(owner as u32)
     }

@@ -204,7 +204,7 @@ fn names_of_files_are_safe_whatever_tensors_are_called() {
     );
     let error = Checkpoint::write(&directory, [("a", &a), ("b", &a), ("a", &a)]).expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(Kind::File));
-    assert_eq!(error.to_string(), "two tensors of a checkpoint are called `a`; give each a name of its own");
+    assert_eq!(error.to_string(), "two tensors of a checkpoint are called `a`; give each tensor its own name");
     let error = Checkpoint::open(&directory).unwrap().lazy("b\u{7}").expect_err("an error");
     let said = format!("{}: the checkpoint has no tensor `b\\u{{7}}`", directory.path().display());
     assert_eq!((error.tensor_kind(), error.to_string()), (Some(Kind::UnknownName), said));

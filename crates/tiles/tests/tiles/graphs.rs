@@ -274,7 +274,7 @@ fn what_earlier_steps_made_counts_against_the_bytes() {
     assert!(with(3 * bytes, last).is_ok());
     let error = with(3 * bytes - 1, last).expect_err("too few bytes");
     assert_eq!(error.tensor_kind(), Some(Kind::Limit));
-    assert!(error.to_string().contains(&format!("takes {bytes} bytes: it may have {}", bytes - 1)), "{error}");
+    assert!(error.to_string().contains(&format!("takes {bytes} bytes; the limit is {}", bytes - 1)), "{error}");
     // A value that no later step reads is dropped, and counts no longer.
     assert!(with(2 * bytes, chain).is_ok());
     // The product of two of three factors is held beside the last product.

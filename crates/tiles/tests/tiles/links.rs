@@ -302,7 +302,10 @@ fn messages_that_were_not_awaited_are_errors() {
             Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[2], vec![1.0, 2.0]).unwrap()).unwrap()),
             "16 bytes where 48",
         ),
-        (Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[6], vec![1.0; 6]).unwrap()).unwrap()), "header says"),
+        (
+            Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[6], vec![1.0; 6]).unwrap()).unwrap()),
+            "does not match its header",
+        ),
     ]
     .map(|(payload, said)| (payload.unwrap(), said))
     .into();
@@ -402,7 +405,7 @@ fn waits_are_cancelled_and_stall() {
     });
     assert_eq!(found[0].fault_kind(), Some(FaultKind::Cancelled));
     assert_eq!((found[1].code(), found[1].tensor_kind()), ("link", Some(Kind::Stalled)));
-    let said = "nothing came for 0.0003 seconds: tile 4 of step 7 from rank 0 is awaited";
+    let said = "no message came for 0.0003 seconds: tile 4 of step 7 from rank 0 is awaited";
     assert!(found[1].to_string().starts_with(said), "{}", found[1]);
     // A token whose time is over.
     let over = Cancellation::new().until(Instant::now());

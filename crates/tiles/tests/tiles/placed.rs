@@ -340,7 +340,7 @@ fn what_is_not_known_or_does_not_fit_is_refused() {
     };
     let (kind, message) = refused(&[&of], &|g, leaves| g.place_slice(leaves[0], &part(1, 3), &[6]));
     assert_eq!(kind, Some(Kind::Tiling));
-    assert!(message.contains("a slice among zeros that nothing cuts"), "{message}");
+    assert!(message.contains("a slice in zeros without tiles"), "{message}");
     let (kind, message) = refused(&[&of, &x], &|g, leaves| {
         g.place_slice_in(leaves[0], &[Slice { start: 5, step: -2, count: 3 }], leaves[1])
     });

@@ -240,7 +240,7 @@ fn tensors_without_tiles_are_for_plans_alone() {
     ] {
         let error = refused.expect_err("an error");
         assert_eq!(error.tensor_kind(), Some(Kind::Evaluation));
-        assert!(error.to_string().contains("only the shape is known"), "{error}");
+        assert!(error.to_string().contains("the tensor has no tiles, only a shape"), "{error}");
     }
     // What needs no elements is done: a block, and what is put over it.
     let block = planned.block(&[1..3, 0..2], Default::default()).expect("a block");

@@ -515,7 +515,7 @@ fn ranks_that_were_given_other_things_disagree() {
         Ok(run.scale(&a, 2.0).expect_err("an error").message())
     });
     let plan = same(made, "a plan");
-    assert!(plan.starts_with("ranks disagree on the plan of step 0: that of rank 1 is another one;"), "{plan}");
+    assert!(plan.starts_with("ranks disagree on the plan of step 0: that of rank 1 differs;"), "{plan}");
 }
 
 #[test]
@@ -560,10 +560,10 @@ fn more_ranks_than_tiles_and_maps_of_ranks_that_there_are_not() {
     }
     assert!(on_ranks(0, 2, &Options::default(), |_, _| Ok(())).is_empty());
     for (map, message) in [
-        (TileMap::grid(2, 2), "a grid of 4 ranks, where there are 2"),
-        (TileMap::grid(0, 2), "a grid of 0 ranks, where there are 2"),
-        (TileMap::grid(usize::MAX, 2), "a grid of 18446744073709551615 ranks, where there are 2"),
-        (TileMap::by(|_| 7), "tile [0, 0] is given to rank 7, where there are 2"),
+        (TileMap::grid(2, 2), "the grid is for 4 ranks, but there are 2"),
+        (TileMap::grid(0, 2), "the grid is for 0 ranks, but there are 2"),
+        (TileMap::grid(usize::MAX, 2), "the grid is for 18446744073709551615 ranks, but there are 2"),
+        (TileMap::by(|_| 7), "tile [0, 0] is given to rank 7, but there are 2 ranks"),
     ] {
         let made = on_ranks(2, 2, &Options::default(), |run, _| {
             let given = run.distributed(&one, &map).map(drop);

@@ -206,7 +206,7 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
     let error = run(result + column - 1, 64).expect_err("an error");
     assert_eq!(
         error.to_string(),
-        "a result of 64 tiles with sums of 0 bytes and 256 bytes of the left operand's tiles at a time takes 2304 bytes: it may have 2303, so 1 are missing; raise the threshold, or `most_bytes`"
+        "a result of 64 tiles with sums of 0 bytes and 256 bytes of the left operand's tiles at a time takes 2304 bytes; the limit is 2303, so 1 bytes are missing; raise the threshold, or `most_bytes`"
     );
     // Panels end with segments where segments fit; sums of a segment of a block are counted.
     let (cut, _) = run(usize::MAX, 2).unwrap();

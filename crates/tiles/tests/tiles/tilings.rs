@@ -88,7 +88,10 @@ fn boundaries_that_do_not_ascend_are_refused() {
     }
     assert_eq!(axis.elements(-1..2).expect_err("an error").tensor_kind(), Some(Kind::Index));
     let error = Tiling1::new([5, 1]).expect_err("an error");
-    assert_eq!(error.to_string(), "boundary 1 of a tiling comes after 5; write boundaries in ascending order");
+    assert_eq!(
+        error.to_string(),
+        "the boundary 1 of a tiling is after the larger boundary 5; write boundaries in ascending order"
+    );
 }
 
 #[test]

@@ -344,7 +344,7 @@ impl DataMut<'_> {
 
 #[cold]
 fn misfit() -> Error {
-    Error::tensors(TensorErrorKind::ElementType, "memory that does not fit the elements")
+    Error::tensors(TensorErrorKind::ElementType, "the memory is not of the type and size of the elements")
 }
 
 impl Data {
@@ -535,7 +535,7 @@ pub fn check_room(bytes: usize) -> Result<(), Error> {
     if has_room(bytes) {
         return Ok(());
     }
-    let message = format!("a tensor of {bytes} bytes, for which the system has no memory");
+    let message = format!("a tensor takes {bytes} bytes, for which the system has no memory");
     Err(Error::tensors(TensorErrorKind::Limit, message).hint("make fewer or smaller tensors"))
 }
 
@@ -559,7 +559,7 @@ pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), E
     if wanted <= u128::from(most) {
         return Ok(());
     }
-    let message = format!("a tensor of {extents:?} takes {wanted} bytes: it may have {most}");
+    let message = format!("a tensor of extents {extents:?} takes {wanted} bytes; the limit is {most} bytes");
     Err(Error::tensors(TensorErrorKind::Limit, message).hint(Limit::ArrayBytes.hint()))
 }
 
@@ -573,6 +573,9 @@ pub fn element_bytes(scalar: Scalar, extents: &[usize]) -> Option<u128> {
 /// Returns the error for `scalar`, an element type that tensors do not have.
 #[must_use]
 pub fn no_element(scalar: Scalar) -> Error {
-    Error::tensors(TensorErrorKind::ElementType, format!("tensors have no elements of type {}", scalar.short_name()))
-        .hint("elements are bool, i32, i64, f32 or f64")
+    Error::tensors(
+        TensorErrorKind::ElementType,
+        format!("tensors cannot have elements of type {}", scalar.short_name()),
+    )
+    .hint("use elements of type bool, i32, i64, f32 or f64")
 }

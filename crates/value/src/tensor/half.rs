@@ -100,7 +100,7 @@ impl<T: Half> HalfTensor<T> {
     pub fn new(extents: &[usize], elements: Vec<T>) -> Result<HalfTensor<T>, Error> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != elements.len() {
-            let message = format!("{} elements for a tensor of {extents:?}", elements.len());
+            let message = format!("{} elements do not fit a tensor of extents {extents:?}", elements.len());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         Ok(HalfTensor { elements: Arc::new(elements), layout })
@@ -129,7 +129,7 @@ impl<T: Half> HalfTensor<T> {
             Data::Float64(elements) => tensor.positions().map(|at| T::rounded(rounded_to_odd(elements[at]))).collect(),
             other => {
                 let message =
-                    format!("elements of type {} are not rounded to {}", other.scalar().short_name(), T::NAME);
+                    format!("elements of type {} cannot be rounded to {}", other.scalar().short_name(), T::NAME);
                 return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to f32"));
             }
         };

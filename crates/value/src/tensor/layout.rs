@@ -61,7 +61,7 @@ impl Slice {
     /// If the step is 0.
     pub fn new(start: usize, stop: usize, step: isize) -> Result<Slice, Error> {
         let length = match step {
-            0 => return Err(Error::tensors(TensorErrorKind::Index, "a slice has a step of 0")),
+            0 => return Err(Error::tensors(TensorErrorKind::Index, "the step of a slice must not be 0")),
             1.. => stop.saturating_sub(start),
             _ => start.saturating_sub(stop),
         };
@@ -84,13 +84,16 @@ impl Slice {
     /// If an index is not, or if the step is 0.
     pub fn check(self, extent: usize) -> Result<(), Error> {
         if self.step == 0 {
-            return Err(Error::tensors(TensorErrorKind::Index, "a slice has a step of 0"));
+            return Err(Error::tensors(TensorErrorKind::Index, "the step of a slice must not be 0"));
         }
         let within = |at: usize| at < extent;
         if self.count == 0 || (within(self.start) && self.last().is_some_and(within)) {
             return Ok(());
         }
-        Err(Error::tensors(TensorErrorKind::Index, format!("a slice of {self} is not within an axis of {extent}")))
+        Err(Error::tensors(
+            TensorErrorKind::Index,
+            format!("a slice of {self} is not within an axis of extent {extent}"),
+        ))
     }
 }
 
@@ -107,7 +110,7 @@ impl fmt::Display for Slice {
 /// If it has more axes or indices than a tensor may have.
 pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
     if extents.len() > MOST_AXES {
-        let message = format!("a tensor of {} axes: it may have {MOST_AXES}", extents.len());
+        let message = format!("a tensor has {} axes; the limit is {MOST_AXES} axes", extents.len());
         return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
     }
     // An empty axis counts as one index here, so that no product of some of the extents can overflow.
@@ -116,7 +119,7 @@ pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
         || {
             Error::tensors(
                 TensorErrorKind::Limit,
-                format!("a tensor of {extents:?} has more elements than there is memory"),
+                format!("a tensor of extents {extents:?} has more elements than memory can hold"),
             )
         },
     )
@@ -158,7 +161,8 @@ impl Layout {
     pub fn strided(extents: &[usize], strides: &[isize], offset: usize, memory: usize) -> Result<Layout, Error> {
         index_count(extents)?;
         if extents.len() != strides.len() {
-            let message = format!("{} strides for {} axes", strides.len(), extents.len());
+            let message =
+                format!("there are {} strides for {} axes; each axis must have one", strides.len(), extents.len());
             return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let layout = Layout { extents: extents.into(), strides: strides.into(), offset };
@@ -195,7 +199,7 @@ impl Layout {
     #[cold]
     fn outside(&self, memory: usize) -> Error {
         let (first, last) = self.range().unwrap_or_default();
-        let message = format!("positions {first} to {last} are not within {memory} elements");
+        let message = format!("the positions {first} to {last} are not within the {memory} elements of the memory");
         Error::tensors(TensorErrorKind::Index, message)
     }
 
@@ -369,13 +373,17 @@ impl Layout {
     /// If the index is outside of the layout.
     pub fn position(&self, index: &[usize]) -> Result<usize, Error> {
         if index.len() != self.rank() {
-            let message = format!("an index of {} for {} axes", index.len(), self.rank());
+            let message =
+                format!("an index has {} numbers for {} axes; each axis must have one", index.len(), self.rank());
             return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let mut at = self.offset.cast_signed();
         for ((index, extent), stride) in index.iter().zip(&self.extents).zip(&self.strides) {
             if index >= extent {
-                return Err(Error::tensors(TensorErrorKind::Index, format!("index {index} of an axis of {extent}")));
+                return Err(Error::tensors(
+                    TensorErrorKind::Index,
+                    format!("index {index} is not within an axis of extent {extent}"),
+                ));
             }
             at = at.wrapping_add(index.cast_signed().wrapping_mul(*stride));
         }
@@ -400,7 +408,7 @@ impl Layout {
     pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
         let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
-            let message = format!("axes {to:?} for a tensor of {} axes", self.rank());
+            let message = format!("axes {to:?} are not possible for a tensor of {} axes", self.rank());
             return Err(Error::tensors(TensorErrorKind::Axis, message));
         }
         let mut extents: Extents = SmallVec::from_elem(0, rank);
@@ -408,7 +416,8 @@ impl Layout {
         let mut is_met = [false; MOST_AXES];
         for ((axis, extent), stride) in to.iter().zip(&self.extents).zip(&self.strides) {
             if is_met[*axis] && extents[*axis] != *extent {
-                let message = format!("a diagonal of axes of {} and {extent}", extents[*axis]);
+                let message =
+                    format!("the axes of a diagonal must have the same extent, found {} and {extent}", extents[*axis]);
                 return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
             is_met[*axis] = true;
@@ -416,7 +425,10 @@ impl Layout {
             strides[*axis] = strides[*axis].wrapping_add(*stride);
         }
         if is_met[..rank].contains(&false) {
-            return Err(Error::tensors(TensorErrorKind::Axis, format!("axes {to:?} leave one out")));
+            return Err(Error::tensors(
+                TensorErrorKind::Axis,
+                format!("axes {to:?} must not leave an axis of the result out"),
+            ));
         }
         Ok(Layout { extents, strides, offset: self.offset })
     }
@@ -441,7 +453,8 @@ impl Layout {
     /// If there is not one slice per axis, or if a slice exceeds its axis.
     pub fn sliced(&self, slices: &[Slice]) -> Result<Layout, Error> {
         if slices.len() != self.rank() {
-            let message = format!("{} slices for {} axes", slices.len(), self.rank());
+            let message =
+                format!("there are {} slices for {} axes; each axis must have one", slices.len(), self.rank());
             return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         let mut made = self.clone();
@@ -469,7 +482,7 @@ impl Layout {
     pub fn broadcast_to(&self, extents: &[usize]) -> Result<Layout, Error> {
         index_count(extents)?;
         let refused = || {
-            let message = format!("a tensor of {:?} does not broadcast to {extents:?}", &self.extents[..]);
+            let message = format!("a tensor of extents {:?} cannot be broadcast to {extents:?}", &self.extents[..]);
             Error::tensors(TensorErrorKind::Broadcast, message)
         };
         let added = extents.len().checked_sub(self.rank()).ok_or_else(refused)?;
@@ -491,7 +504,7 @@ impl Layout {
     /// If the number of indices differs.
     pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, Error> {
         if index_count(extents)? != self.len() {
-            let message = format!("a tensor of {:?} does not reshape to {extents:?}", &self.extents[..]);
+            let message = format!("a tensor of extents {:?} cannot be reshaped to {extents:?}", &self.extents[..]);
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if self.is_empty() {

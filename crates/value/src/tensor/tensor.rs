@@ -68,7 +68,7 @@ impl Tensor {
     pub fn of_data(extents: &[usize], data: Data) -> Result<Tensor, Error> {
         let layout = Layout::row_major(extents)?;
         if layout.len() != data.len() {
-            let message = format!("{} elements for a tensor of {extents:?}", data.len());
+            let message = format!("{} elements do not fit a tensor of extents {extents:?}", data.len());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         Ok(Tensor { data: Arc::new(data), layout })
@@ -336,13 +336,14 @@ impl Tensor {
 
 #[cold]
 pub(super) fn wrong_type<T: Element>(found: Scalar) -> Error {
-    let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
+    let message = format!("the elements are of type {}, not {}", found.short_name(), T::SCALAR.short_name());
     Error::tensors(TensorErrorKind::ElementType, message)
 }
 
 #[cold]
 fn overlapping(layout: &Layout) -> Error {
-    let message = format!("a view of {layout:?} may map two indices to one element, and cannot be written");
+    let message =
+        format!("a tensor whose layout is {layout:?} may have two indices for one element, so it cannot be written");
     Error::tensors(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
 }
 
@@ -357,12 +358,18 @@ pub fn inverse_axes(of: &[usize], rank: usize) -> Result<Extents, Error> {
         match to.get_mut(*axis) {
             Some(place) if *place == usize::MAX => *place = at,
             _ => {
-                return Err(Error::tensors(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+                return Err(Error::tensors(
+                    TensorErrorKind::Axis,
+                    format!("axes {of:?} must name each of the {rank} axes of the tensor once"),
+                ));
             }
         }
     }
     if of.len() != rank {
-        return Err(Error::tensors(TensorErrorKind::Axis, format!("axes {of:?} of a tensor of {rank} axes")));
+        return Err(Error::tensors(
+            TensorErrorKind::Axis,
+            format!("axes {of:?} must name each of the {rank} axes of the tensor once"),
+        ));
     }
     Ok(to)
 }
@@ -407,7 +414,7 @@ impl<'m> TensorMut<'m> {
         let (first, len) = (self.layout.offset(), self.layout.len());
         let found = self.data.scalar();
         if !self.layout.is_row_major() {
-            let message = format!("elements of {:?} are not in the order of their indices", self.layout);
+            let message = format!("the elements of the layout {:?} are not in the order of their indices", self.layout);
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message).hint("write them by their indices"));
         }
         let elements = T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?;
@@ -451,7 +458,7 @@ impl<'m> TensorMut<'m> {
             let (found, own) = (from.scalar_type().short_name(), self.data.scalar().short_name());
             return Err(Error::tensors(
                 TensorErrorKind::ElementType,
-                format!("elements of type {found} are not {own}"),
+                format!("the elements are of type {found}, not {own}"),
             ));
         }
         let from = from.broadcast_to(self.layout.extents())?;

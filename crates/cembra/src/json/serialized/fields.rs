@@ -125,7 +125,7 @@ impl SerializeMap for FieldSerializer<'_> {
 struct KeySerializer<'k>(&'k mut String);
 
 fn no_key() -> Refused {
-    Refused::Row(Error::values("the keys of a row are texts"))
+    Refused::Row(Error::values("the keys of a row must be texts"))
 }
 
 macro_rules! no_keys {

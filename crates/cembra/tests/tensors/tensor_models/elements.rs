@@ -72,7 +72,7 @@ fn literals_that_do_not_fit_are_told_of() {
             "round expects a literal integer for `digits`; write the number of digits, as in `round(x, 2)`",
             "round(x, 1.5)",
         ),
-        ("round(x, 99)", "round expects at most 15 for `digits`, found 99", "round(x, 99)"),
+        ("round(x, 99)", "round expects `digits` from -15 to 15, found 99", "round(x, 99)"),
         (
             "round(i, -2)",
             "round expects a float where `digits` is negative, found an integer; write `round(core.to_float64(x), -2)`",
@@ -309,7 +309,7 @@ fn a_definition_that_nothing_needs_is_read_as_in_a_model_without_tensors() {
         let (signature, warnings) = model.check(&Options::default());
         assert!(signature.is_ok(), "{unused}");
         let warnings: Vec<&str> = warnings.as_slice().iter().map(|warning| warning.message()).collect();
-        assert_eq!(warnings, ["nothing uses `t`"]);
+        assert_eq!(warnings, ["`t` is never used"]);
     }
     assert!(try_compiled("input x: tensor[f64, 1]; let t(\"i\") = x(\"i\"; output y = x").is_err());
     let given = tensors([("x", counted(&[3], 1))]);

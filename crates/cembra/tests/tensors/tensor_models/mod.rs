@@ -308,38 +308,43 @@ fn what_does_not_fit_is_said_where_it_stands() {
         (
             "output c(\"i,j\") = a(\"i,k\") * b(\"k,l\")",
             "labels",
-            "the label `l` is in one factor only, and not in the target",
+            "the label `l` is only in one factor, and not in the target",
             "b(\"k,l\")",
         ),
         ("output c(\"i\") = a(\"i,j\")", "labels", "the label `j` is not in the target", "a(\"i,j\")"),
         (
             "output c(\"i,q\") = a(\"i,j\") * v(\"j\")",
             "labels",
-            "nothing has the label `q` of the target",
+            "the label `q` of the target is in no part of the expression",
             "(\"i,q\") = a(\"i,j\") * v(\"j\")",
         ),
         ("output c(\"i,i\") = a(\"i,i\")", "labels", "the target has the label `i` twice", "(\"i,i\") = a(\"i,i\")"),
         (
             "output c(\"i\") = v(\"i\") + a(\"i,j\") * s",
             "labels",
-            "the label `j` is in one factor only, and not in the target",
+            "the label `j` is only in one factor, and not in the target",
             "a(\"i,j\")",
         ),
         ("output c(\"i,j\") = a(\"i,j\") + a(\"j,k\")", "labels", "the label `k` is not in the target", "a(\"j,k\")"),
-        ("output c(\"i\") = v(\"1i\")", "labels", "`1i` is no label", "v(\"1i\")"),
+        ("output c(\"i\") = v(\"1i\")", "labels", "`1i` is not a label", "v(\"1i\")"),
         ("output c(\"i\") = v(\"i,j\") * v(\"j\")", "shape", "2 labels for a tensor of 1 axes", "v(\"i,j\")"),
         ("output c(\"i\") = v(\"i\") * a", "shape", "0 labels for a tensor of 2 axes", "a"),
-        ("output c = a(\"i,j\")", "labels", "this output is labelled inside, and has no labels itself", "c"),
+        ("output c = a(\"i,j\")", "labels", "this output is computed with labels, so it must have labels itself", "c"),
         (
             "let t = v(\"i\")\noutput c = tensor.sum(t)",
             "syntax",
-            "this is labelled, and what it is put into takes it whole",
+            "this expression has labels, but a tensor without labels is needed here",
             "v(\"i\")",
         ),
-        ("output c = tensor.sum(a, 2)", "shape", "axis 2 of a tensor of 2 axes", "2"),
-        ("output c = tensor.sum(a, (0, 0))", "shape", "axis 0 stands twice", "tensor.sum(a, (0, 0))"),
-        ("output c = tensor.sum(a, s)", "syntax", "this argument is an integer, or a tuple of some, written down", "s"),
-        ("output c = tensor.any(a)", "type-mismatch", "Any of elements of type f64", "tensor.any(a)"),
+        ("output c = tensor.sum(a, 2)", "shape", "there is no axis 2: the tensor has 2 axes", "2"),
+        ("output c = tensor.sum(a, (0, 0))", "shape", "axis 0 is given twice", "tensor.sum(a, (0, 0))"),
+        (
+            "output c = tensor.sum(a, s)",
+            "syntax",
+            "this argument must be an integer, or a tuple of integers as a literal",
+            "s",
+        ),
+        ("output c = tensor.any(a)", "type-mismatch", "Any does not take elements of type f64", "tensor.any(a)"),
         (
             "output c: tensor[f64, 1] = a",
             "shape",
@@ -356,10 +361,10 @@ fn what_does_not_fit_is_said_where_it_stands() {
         (
             "output c = tensor.grad(a, v)",
             "derivative",
-            "the gradient of a tensor of 2 axes of f64: it is of one float",
+            "the gradient must be of one float, found a tensor of 2 axes of f64",
             "tensor.grad(a, v)",
         ),
-        ("output c = (a, b)", "type-mismatch", "this is a tuple, and what it is put into takes a tensor", "(a, b)"),
+        ("output c = (a, b)", "type-mismatch", "this is a tuple, but a tensor is needed here", "(a, b)"),
         ("output c = summ(a)", "unknown-name", "there is no operator `summ`", "summ"),
     ] {
         let text = of(rest);
@@ -391,7 +396,7 @@ fn tensors_and_rows_are_told_apart() {
         rows.reader(0, &x).expect_err("no tensors"),
         rows.prepare_for(&[&[]]).expect_err("no tensors"),
     ] {
-        let message = "the model has other values than tensors and numbers; `Session::evaluate` runs it on values";
+        let message = "the model has values that are neither tensors nor numbers; call `Session::evaluate`, which takes all values";
         assert_eq!((error.code(), &*error.to_string()), ("tensors", message));
     }
     assert_eq!((rows.plan_counters().misses, rows.kernel_counters().misses), (0, 0));
@@ -511,8 +516,8 @@ fn an_output_that_nobody_has_memory_for_is_refused() {
     let error = run(&executor, &tensors([("x", f64s(&[2], &[1.0, 2.0]))])).expect_err("too large");
     assert_eq!(
         error.to_string(),
-        "output `y`: a tensor of [1000000000000, 2] takes 16000000000000 bytes: it may have 4294967296; make fewer or smaller arrays, or raise \
-         `Limits::array_bytes`"
+        "output `y`: a tensor of extents [1000000000000, 2] takes 16000000000000 bytes; the limit is 4294967296 bytes; make fewer or smaller arrays, or raise \
+         the limit `array_bytes`"
     );
     assert_eq!(error.code(), "limit");
     let wrong = [f64s(&[3], &[1.0, 2.0, 3.0])];
@@ -523,12 +528,12 @@ fn an_output_that_nobody_has_memory_for_is_refused() {
     for (tensor, message, as_value) in [
         (
             f64s(&[1, 1], &[1.0]),
-            "input `x` is tensor[f64, 1], and is given as f64 of [1, 1]",
+            "input `x` is tensor[f64, 1], but is given as f64 of [1, 1]",
             "input `x` is tensor[f64, 1], found tensor[f64, 2]",
         ),
         (
             Tensor::new(&[1], vec![1]).expect("a tensor"),
-            "input `x` is tensor[f64, 1], and is given as i32 of [1]",
+            "input `x` is tensor[f64, 1], but is given as i32 of [1]",
             "input `x` is tensor[f64, 1], found tensor[i32, 1]",
         ),
     ] {

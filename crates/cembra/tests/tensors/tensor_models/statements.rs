@@ -97,7 +97,7 @@ fn a_new_version_has_the_type_and_the_extents_of_the_old_one() {
     for extent in [1, 3] {
         let error = super::run(&executor, &given(extent)).expect_err("other extents");
         let place = error.span().map(|span| span.text(text));
-        let message = format!("the label `i` has {extent} indices and 2");
+        let message = format!("the label `i` has {extent} indices in one place and 2 in another");
         let kind = error.tensor_kind();
         assert_eq!((kind, error.to_string(), place), (Some(TensorErrorKind::SizeMismatch), message, Some("x(\"i\")")));
     }
@@ -144,9 +144,14 @@ fn names_keep_what_they_are_where_there_are_no_methods() {
         ("output n = a(\"i,j\").size()", "unknown-name", "no expression has a method `size`", "size"),
         ("output n = (a).at()", "unknown-name", "no expression has a method `at`", "at"),
         ("output n = (a).sum(0)", "arguments", "the method `sum` takes no arguments", "0"),
-        ("output n = (a).sum", "type-mismatch", "a field of what is no tuple", "a"),
-        ("output n = v(\"i\").trace()", "shape", "the trace of an expression of 1 labels", "v(\"i\").trace()"),
-        ("output n = (a > 0.0).sum()", "type-mismatch", "Sum of elements of type bool", "(a > 0.0).sum()"),
+        ("output n = (a).sum", "type-mismatch", "only a tuple has fields, and this is not a tuple", "a"),
+        (
+            "output n = v(\"i\").trace()",
+            "shape",
+            "a trace needs an expression with 2 labels, found 1",
+            "v(\"i\").trace()",
+        ),
+        ("output n = (a > 0.0).sum()", "type-mismatch", "Sum does not take elements of type bool", "(a > 0.0).sum()"),
     ] {
         let (found, said, at) = refused(rest);
         assert_eq!((found, &*at), (code, place), "{rest}: {said}");
@@ -161,34 +166,29 @@ fn names_keep_what_they_are_where_there_are_no_methods() {
 fn what_cannot_be_assigned_says_why() {
     for (rest, code, message, place) in [
         ("c(\"i\") += v(\"i\")", "unknown-name", "there is no tensor `c` to be changed", "c"),
-        ("fn f(x) = x\nf(\"i\") += v(\"i\")", "name", "`f` is a function, and no tensor to be changed", "f"),
+        ("fn f(x) = x\nf(\"i\") += v(\"i\")", "name", "`f` is a function; only a tensor can be changed", "f"),
         ("fn f(x) = x\nf(\"i\") = v(\"i\")", "name", "`f` is defined twice", "f"),
         ("output c = v\nc(\"i\") += v(\"i\")", "name", "the output `c` is defined twice", "c"),
         ("output \"c\" = v\nc(\"i\") = v(\"i\")", "name", "the output `c` is defined twice", "c"),
         ("c(\"i\") = v(\"i\")\noutput c = v", "name", "the output `c` is defined twice", "c"),
         ("output d = c\nc(\"i\") = v(\"i\")", "name", "`c` is used before it is defined", "c"),
-        (
-            "c(\"i\") = v(\"i\"); v + 1.0",
-            "syntax",
-            "an expression by itself is an output, and there is one already",
-            "v + 1.0",
-        ),
+        ("c(\"i\") = v(\"i\"); v + 1.0", "syntax", "only one expression can stand by itself as the output", "v + 1.0"),
         ("v + 1.0; c(\"i\") = v(\"i\")", "syntax", "an expression by itself must be the last statement", "v + 1.0"),
         ("v(\"i\") + = v(\"i\")", "syntax", "expected a value, found `=`", "="),
         ("v(\"i\") /= v(\"i\")", "syntax", "expected a value, found `=`", "="),
         ("v(\"i\") =", "syntax", "expected a value, found the end of the text", ""),
-        ("v(\"i,j\") = a(\"i,j\")", "shape", "2 labels for a target of 1 axes", "v(\"i,j\")"),
+        ("v(\"i,j\") = a(\"i,j\")", "shape", "2 labels are given for a target with 1 axes", "v(\"i,j\")"),
         ("v(\"i\") += a(\"i,j\")", "labels", "the label `j` is not in the target", "a(\"i,j\")"),
         (
             "v(\"i\") *= a(\"i,j\") * b(\"j,k\")",
             "labels",
-            "the label `k` is in one factor only, and not in the target",
+            "the label `k` is only in one factor, and not in the target",
             "b(\"j,k\")",
         ),
         (
             "let t = v(\"i\")\nt(\"i\") += v(\"i\")",
             "syntax",
-            "this is labelled, and what it is put into takes it whole",
+            "this expression has labels, but a tensor without labels is needed here",
             "v(\"i\")",
         ),
     ] {
@@ -313,13 +313,13 @@ fn lines_that_change_a_tensor_repeat_what_lacks_its_labels() {
     assert_eq!(made[1].to_vec::<i64>().expect("i64"), [6, i64::MAX - 1]);
     // A new name has no extents but those of its right side, and a label that is nowhere else is a typo.
     for (line, message, place) in [
-        (r#"y("i,j") = v("j")"#, "nothing has the label `i` of the target", r#"("i,j") = v("j")"#),
+        (r#"y("i,j") = v("j")"#, "the label `i` of the target is in no part of the expression", r#"("i,j") = v("j")"#),
         (r#"a("i,j") += v("k")"#, "the label `k` is not in the target", r#"v("k")"#),
         (r#"a("i,i") += v("i")"#, "the target has the label `i` twice", r#"("i,i")"#),
-        (r#"a("i,j,k") += v("k")"#, "3 labels for a target of 2 axes", r#"a("i,j,k")"#),
+        (r#"a("i,j,k") += v("k")"#, "3 labels are given for a target with 2 axes", r#"a("i,j,k")"#),
         (
             "let t(\"i,j\") = v(\"j\")\noutput y = t + 1.0",
-            "nothing has the label `i` of the target",
+            "the label `i` of the target is in no part of the expression",
             r#"("i,j") = v("j")"#,
         ),
     ] {
@@ -333,7 +333,7 @@ fn lines_that_change_a_tensor_repeat_what_lacks_its_labels() {
         let given = tensors([("a", f64s(&[2, 2], &[0.0; 4])), ("v", f64s(&[extent], &[1.0, 2.0, 3.0][..extent]))]);
         let error = super::run(&compiled(text), &given).expect_err("other extents");
         assert_eq!(error.tensor_kind(), Some(TensorErrorKind::SizeMismatch));
-        assert_eq!(error.to_string(), format!("the label `j` has 2 indices and {extent}"));
+        assert_eq!(error.to_string(), format!("the label `j` has 2 indices in one place and {extent} in another"));
     }
 }
 

@@ -151,26 +151,26 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
         (
             "= my.polynomial(x, x)",
             "type-mismatch",
-            "my.polynomial does not take f64, f64; the operator is compiled from its first operand, a literal text",
+            "my.polynomial does not take f64, f64; give a literal text as the first argument: the operator is compiled from it",
             "my.polynomial(x, x)",
         ),
         (
             "= x + \"a\"",
             "type-mismatch",
-            "math.add expects a number for `y`, found text; a text becomes a number by `strings.parse_float64(..)` or \
-             `strings.parse_int64(..)`",
+            "math.add expects a number for `y`, found text; use `strings.parse_float64(..)` or \
+             `strings.parse_int64(..)` to read a number from a text",
             "x + \"a\"",
         ),
         (
             "= tensor.sum(\"a\")",
             "type-mismatch",
-            "tensors have no elements of type text; elements are bool, i32, i64, f32 or f64",
+            "tensors cannot have elements of type text; use elements of type bool, i32, i64, f32 or f64",
             "tensor.sum(\"a\")",
         ),
         (
             "= tensor.grad(tensor.sum(my.polynomial(\"1 1\", y)), y)",
             "derivative",
-            "my.polynomial has no derivative; in Rust `TensorGraph::custom_vjp` gives a function a gradient of its own",
+            "my.polynomial has no derivative; use other operators, or in Rust `TensorGraph::custom_vjp` for a gradient of your own",
             "tensor.grad(tensor.sum(my.polynomial(\"1 1\", y)), y)",
         ),
     ] {
@@ -255,5 +255,8 @@ fn texts_that_an_operator_cannot_be_compiled_from_are_refused_by_graphs() {
     );
     let error = g.apply_with("my.polynomial", &[MapOperand::Node(x), MapOperand::Text("1")]).expect_err("no text");
     assert_eq!(error.tensor_kind(), Some(TensorErrorKind::ElementType));
-    assert_eq!(error.diagnostics()[0].hints(), ["the operator is compiled from its first operand, a literal text"]);
+    assert_eq!(
+        error.diagnostics()[0].hints(),
+        ["give a literal text as the first argument: the operator is compiled from it"]
+    );
 }

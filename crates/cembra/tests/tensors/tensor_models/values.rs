@@ -40,14 +40,14 @@ fn arrays_in_a_text_are_tensors_of_one_axis() {
     let missing = of("[f64?]{1, NA}");
     assert_eq!(
         refused(&missing),
-        ("type-mismatch", "element 1 of this array is missing; nothing is missing in a tensor: write a number in its place, such as `nan`".to_owned(), Some("[f64?]{1, NA}"))
+        ("type-mismatch", "element 1 of this array is missing; write a number in its place, such as `nan`: the elements of a tensor cannot be missing".to_owned(), Some("[f64?]{1, NA}"))
     );
     let (code, message, _) = refused(&of("[text?]{'a'}"));
     assert_eq!(
         (code, &*message),
         (
             "type-mismatch",
-            "an array of elements of type text, of which there are no tensors; elements are bool, i32, i64, f32 or f64"
+            "an array of elements of type text cannot become a tensor; use elements of type bool, i32, i64, f32 or f64"
         )
     );
     // It has as many elements as it has, whatever the tensors are.
@@ -179,15 +179,15 @@ fn fields_of_tuples_are_what_was_put_into_them() {
     let f64s = |at: usize| made[at].to_vec::<f64>().expect("floats");
     assert_eq!((f64s(0), f64s(1), f64s(2)), (vec![2.5, 10.0], vec![13.0, 23.0], vec![3.0]));
     assert_eq!((f64s(3), f64s(4)), (vec![1.0, 4.0, 2.0, 5.0], vec![10.0, 20.0]));
-    let tuple = "this is a tuple, and what it is put into takes a tensor; take a field of it: `t.0`, or `t.x` of one with names";
+    let tuple = "this is a tuple, but a tensor is needed here; use a field of the tuple: `t.0`, or `t.x` if its fields have names";
     for (value, code, message, place) in [
         ("(x, 1.0)", "type-mismatch", tuple, "(x, 1.0)"),
-        ("(x, 1.0).2", "arguments", "the tuple has 2 fields, and none at 2", "(x, 1.0).2"),
+        ("(x, 1.0).2", "arguments", "the tuple has 2 fields, so there is no field 2", "(x, 1.0).2"),
         ("{a: x}.b", "arguments", "the tuple has no field `b`", "{a: x}.b"),
         (
             "x.a",
             "type-mismatch",
-            "a field of what is no tuple; operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
+            "only a tuple has fields, and this is not a tuple; write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
             "x",
         ),
     ] {
@@ -218,12 +218,21 @@ fn one_extent_is_found_from_the_others() {
     for extents in ["(4, -1)", "(-1, 0)", "(-1, 7)"] {
         let text = format!("input x: tensor[f64, 2]; output y = tensor.reshape(x, {extents})");
         let error = run(&compiled(&text), &given).expect_err(extents);
-        assert!(error.to_string().starts_with("a tensor of [2, 3] does not reshape to"), "{error}");
+        assert!(error.to_string().starts_with("a tensor of extents [2, 3] cannot be reshaped to"), "{error}");
     }
     for (value, message) in [
-        ("tensor.reshape(x, (-1, -1))", "an extent of -1; one extent may be -1, which is found from the others"),
-        ("tensor.reshape(x, (-2, 3))", "an extent of -2; one extent may be -1, which is found from the others"),
-        ("tensor.broadcast(x, (-1, 3))", "an extent of -1; each extent is written down: none is found from the others"),
+        (
+            "tensor.reshape(x, (-1, -1))",
+            "an extent of -1; write -1 for only one extent, which is then computed from the others",
+        ),
+        (
+            "tensor.reshape(x, (-2, 3))",
+            "an extent of -2; write -1 for only one extent, which is then computed from the others",
+        ),
+        (
+            "tensor.broadcast(x, (-1, 3))",
+            "an extent of -1; write each extent as a number: none is computed from the others",
+        ),
     ] {
         let (code, said, _) = refused(&format!("input x: tensor[f64, 2]; output y = {value}"));
         assert_eq!((code, &*said), ("shape", message));
@@ -259,7 +268,7 @@ fn scalars_that_are_not_given_have_their_defaults() {
     assert_eq!(made[0].as_tensor().expect("a tensor").to_vec::<f64>().expect("floats"), [-2.5, 2.0]);
     let wrong = inputs_of(&executor, &tensors([("x", x.clone()), ("by", Tensor::scalar(1))]));
     let error = session.run_tensors(&wrong).expect_err("another type");
-    assert_eq!(error.to_string(), "input `by` is f64? = 2.0, and is given as i32 of []");
+    assert_eq!(error.to_string(), "input `by` is f64? = 2.0, but is given as i32 of []");
     // Values are of exactly the input's type, which is one that may be missing.
     let values = values_of(&executor, &tensors([("x", x.clone())]));
     assert_eq!(values[1], Value::Missing(Scalar::Float64));
@@ -279,27 +288,27 @@ fn scalars_that_are_not_given_have_their_defaults() {
         (
             "s: f64 = 3.0",
             "input-type",
-            "only an input that may be missing has a default; write `f64?`: where it is used it is never missing",
+            "only an optional input can have a default; write `f64?`: with a default the input is never missing in the model",
         ),
         (
             "s: tensor[f64, 1] = 3.0",
             "input-type",
-            "only an input that may be missing has a default; leave the default out: a tensor is always given",
+            "only an optional input can have a default; leave the default out: a tensor must always be given",
         ),
         (
             "s: tensor[f64?, 1]",
             "syntax",
-            "the elements of a tensor are never missing; write `tensor[f64, ..]`; a NaN can stand where there is none",
+            "the elements of a tensor cannot be missing; write `tensor[f64, ..]`; use a NaN for a missing number",
         ),
         (
             "s: tensor[float64, 1]",
             "syntax",
-            "expected the type of a tensor's elements, found `float64`; elements of tensors are bool, i32, i64, f32 or f64",
+            "expected the type of a tensor's elements, found `float64`; use bool, i32, i64, f32 or f64 for the elements of a tensor",
         ),
         (
             "s: tensor[i32?, 1]",
             "syntax",
-            "the elements of a tensor are never missing; write `tensor[i32, ..]`; a tensor of `bool` beside it can say where there is none",
+            "the elements of a tensor cannot be missing; write `tensor[i32, ..]`; use a second tensor of `bool` to mark missing values",
         ),
     ] {
         let (found, said, _) = refused(&format!("input x: tensor[f64, 1], {inputs}; output y = x; output z = s"));
@@ -311,7 +320,7 @@ fn scalars_that_are_not_given_have_their_defaults() {
             refused(&format!("input x: tensor[f64, 1], {input}; output z = if x > 0.0 then x else s"));
         let qtype = input.trim_start_matches("s: ");
         let message = format!(
-            "{qtype} meets a tensor, in which nothing is missing; say which value a missing one has: `x ?? 0.0`"
+            "{qtype} cannot be used with a tensor, whose elements are never missing; write a value for a missing one: `x ?? 0.0`"
         );
         assert_eq!((found, said), ("type-mismatch", message));
     }

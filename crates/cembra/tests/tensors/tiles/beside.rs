@@ -290,7 +290,7 @@ fn outputs_of_other_types_are_asked_for_by_evaluate() {
     let inputs = inputs(true);
     let given = || inputs.iter().map(|(name, value)| (*name, Operand::Value(value)));
     let error = open.run(given()).expect_err("a text");
-    assert!(error.to_string().contains("output `t` is text, and no tensor is made of it"), "{error}");
+    assert!(error.to_string().contains("output `t` is text, which cannot become a tensor"), "{error}");
     assert!(error.to_string().contains("TiledSession::evaluate"), "{error}");
     let text = text.replace("output t = s", "");
     let executor = compiled(&text, Backend::Native).expect("a model");
@@ -355,7 +355,7 @@ fn plans_are_those_of_the_tensors() {
         ("output y = a * (n ?? k)", "the steps depend on the value of `k`, which is not known", None),
         (
             "output y = a * strings.length(strings.as_text(tensor.sum(a)))",
-            "tensors depend on the value of this",
+            "tensors depend on this value",
             Some("tensor.sum(a)"),
         ),
     ] {
@@ -379,5 +379,5 @@ fn statements_have_texts_and_arrays() {
     let made = run.statement("a * strings.length('abc') / sum([1.0, 2.0])", [("a", &tiled)]).expect("a tensor");
     assert_eq!(made.to_tensor().expect("memory"), a);
     let error = run.statement("strings.as_text(tensor.sum(a))", [("a", &tiled)]).expect_err("a text");
-    assert!(error.to_string().contains("a value of type text, where a tensor is asked for"), "{error}");
+    assert!(error.to_string().contains("a value of type text is given where a tensor is needed"), "{error}");
 }

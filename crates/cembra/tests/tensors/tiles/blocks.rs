@@ -231,7 +231,7 @@ fn labels_are_cut_as_the_blocks_are() {
             "b(\"k\").block([2], [4])",
             sizes,
             "this axis of the block is cut at [0, 23, 44], and `k` is cut at [-3, 0, 17, 40, 61]",
-            "name the axis by a label that is cut as the block is: `tile .. = [0, 23, 44]`",
+            "use a label for the axis that is cut like the block: `tile .. = [0, 23, 44]`",
         ),
         (
             "",
@@ -239,7 +239,7 @@ fn labels_are_cut_as_the_blocks_are() {
             "b(\"p\").block([2], [4])",
             sizes,
             "this axis of the block is cut at [0, 23, 44], and the axis of `p` is one tile",
-            "cut the label as the block is: `tile p = [0, 23, 44]`",
+            "cut the label like the block: `tile p = [0, 23, 44]`",
         ),
         (
             "",
@@ -247,7 +247,7 @@ fn labels_are_cut_as_the_blocks_are() {
             "a(\"p\").block([0], [2])",
             sizes,
             "this axis of the block is cut in tiles of 8, and the axis of `p` is one tile",
-            "cut the label as the block is: `tile p = 8`",
+            "cut the label like the block: `tile p = 8`",
         ),
         (
             "tile p = [0, 8, 17]",
@@ -255,7 +255,7 @@ fn labels_are_cut_as_the_blocks_are() {
             "a(\"p\").block([0], [2])",
             sizes,
             "this axis of the block is cut in tiles of 8, and `p` is cut at [0, 8, 17]",
-            "name the axis by a label that is cut as the block is: `tile .. = 8`",
+            "use a label for the axis that is cut like the block: `tile .. = 8`",
         ),
         (
             "tile p = [5, 28, 49]",
@@ -263,7 +263,7 @@ fn labels_are_cut_as_the_blocks_are() {
             "b(\"p\").block([2], [4])",
             sizes,
             "this axis of the block is cut at [0, 23, 44], and `p` is cut at [5, 28, 49]",
-            "name the axis by a label that is cut as the block is: `tile .. = [0, 23, 44]`",
+            "use a label for the axis that is cut like the block: `tile .. = [0, 23, 44]`",
         ),
         (
             "tile p = 8",
@@ -271,7 +271,7 @@ fn labels_are_cut_as_the_blocks_are() {
             "t(\"p\")",
             sizes,
             "this axis of the block is cut at [0, 17, 40], and `p` is cut in tiles of 8",
-            "name the axis by a label that is cut as the block is: `tile .. = [0, 17, 40]`",
+            "use a label for the axis that is cut like the block: `tile .. = [0, 17, 40]`",
         ),
         // Which tiles there are is known before data are.
         (
@@ -279,24 +279,24 @@ fn labels_are_cut_as_the_blocks_are() {
             "c(\"p\") = b(\"p\").block([2], [5])",
             "b(\"p\").block([2], [5])",
             TensorErrorKind::Index,
-            "a block of tiles 2 to 5 of axis 0, which has 4",
-            "tiles of an axis are counted from 0 on, and the second list has the tile behind the last one",
+            "the block has the tiles 2 to 5 of axis 0, whose number of tiles is 4",
+            "count the tiles of an axis from 0, and write the tile after the last one in the second list",
         ),
         (
             "",
             "c(\"p\") = b(\"p\").block([2], [4]).block([1], [3])",
             "b(\"p\").block([2], [4]).block([1], [3])",
             TensorErrorKind::Index,
-            "a block of tiles 1 to 3 of axis 0, which has 2",
-            "tiles of an axis are counted from 0 on, and the second list has the tile behind the last one",
+            "the block has the tiles 1 to 3 of axis 0, whose number of tiles is 2",
+            "count the tiles of an axis from 0, and write the tile after the last one in the second list",
         ),
         (
             "",
             "c(\"i\") = a(\"i\").block([2], [4]).block([1], [3])",
             "a(\"i\").block([2], [4]).block([1], [3])",
             TensorErrorKind::Index,
-            "a block of tiles 1 to 3 of axis 0, which has 2",
-            "tiles of an axis are counted from 0 on, and the second list has the tile behind the last one",
+            "the block has the tiles 1 to 3 of axis 0, whose number of tiles is 2",
+            "count the tiles of an axis from 0, and write the tile after the last one in the second list",
         ),
     ] {
         let text = model(cuts, line);
@@ -322,32 +322,37 @@ fn lists_that_are_no_block_are_refused_when_the_model_is_compiled() {
         (
             "b(\"i,j\") = a(\"i,j\").block([0], [1])",
             TensorErrorKind::RankMismatch,
-            "the tensor has 2 axes, and the list 1",
+            "the tensor has 2 axes, but the number of tiles in the list is 1",
             "[0]",
         ),
         (
             "b(\"i,j\") = a(\"i,j\").block([0, 0], [1, 1, 1])",
             TensorErrorKind::RankMismatch,
-            "the tensor has 2 axes, and the list 3",
+            "the tensor has 2 axes, but the number of tiles in the list is 3",
             "[1, 1, 1]",
         ),
         (
             "b(\"i,j\") = a(\"i,j\").block([0, 2], [1, 1])",
             TensorErrorKind::Index,
-            "tiles 2 to 1 of axis 1 are no block",
+            "the tiles 2 to 1 of axis 1 are not a block",
             "[1, 1]",
         ),
-        ("output b = tensor.block(a, (0, 0), (1, -1))", TensorErrorKind::Index, "tile -1 of an axis", "(1, -1)"),
+        (
+            "output b = tensor.block(a, (0, 0), (1, -1))",
+            TensorErrorKind::Index,
+            "the tile number -1 is negative",
+            "(1, -1)",
+        ),
         (
             "output b = tensor.block(a, (0, 0), (1, 1.0))",
             TensorErrorKind::Syntax,
-            "this argument is an integer, written down, not weak_float{1}",
+            "this argument must be an integer as a literal, not weak_float{1}",
             "1.0",
         ),
         (
             "output b = tensor.block(n, [0, 0], [1, 2])",
             TensorErrorKind::Index,
-            "a block of tiles 0 to 2 of axis 1, which has 1",
+            "the block has the tiles 0 to 2 of axis 1, whose number of tiles is 1",
             "tensor.block(n, [0, 0], [1, 2])",
         ),
         ("b(\"i\") = a(\"i,j\").block([0, 0], [1, 1])", TensorErrorKind::ImplicitReduction, "", ""),
@@ -373,7 +378,7 @@ fn tiles_that_data_do_not_have_are_refused_at_their_place() {
         for error in [tiled, dense] {
             assert_eq!(error.tensor_kind(), Some(TensorErrorKind::Index), "{error}");
             assert_eq!(error.span().map(|span| span.text(text)), Some("a(\"i,j\").block([0, 1], [1, 3])"), "{error}");
-            assert!(error.to_string().contains("tiles 1 to 3 of axis 1, which has 2"), "{error}");
+            assert!(error.to_string().contains("tiles 1 to 3 of axis 1, whose number of tiles is 2"), "{error}");
         }
         // Of dense tensors only a block asks how its axis is cut.
         let error = executor.session().run_tensors(&[tensor(&[4, 12]), tensor(&[7])]).map(|_| ()).unwrap_err();
@@ -388,7 +393,7 @@ fn tiles_that_data_do_not_have_are_refused_at_their_place() {
     let two =
         compiled("input a: tensor[f64, 1]\nb(\"i\") = a(\"i\").block([0], [2])", Backend::Native).expect("a model");
     let error = two.session().run_tensors(&[tensor(&[3])]).map(|_| ()).unwrap_err();
-    assert!(error.to_string().contains("tiles 0 to 2 of axis 0, which has 1"), "{error}");
+    assert!(error.to_string().contains("tiles 0 to 2 of axis 0, whose number of tiles is 1"), "{error}");
     // How some values are cut is not known.
     let text = "tile i = 2\ninput a: tiled[f64, \"i\"], n: tensor[i64, 1]\nlet t = tensor.take(a, n)\noutput b = tensor.block(t, [0], [1])";
     let taken = compiled(text, Backend::Native).expect("a model");

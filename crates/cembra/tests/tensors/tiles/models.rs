@@ -133,10 +133,10 @@ fn data_that_do_not_fit_the_cuts_are_refused() {
     };
     let (found, message) = kind(&[9, 5], &[8]);
     assert_eq!(found, Some(TensorErrorKind::SizeMismatch));
-    assert!(message.starts_with("the label `i` has 9 indices, and 8 in input `b`"), "{message}");
+    assert!(message.starts_with("the label `i` has 9 indices, but 8 in input `b`"), "{message}");
     let (found, message) = kind(&[9, 6], &[9]);
     assert_eq!(found, Some(TensorErrorKind::SizeMismatch));
-    assert!(message.starts_with("the label `k` has 5 indices, and 6 in input `a`"), "{message}");
+    assert!(message.starts_with("the label `k` has 5 indices, but 6 in input `a`"), "{message}");
     assert_eq!(kind(&[9, 5, 1], &[9]).0, Some(TensorErrorKind::RankMismatch));
     let error = evaluated(text, &[("a", &tensor(&[9, 5]))]).map(|_| ()).expect_err("an error");
     assert!(error.to_string().contains("no tensor is given for `b`"), "{error}");
@@ -162,7 +162,7 @@ fn texts_of_statements_cut_nothing() {
     let a = a.expect("tiles");
     let mut run = Run::new(Options::default(), &cembra::Options::default());
     let error = run.statement("tile i = 2; b(\"i\") = a(\"i\")", [("a", &a)]).map(|_| ()).expect_err("an error");
-    assert!(error.to_string().contains("do not cut") || error.to_string().contains("does not cut"), "{error}");
+    assert!(error.to_string().contains("must not use `tile`"), "{error}");
 }
 
 /// A line that changes a tensor repeats what lacks its labels, and the tensor is cut as it was.

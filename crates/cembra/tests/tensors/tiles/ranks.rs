@@ -122,6 +122,6 @@ fn what_one_rank_cannot_read_is_an_error_on_all() {
         assert!(damaged.contains("expected"), "{damaged}");
         assert!(unknown.contains('a'), "{unknown}");
         assert!(other.starts_with("ranks disagree on the program: rank 0 has "), "{other}");
-        assert!(axes.contains("where a number is asked for"), "{axes}");
+        assert!(axes.contains("where a number is needed"), "{axes}");
     }
 }

@@ -27,11 +27,13 @@ pub(super) fn value_of(given: &Assignment, input: Option<&Input>) -> Result<Valu
     let problem = |message: &str| Diagnostic::new(Code::Syntax, message);
     match found {
         Some(QType::Nothing) => {
-            Err(problem(&format!("`{name} = missing` has no type")).hint(format!("as in `:set {name} = missing[f64]`")))
+            Err(problem(&format!("`{name} = missing` has no type")).hint(format!("write `:set {name} = missing[f64]`")))
         }
-        Some(QType::Meta) => Err(problem("a type is no value")),
-        Some(QType::Unspecified) => Err(problem("what is unspecified is no value")),
-        found => found.and_then(|own| cast_literal(literal, &own)).ok_or_else(|| problem("no array has such elements")),
+        Some(QType::Meta) => Err(problem("a type is not a value")),
+        Some(QType::Unspecified) => Err(problem("`unspecified` is not a value")),
+        found => found
+            .and_then(|own| cast_literal(literal, &own))
+            .ok_or_else(|| problem("these elements have no common type")),
     }
 }
 
@@ -43,7 +45,7 @@ pub(super) fn unfit(input: &Input, found: Option<&QType>) -> Diagnostic {
         None => "of several types".to_owned(),
     };
     Diagnostic::new(Code::InputType, format!("{}, but its value is {found}", what_is(input))).hint(format!(
-        "give it another, as in `:set {} = {}`",
+        "set another value, as in `:set {} = {}`",
         input.name,
         example(input.qtype.as_ref())
     ))

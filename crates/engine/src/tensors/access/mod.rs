@@ -42,9 +42,9 @@ pub struct Reader<'e> {
     customs: FxHashMap<TensorNodeId, Vec<TensorType>>,
     /// Users' operations without an element form, which compute all elements at once.
     wholes: Vec<TensorNodeId>,
-    /// The values of the nodes in `wholes`, once one was needed.
+    /// The values of the nodes in `wholes`, once one was needed: at most one value per node.
     whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
-    /// The compiled expressions, which each workspace clones.
+    /// The compiled expressions, which each workspace clones: at most one per cell.
     singles: Mutex<Vec<SingleElement>>,
     /// The memory of finished accesses: at most one workspace for each access that ran at the same time.
     free: Mutex<Vec<Workspace>>,
@@ -145,7 +145,7 @@ impl<'e> Reader<'e> {
     pub fn get<T: Element>(&self, index: &[usize]) -> Result<T, Error> {
         let found = self.scalar();
         if found != T::SCALAR {
-            let message = format!("elements of type {} are not {}", found.short_name(), T::SCALAR.short_name());
+            let message = format!("the elements are of type {}, not {}", found.short_name(), T::SCALAR.short_name());
             return Err(Error::tensors(TensorErrorKind::ElementType, message));
         }
         self.bits(index).map(T::from_bits)

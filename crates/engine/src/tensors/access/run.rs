@@ -97,7 +97,7 @@ impl Workspace {
         const ENTRY: usize = 2 * size_of::<((TensorNodeId, usize), u64)>();
         let most = on.host.most_bytes();
         if self.known.len() as u64 >= most / ENTRY as u64 {
-            let message = format!("an element is made of more others than fit {most} bytes");
+            let message = format!("one element is computed from more others than fit {most} bytes");
             return Err(Error::tensors(TensorErrorKind::Limit, message).hint("evaluate the whole tensor"));
         }
         self.known.insert((frame.node, frame.position), bits);

@@ -57,13 +57,13 @@ impl Lowering<'_> {
         let value = self.whole(value)?.node;
         let (before, now) = (self.graph.extents(old), self.graph.extents(value));
         if before.len() != now.len() {
-            let message = format!("{} labels for a target of {} axes", now.len(), before.len());
+            let message = format!("{} labels are given for a target with {} axes", now.len(), before.len());
             return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
         if let Some(axis) = (0..now.len()).find(|axis| before[*axis] != now[*axis]) {
             let label = labels.split(',').nth(axis).unwrap_or_default().trim();
             let (label, now, before) = (Excerpt::quoted(label), now[axis], before[axis]);
-            let message = format!("the label `{label}` has {now} indices and {before}");
+            let message = format!("the label `{label}` has {now} indices in one place and {before} in another");
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         self.graph.cast(value, scalar)

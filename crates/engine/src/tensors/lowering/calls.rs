@@ -86,13 +86,14 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
         (id::TENSOR_GRAD, &[y, x]) => {
             let by = lowering.span(x);
             if lowering.fields(x).is_some() {
-                let error = Error::tensors(TensorErrorKind::ElementType, "a gradient by a tuple").at(by);
-                return Err(error.hint("ask for one after the other: `tensor.grad(y, a)` and `tensor.grad(y, b)`"));
+                let error = Error::tensors(TensorErrorKind::ElementType, "a gradient cannot be by a tuple").at(by);
+                return Err(error.hint("write a gradient for each field: `tensor.grad(y, a)` and `tensor.grad(y, b)`"));
             }
             let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
             let scalar = lowering.graph.scalar(x);
             if !scalar.is_float() {
-                let message = format!("a gradient by elements of type {}, which change by steps", scalar.short_name());
+                let message =
+                    format!("a gradient cannot be by elements of type {}, only by floats", scalar.short_name());
                 let error = Error::tensors(TensorErrorKind::NotDifferentiable, message).at(by);
                 return Err(error.hint("give `cast(x, f64)` a name with `let`, use that, and differentiate by it"));
             }
@@ -147,7 +148,7 @@ fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [No
         usize::try_from(at.clamp(0, extent)).unwrap_or(0)
     };
     let Some(step) = isize::try_from(step).ok().filter(|step| *step >= 1) else {
-        return Err(Error::tensors(TensorErrorKind::Index, format!("a step of {step}: it is 1 at least")));
+        return Err(Error::tensors(TensorErrorKind::Index, format!("the step is {step}, but must be at least 1")));
     };
     slices[axis] = Slice::new(position(start), position(stop), step)?;
     lowering.graph.slice(x, &slices)
@@ -155,7 +156,10 @@ fn sliced(lowering: &mut Lowering<'_>, x: NodeId, [axis, start, stop, step]: [No
 
 fn concatenated(lowering: &mut Lowering<'_>, tensors: NodeId, axis: NodeId) -> Result<Tensor, Error> {
     let Some(fields) = lowering.fields(tensors) else {
-        let error = Error::tensors(TensorErrorKind::OperandCount, "what is concatenated is a tuple of tensors");
+        let error = Error::tensors(
+            TensorErrorKind::OperandCount,
+            "tensor.concat: the first argument must be a tuple of tensors",
+        );
         return Err(error.at(lowering.span(tensors)).hint("write `tensor.concat((x, y))`"));
     };
     let mut nodes = fields.iter().map(|field| Ok(lowering.whole(*field)?.node)).collect::<Result<Vec<_>, Error>>()?;
@@ -203,8 +207,8 @@ fn with_extents(
             let error = Error::tensors(TensorErrorKind::SizeMismatch, format!("an extent of {extent}"))
                 .at(lowering.span(extents));
             return Err(error.hint(match keeps_elements {
-                true => "one extent may be -1, which is found from the others",
-                false => "each extent is written down: none is found from the others",
+                true => "write -1 for only one extent, which is then computed from the others",
+                false => "write each extent as a number: none is computed from the others",
             }));
         };
         read.push(known);
@@ -216,7 +220,7 @@ fn with_extents(
         read[open] = count.checked_div(others).unwrap_or(0);
     }
     if read.len() > cembra_tensor::MOST_AXES {
-        let message = format!("a tensor of {} axes: it may have {}", read.len(), cembra_tensor::MOST_AXES);
+        let message = format!("a tensor of {} axes; the limit is {}", read.len(), cembra_tensor::MOST_AXES);
         return Err(Error::tensors(TensorErrorKind::RankMismatch, message).at(lowering.span(extents)));
     }
     Ok((x, read))
@@ -238,10 +242,9 @@ fn axis_of(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<usize, 
 
 fn checked_axis(axis: i64, rank: usize) -> Result<usize, Error> {
     let from_start = if axis < 0 { axis.saturating_add(rank as i64) } else { axis };
-    usize::try_from(from_start)
-        .ok()
-        .filter(|axis| *axis < rank)
-        .ok_or_else(|| Error::tensors(TensorErrorKind::Axis, format!("axis {axis} of a tensor of {rank} axes")))
+    usize::try_from(from_start).ok().filter(|axis| *axis < rank).ok_or_else(|| {
+        Error::tensors(TensorErrorKind::Axis, format!("there is no axis {axis}: the tensor has {rank} axes"))
+    })
 }
 
 /// Lowers the block of tiles `start` to `stop` on each axis of a tensor, as a slice of its elements.
@@ -251,11 +254,11 @@ fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result
     let (starts, stops) = (numbers(lowering, start, rank)?, numbers(lowering, stop, rank)?);
     let tiles: Vec<Range<u64>> = starts.into_iter().zip(stops).map(|(start, stop)| start..stop).collect();
     if let Some((axis, tiles)) = tiles.iter().enumerate().find(|(_, tiles)| tiles.start > tiles.end) {
-        let message = format!("tiles {} to {} of axis {axis} are no block", tiles.start, tiles.end);
+        let message = format!("the tiles {} to {} of axis {axis} are not a block", tiles.start, tiles.end);
         let error = Error::tensors(TensorErrorKind::Index, message).at(lowering.span(stop));
-        return Err(
-            error.hint("the first list has the first tile of each axis, the second one the tile behind the last")
-        );
+        return Err(error.hint(
+            "write the first tile of each axis in the first list, and the tile after the last one in the second",
+        ));
     }
     if !lowering.has_extents {
         let scalar = lowering.graph.scalar(of);
@@ -265,15 +268,15 @@ fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result
     let mut slices: Vec<Slice> = Vec::with_capacity(rank);
     for (axis, (tiles, extent)) in tiles.iter().zip(lowering.graph.extents(of)).enumerate() {
         let Some(own) = axes.as_ref().and_then(|axes| axes.get(axis)?.as_ref()) else {
-            let message = format!("it is not known how axis {axis} of what this is a block of is cut into tiles");
+            let message = format!("the tiles of axis {axis} are not known for the tensor before `block`");
             let error = Error::tensors(TensorErrorKind::Tiling, message);
             return Err(
-                error.hint("take the block before other operators, of an input or of what is computed by labels")
+                error.hint("use `block` before other operators, on an input or on a tensor that is computed by labels")
             );
         };
         if let Some(listed) = own.listed_extent().filter(|listed| *listed != *extent as u64) {
             let message =
-                format!("axis {axis} has {extent} elements, and the boundaries of its tiles are those of {listed}");
+                format!("axis {axis} has {extent} elements, but the boundaries of its tiles are for {listed}");
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         let Some(elements) = own.elements(tiles, *extent) else {
@@ -291,14 +294,14 @@ fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result
 fn numbers(lowering: &Lowering<'_>, node: NodeId, rank: usize) -> Result<Vec<u64>, Error> {
     let read = integers(lowering, node)?;
     if read.len() != rank {
-        let message = format!("the tensor has {rank} axes, and the list {}", read.len());
+        let message = format!("the tensor has {rank} axes, but the number of tiles in the list is {}", read.len());
         let error = Error::tensors(TensorErrorKind::RankMismatch, message).at(lowering.span(node));
-        return Err(error.hint("a list has the number of a tile for each axis: `a(\"i,j\").block([0, 0], [2, 3])`"));
+        return Err(error.hint("write the number of a tile for each axis: `a(\"i,j\").block([0, 0], [2, 3])`"));
     }
     let number = |number: i64| {
         u64::try_from(number).map_err(|_| {
-            let error = Error::tensors(TensorErrorKind::Index, format!("tile {number} of an axis"));
-            error.at(lowering.span(node)).hint("tiles of an axis are counted from 0 on")
+            let error = Error::tensors(TensorErrorKind::Index, format!("the tile number {number} is negative"));
+            error.at(lowering.span(node)).hint("count the tiles of an axis from 0")
         })
     };
     read.into_iter().map(number).collect()
@@ -310,14 +313,24 @@ fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
         Some(fields) => fields.iter().map(|field| integer(lowering, *field)).collect(),
         None => match literal_integer(lowering, node) {
             Some(value) => Ok(vec![value]),
-            None => Err(unread(lowering, node, "an integer, or a tuple of some", "as in `tensor.sum(x, (0, 1))`")),
+            None => Err(unread(
+                lowering,
+                node,
+                "an integer, or a tuple of integers",
+                "write it as in `tensor.sum(x, (0, 1))`",
+            )),
         },
     }
 }
 
 fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
     literal_integer(lowering, node).ok_or_else(|| {
-        unread(lowering, node, "an integer", "as in `tensor.argmax(x, 0)`: axes, extents and positions are no inputs")
+        unread(
+            lowering,
+            node,
+            "an integer",
+            "write it as in `tensor.argmax(x, 0)`: axes, extents and positions cannot be inputs",
+        )
     })
 }
 
@@ -334,20 +347,20 @@ fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
         Some(Value::Scalar(ScalarValue::WeakFloat(value) | ScalarValue::Float64(value))) => Ok(*value),
         Some(Value::Scalar(ScalarValue::Float32(value))) => Ok((*value).into()),
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok((*value).into()),
-        _ => Err(unread(lowering, node, "a number", "as in `1e-5`")),
+        _ => Err(unread(lowering, node, "a number", "write it as in `1e-5`")),
     }
 }
 
 fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, Error> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::Boolean(value))) => Ok(*value),
-        _ => Err(unread(lowering, node, "`true` or `false`", "as in `keep=true`")),
+        _ => Err(unread(lowering, node, "`true` or `false`", "write it as in `keep=true`")),
     }
 }
 
 fn unread(lowering: &Lowering<'_>, node: NodeId, wanted: &str, hint: &str) -> Error {
     let found =
         lowering.value(node).map_or_else(String::new, |value| format!(", not {}", Excerpt::quoted(&value.to_string())));
-    let error = Error::tensors(TensorErrorKind::Syntax, format!("this argument is {wanted}, written down{found}"));
+    let error = Error::tensors(TensorErrorKind::Syntax, format!("this argument must be {wanted} as a literal{found}"));
     error.at(lowering.span(node)).hint(hint)
 }

@@ -156,9 +156,12 @@ impl<'p> Lowering<'p> {
 
     fn output(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         if matches!(self.made[node.index()], NodeForm::Labelled) {
-            let error =
-                Error::tensors(TensorErrorKind::FreeLabel, "this output is labelled inside, and has no labels itself");
-            return Err(error.hint("name its axes: `output c(\"i,j\") = ..`; a number has none: `output c(\"\") = ..`"));
+            let error = Error::tensors(
+                TensorErrorKind::FreeLabel,
+                "this output is computed with labels, so it must have labels itself",
+            );
+            return Err(error
+                .hint("write the labels of its axes: `output c(\"i,j\") = ..`; for a number, `output c(\"\") = ..`"));
         }
         self.whole(node)
     }
@@ -192,12 +195,13 @@ impl<'p> Lowering<'p> {
     pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<NodeForm, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error =
-                Error::tensors(TensorErrorKind::ElementType, "a field of what is no tuple").at(self.span(tuple));
+                Error::tensors(TensorErrorKind::ElementType, "only a tuple has fields, and this is not a tuple")
+                    .at(self.span(tuple));
             return Err(match self.made[tuple.index()] {
                 NodeForm::Tensor(_) => error.hint(
                     self.text(key)
                         .and_then(tensor_form)
-                        .unwrap_or("operators stand in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`"),
+                        .unwrap_or("write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`"),
                 ),
                 _ => error,
             });
@@ -218,7 +222,7 @@ impl<'p> Lowering<'p> {
                     format!("the tuple has no field `{}`", Excerpt::quoted(name))
                 }
                 Some(Value::Scalar(ScalarValue::Int64(at))) => {
-                    format!("the tuple has {} fields, and none at {at}", fields.len())
+                    format!("the tuple has {} fields, so there is no field {at}", fields.len())
                 }
                 _ => "the tuple has no such field".to_owned(),
             };
@@ -236,20 +240,22 @@ impl<'p> Lowering<'p> {
             (NodeForm::Tensor(whole), _) => Ok(whole),
             (NodeForm::Apart, _) => self.imported(node),
             (NodeForm::Tuple(_), _) => {
-                let error = Error::tensors(
-                    TensorErrorKind::ElementType,
-                    "this is a tuple, and what it is put into takes a tensor",
-                );
-                Err(error.at(self.span(node)).hint("take a field of it: `t.0`, or `t.x` of one with names"))
+                let error =
+                    Error::tensors(TensorErrorKind::ElementType, "this is a tuple, but a tensor is needed here");
+                Err(error
+                    .at(self.span(node))
+                    .hint("use a field of the tuple: `t.0`, or `t.x` if its fields have names"))
             }
             (NodeForm::Unbound, Node::Operator(_, &[of, labels])) => {
                 let bound = self.bound(of, self.labels(labels)?, self.span(node));
                 bound.map(LoweredTensor::of).map_err(|error| error.at(self.span(node)))
             }
             (NodeForm::Labelled | NodeForm::Unbound, _) => {
-                let error =
-                    Error::tensors(TensorErrorKind::Syntax, "this is labelled, and what it is put into takes it whole");
-                Err(error.at(self.span(node)).hint("give it labels and a name before: `let t(\"i,j\") = ..`"))
+                let error = Error::tensors(
+                    TensorErrorKind::Syntax,
+                    "this expression has labels, but a tensor without labels is needed here",
+                );
+                Err(error.at(self.span(node)).hint("name it in a line before: `let t(\"i,j\") = ..`"))
             }
             (NodeForm::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
                 Ok(LoweredTensor { is_weak: true, ..LoweredTensor::of(self.graph.constant(Scalar::Float64, *number)?) })
@@ -270,9 +276,13 @@ impl<'p> Lowering<'p> {
                 Err(Error::tensors(TensorErrorKind::UnknownName, message).at(self.span(node)))
             }
             (NodeForm::Nothing, _) => {
-                let error =
-                    Error::tensors(TensorErrorKind::ElementType, "this is no tensor, and no scalar that tensors have");
-                Err(error.at(self.span(node)).hint("elements are bool, i32, i64, f32 or f64, and none is missing"))
+                let error = Error::tensors(
+                    TensorErrorKind::ElementType,
+                    "this is neither a tensor nor a scalar that a tensor can have",
+                );
+                Err(error
+                    .at(self.span(node))
+                    .hint("use elements of type bool, i32, i64, f32 or f64, none of them missing"))
             }
         }
     }
@@ -289,7 +299,9 @@ impl<'p> Lowering<'p> {
     /// Returns the labels in the text of `node`, an argument of an operator. The node must be a literal text.
     pub(super) fn labels(&self, node: NodeId) -> Result<&'p str, Error> {
         let labels = self.text(node);
-        labels.ok_or_else(|| Error::tensors(TensorErrorKind::BadLabel, "labels are a literal text, as in `a(\"i,k\")`"))
+        labels.ok_or_else(|| {
+            Error::tensors(TensorErrorKind::BadLabel, "labels must be a literal text, as in `a(\"i,k\")`")
+        })
     }
 
     /// Casts a tensor to the type that is written in the text. If `is_declared`, only checks that the tensor has that type.
@@ -299,7 +311,7 @@ impl<'p> Lowering<'p> {
         };
         let rank = self.graph.extents(of.node).len();
         if of.is_mask && !(is_declared && *wanted == QType::Scalar(Scalar::Boolean)) {
-            return Err(Error::tensors(TensorErrorKind::ElementType, format!("a mask is no {wanted}")));
+            return Err(Error::tensors(TensorErrorKind::ElementType, format!("a mask cannot be used as {wanted}")));
         }
         let (scalar, fits) = match wanted {
             QType::Scalar(scalar) => (*scalar, !is_declared || rank == 0),
@@ -393,9 +405,10 @@ impl<'p> Lowering<'p> {
         let order = self.parts(of)?;
         self.labelled += order.len();
         if self.labelled > MOST_LABELLED {
-            let message = format!("labelled expressions of more than {MOST_LABELLED} parts together");
+            let message =
+                format!("labelled expressions have more than {MOST_LABELLED} parts together, which is the limit");
             let error = Error::tensors(TensorErrorKind::Limit, message).at(span);
-            return Err(error.hint("a definition with labels is evaluated anew wherever it is used: make it an `output`, which is a tensor"));
+            return Err(error.hint("make a definition with labels an `output`, which is evaluated only once: other definitions with labels are evaluated at each use"));
         }
         // Weak values take on the type of all other values in the expression.
         let mut strong: Vec<Tensor> = Vec::new();
@@ -500,14 +513,15 @@ pub(super) fn is_mask(field: &Field) -> bool {
 fn element_of(array: &Array) -> Result<Scalar, Error> {
     let scalar = if array.scalar() == Scalar::WeakFloat { Scalar::Float64 } else { array.scalar() };
     if !scalar.is_tensor_element() {
-        let message = format!("an array of elements of type {}, of which there are no tensors", scalar.short_name());
-        return Err(
-            Error::tensors(TensorErrorKind::ElementType, message).hint("elements are bool, i32, i64, f32 or f64")
-        );
+        let message = format!("an array of elements of type {} cannot become a tensor", scalar.short_name());
+        return Err(Error::tensors(TensorErrorKind::ElementType, message)
+            .hint("use elements of type bool, i32, i64, f32 or f64"));
     }
     if let Some(at) = array.first_missing() {
         let error = Error::tensors(TensorErrorKind::ElementType, format!("element {at} of this array is missing"));
-        return Err(error.hint("nothing is missing in a tensor: write a number in its place, such as `nan`"));
+        return Err(
+            error.hint("write a number in its place, such as `nan`: the elements of a tensor cannot be missing")
+        );
     }
     Ok(scalar)
 }
@@ -536,7 +550,7 @@ fn without_parts(span: Span) -> Error {
 
 /// The error for functions as values, and for operators that take functions: tensors do not support them.
 pub(super) fn functional(what: &str) -> Error {
-    let message = format!("{what} is of functions or sequences as values, which models with tensors do not have");
+    let message = format!("{what} uses functions or sequences as values, which models with tensors cannot have");
     Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 

@@ -240,7 +240,7 @@ impl TensorProgram {
             };
         }
         if extents.len() != self.inputs.len() {
-            let message = format!("extents for another number of inputs than {}", self.inputs.len());
+            let message = format!("the extents must be given for {} inputs", self.inputs.len());
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let leaves = leaves(program);
@@ -272,7 +272,7 @@ impl TensorProgram {
 /// The error for an input to which the caller gave `found`, a value of another type or shape.
 #[cold]
 pub(crate) fn misfit(field: &Field, found: &str) -> Error {
-    let message = format!("input `{}` is {}, and {found}", Excerpt::quoted(&field.name), field.declaration());
+    let message = format!("input `{}` is {}, but {found}", Excerpt::quoted(&field.name), field.declaration());
     Error::tensors(TensorErrorKind::RankMismatch, message)
 }
 

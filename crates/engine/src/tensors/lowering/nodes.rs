@@ -68,24 +68,24 @@ impl Lowering<'_> {
         let is_of_tensors = |op| self.registry.get(op).typing.is_of_tensors();
         match op {
             _ if error.tensor_kind() != Some(TensorErrorKind::ElementType) => error,
-            id::PRESENCE_AND => error.hint("choose by `if c then x else y`; truth values are joined by `and` and `or`"),
+            id::PRESENCE_AND => error.hint("write `if c then x else y`; truth values are joined by `and` and `or`"),
             id::ARRAY_AT => {
-                error.hint("`tensor.take(x, 0)` has one index of an axis, `tensor.slice(x, 0, 0, 5)` several")
+                error.hint("use `tensor.take(x, 0)` for one index of an axis, `tensor.slice(x, 0, 0, 5)` for several")
             }
             id::ARRAY_MAKE_DENSE => error.hint(
-                "an array that is a tensor has its type in front: `[f64?]{1.0, 2.0}`; several axes are a tuple: `(0, 1)`",
+                "write the type in front of an array that is a tensor: `[f64?]{1.0, 2.0}`; write several axes as a tuple: `(0, 1)`",
             ),
-            id::IN => error.hint("compare with one after the other: `x == 1.0 or x == 2.0`"),
+            id::IN => error.hint("compare with each value: `x == 1.0 or x == 2.0`"),
             id::TENSOR_WHERE | id::WHERE | id::SHORT_WHERE => {
-                error.hint("a condition is a truth value, as `x > 0.0` is")
+                error.hint("write a truth value as the condition, such as `x > 0.0`")
             }
             _ if self.registry.find(&own).is_some_and(is_of_tensors) => {
-                error.hint(format!("of whole tensors it is `{own}`"))
+                error.hint(format!("use `{own}` for tensors"))
             }
             _ => match tensor_form(word) {
                 Some(form) => error.hint(form),
                 None if matches!(self.registry.get(op).typing, Typing::OfArrays) => {
-                    error.hint("there is none like it on tensors; in Rust a `TensorOp` of your own may be one")
+                    error.hint("use other operators, or in Rust a `TensorOp` of your own: tensors have no operator like this")
                 }
                 None => error,
             },
@@ -144,14 +144,16 @@ impl Lowering<'_> {
             _ if matches!(self.registry.get(of_elements(op)).typing, Typing::OfArrays) || self.leaves_out(operands) => {
                 let def = self.registry.get(of_elements(op));
                 let error =
-                    Error::tensors(TensorErrorKind::ElementType, format!("{} takes arrays, and no tensors", def.name));
+                    Error::tensors(TensorErrorKind::ElementType, format!("{} takes arrays, not tensors", def.name));
                 Err(self.with_meant(of_elements(op), error))
             }
             (id::DECLARED | id::CAST | id::CAST_VALUES, &[of, ..])
                 if matches!(self.made[of.index()], NodeForm::Labelled) =>
             {
-                let error = Error::tensors(TensorErrorKind::Syntax, "a type of something that is labelled");
-                Err(error.hint("say it behind the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
+                let error =
+                    Error::tensors(TensorErrorKind::Syntax, "an expression with labels cannot have a type here");
+                Err(error
+                    .hint("write the type after the labels of a definition: `let t(\"i,j\"): tensor[f64, 2] = ..`"))
             }
             _ if operands.iter().any(|operand| matches!(self.made[operand.index()], NodeForm::Labelled)) => {
                 self.note_labelled(op, operands, node);
@@ -169,9 +171,9 @@ impl Lowering<'_> {
             (id::SHORT_WHERE | id::WHERE, &[.., other]) if matches!(self.value(other), Some(Value::Nothing)) => {
                 let error = Error::tensors(
                     TensorErrorKind::ElementType,
-                    "a condition without `else`: nothing is missing in a tensor",
+                    "a condition must have an `else`: the elements of a tensor cannot be missing",
                 );
-                Err(error.hint("say what is there otherwise: `if c then x else 0.0`"))
+                Err(error.hint("write `if c then x else 0.0`"))
             }
             _ if matches!(self.registry.get(op).typing, Typing::Instantiated) => {
                 Err(functional(if name.contains("._") { "this operand" } else { name }))

@@ -41,7 +41,7 @@ impl Lowering<'_> {
             made => made?,
         };
         if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
-            let message = "a gradient of what is computed from tensors by other values, through which there is none";
+            let message = "there is no gradient of this: it is computed from tensors through other values, which have no gradients";
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
         }
         if let Some(apart) = &mut self.apart {
@@ -86,13 +86,17 @@ impl Lowering<'_> {
             }
             QType::Array(ArrayKind::Dense, _) if self.is_written(node) => return self.imported_array(node, qtype),
             QType::Optional(_) => (
-                format!("{qtype} meets a tensor, in which nothing is missing"),
-                "say which value a missing one has: `x ?? 0.0`",
+                format!("{qtype} cannot be used with a tensor, whose elements are never missing"),
+                "write a value for a missing one: `x ?? 0.0`",
             ),
-            QType::Array(..) => {
-                (format!("{qtype} meets a tensor"), "`tensor.of_array(a)` is a tensor of the elements of an array")
-            }
-            _ => (format!("{qtype} meets a tensor"), "elements of tensors are bool, i32, i64, f32 or f64"),
+            QType::Array(..) => (
+                format!("{qtype} cannot be used with a tensor"),
+                "write `tensor.of_array(a)` for a tensor of the elements of an array",
+            ),
+            _ => (
+                format!("{qtype} cannot be used with a tensor"),
+                "use bool, i32, i64, f32 or f64 for the elements of a tensor",
+            ),
         };
         Err(Error::tensors(TensorErrorKind::ElementType, error).at(self.span(node)).hint(hint))
     }
@@ -106,7 +110,7 @@ impl Lowering<'_> {
             }
             let error =
                 Error::tensors(TensorErrorKind::ElementType, "tensor.of_array takes an array").at(self.span(node));
-            return Err(error.hint("a tensor of certain extents is `tensor.broadcast(x, (2, 3))`"));
+            return Err(error.hint("write `tensor.broadcast(x, (2, 3))` for a tensor with these extents"));
         }
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
@@ -140,9 +144,12 @@ impl Lowering<'_> {
     pub(super) fn array_of(&mut self, of: NodeId, node: NodeId) -> Result<NodeForm, Error> {
         let tensor = self.whole(of)?.node;
         if self.graph.extents(tensor).len() != 1 {
-            let message = format!("array.of_tensor of a tensor of {} axes", self.graph.extents(tensor).len());
+            let message = format!(
+                "array.of_tensor takes a tensor with one axis, found {} axes",
+                self.graph.extents(tensor).len()
+            );
             let error = Error::tensors(TensorErrorKind::RankMismatch, message);
-            return Err(error.hint("give it one: `tensor.reshape(x, -1)`"));
+            return Err(error.hint("write `tensor.reshape(x, -1)` for a tensor with one axis"));
         }
         let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
         if let Some(apart) = &mut self.apart {
@@ -155,7 +162,7 @@ impl Lowering<'_> {
     fn import(&mut self, node: NodeId) -> Result<Result<LoweredTensor, QType>, Error> {
         let span = self.span(node);
         let Some(apart) = &mut self.apart else {
-            return Err(Error::tensors(TensorErrorKind::ElementType, "a value that is no tensor").at(span));
+            return Err(Error::tensors(TensorErrorKind::ElementType, "this value is not a tensor").at(span));
         };
         if let Some((_, whole)) = apart.imports.get(&node) {
             return Ok(Ok(*whole));
@@ -168,7 +175,8 @@ impl Lowering<'_> {
         match apart.type_of(node) {
             Some(qtype) => Ok(Err(qtype)),
             None if self.has_free_parameter(node) => {
-                let message = "tensors and gradients are not computed inside of loops, and of other functions that operators call";
+                let message =
+                    "tensors and gradients cannot be computed inside loops or other functions that operators call";
                 let hint = "write the rounds below each other, `let w1 = step(w)` and `let w2 = step(w1)` with a `fn step(w) = ..`; or evaluate the \
                             model once for each round, with its output as the next input";
                 Err(Error::tensors(TensorErrorKind::ElementType, message).hint(hint))
@@ -177,7 +185,8 @@ impl Lowering<'_> {
                 if let Some(apart) = &mut self.apart {
                     apart.untyped = Some(node);
                 }
-                Err(Error::tensors(TensorErrorKind::ElementType, "a value without a type meets a tensor").at(span))
+                Err(Error::tensors(TensorErrorKind::ElementType, "a value without a type cannot be used with a tensor")
+                    .at(span))
             }
         }
     }

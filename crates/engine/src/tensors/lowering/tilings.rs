@@ -153,11 +153,14 @@ impl Tilings {
 /// The error for a block of tiles that an axis does not have.
 #[cold]
 pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
-    let message = format!("a block of tiles {} to {} of axis {axis}, which has {count}", tiles.start, tiles.end);
+    let message = format!(
+        "the block has the tiles {} to {} of axis {axis}, whose number of tiles is {count}",
+        tiles.start, tiles.end
+    );
     let error = Error::tensors(TensorErrorKind::Index, message);
     error.hint(match count {
-        1 => "an axis that nothing cuts is one tile; labels cut the axes of inputs: `tile i = 8; input a: tiled[f64, \"i\"]`",
-        _ => "tiles of an axis are counted from 0 on, and the second list has the tile behind the last one",
+        1 => "cut the axis by its label, `tile i = 8; input a: tiled[f64, \"i\"]`: otherwise it is one tile",
+        _ => "count the tiles of an axis from 0, and write the tile after the last one in the second list",
     })
 }
 
@@ -295,18 +298,18 @@ fn unlike<'c>(own: &LabelledAxis<'_>, used: &str, cut: impl Fn(&str) -> Option<&
     let Some(block) = &own.block else {
         let message = format!("{}, and {}", said(own.label), said(used));
         return Error::tensors(TensorErrorKind::SizeMismatch, message).hint(match cut(own.label) {
-            None => "an input is cut by its labels: `input a: tiled[f64, \"i,j\"]`",
-            Some(_) => "labels of one axis are cut alike: say both in one `tile i, j = 8`",
+            None => "cut an input by its labels: `input a: tiled[f64, \"i,j\"]`",
+            Some(_) => "cut both labels of the axis in one `tile i, j = 8`",
         });
     };
     let tiles = block.to_string();
     let tiles = Excerpt::quoted(&tiles);
     let (first, hint) = match (block, cut(used)) {
-        (AxisTiles::One, _) => ("is one tile".to_owned(), "name the axis by a label without `tile`".to_owned()),
+        (AxisTiles::One, _) => ("is one tile".to_owned(), "use a label without `tile` for the axis".to_owned()),
         (_, label) => {
             let hint = match label {
-                None => format!("cut the label as the block is: `tile {} = {tiles}`", Excerpt::quoted(used)),
-                Some(_) => format!("name the axis by a label that is cut as the block is: `tile .. = {tiles}`"),
+                None => format!("cut the label like the block: `tile {} = {tiles}`", Excerpt::quoted(used)),
+                Some(_) => format!("use a label for the axis that is cut like the block: `tile .. = {tiles}`"),
             };
             match block {
                 AxisTiles::Blocks { .. } => (format!("is cut in tiles of {tiles}"), hint),

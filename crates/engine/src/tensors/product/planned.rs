@@ -53,7 +53,8 @@ impl Form {
     pub(super) fn of(labels: &Labels, operands: [OperandForm<'_>; 2]) -> Result<Form, Error> {
         let [left, right] = operands.map(|(scalar, _)| scalar);
         if left != right {
-            let message = format!("a product of elements of type {} and {}", left.short_name(), right.short_name());
+            let message =
+                format!("a product cannot have elements of type {} and {}", left.short_name(), right.short_name());
             return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast one of them"));
         }
         let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;

@@ -15,13 +15,13 @@ const fn named(names: &'static [&'static str], form: &'static str) -> Foreign {
     of(ForeignUse::Type, names, form)
 }
 
-const CLOCK: &str = "a model reads no clock: declare `input today: date`, and give the day with the data";
+const CLOCK: &str = "declare `input today: date`, and give the day with the data: a model cannot read a clock";
 const MISSING: &str =
     "write `missing` for no value; `not has(o)` asks whether a value is missing, `has(o)` whether there is one";
 const PI: &str = "write `3.141592653589793`";
 const CONDITION: &str = "write `if c then 1 else 2`";
-const OTHER_ROWS: &str = "a model sees one row, and none before or behind it: give what it needs of others as an array, \
-                          `input history: [f64]`";
+const OTHER_ROWS: &str =
+    "declare an array, `input history: [f64]`, for the values of other rows: a model sees only one row";
 
 /// The names of functions in other languages, and of methods and fields after a dot.
 pub(super) const CALLS: &[Foreign] = &[
@@ -38,7 +38,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["matches", "regexpmatches", "regexplike", "regexmatch", "regexcontains", "regexptest", "fullmatch", "rlike"],
-        "write `contains_regex(s, \"^a+$\")`; the text may match in part where the signs at the ends are left out",
+        "write `contains_regex(s, \"^a+$\")`; without the signs at both ends, a part of the text may match",
     ),
     call(
         &["substring", "mid", "substringindex", "slice"],
@@ -65,11 +65,11 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["textjoin", "concatws", "joinwith"], "write `strings.join_with_separator(\", \", s, t)`"),
     call(
         &["split", "textsplit", "splitpart", "stringsplit"],
-        "the parts of the texts of an array are `strings.split([s], \",\").0`",
+        "write `strings.split([s], \",\").0` for the parts of the texts of an array",
     ),
     call(
         &["str", "string", "tostring", "tochar", "repr", "stringify", "text"],
-        "write `strings.as_text(x)`, or `strings.printf(\"%.2f\", x)` with two digits behind the point",
+        "write `strings.as_text(x)`, or `strings.printf(\"%.2f\", x)` with two digits after the point",
     ),
     call(
         &["strftime", "dateformat", "formatdate", "date.format", "timestamp.format", "date.strftime", "date.totext"],
@@ -100,8 +100,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["bool", "boolean"],
-        "write `x != 0.0` for a number, `s == \"true\"` for a text; of a comparison the declared type makes it: \
-         `output big: bool = x > 1.0`",
+        "write `x != 0.0` for a number, `s == \"true\"` for a text; for a comparison declare the type: `output big: bool = x > 1.0`",
     ),
     call(
         &["date", "datevalue", "makedate", "datefromparts"],
@@ -124,7 +123,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["bytes", "bytearray"], "write `strings.encode(s)`"),
     call(
         &["trycast", "safecast", "tryconvert", "tonumberornull"],
-        "write `strings.try_parse_float64(s)`, which is missing where the text is no number",
+        "write `strings.try_parse_float64(s)`, which is missing if the text is not a number",
     ),
     call(&["astype", "convert"], "write `cast(x, f32)`, and `strings.parse_float64(s)` for a text"),
     // Missing values.
@@ -136,8 +135,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["iferror", "iserror", "try"],
-        "nothing catches an error: write `o ?? 0.0` for a missing value, and ask first where an operator may fail, \
-         as in `if z != 0.0 then x // z else 0.0`",
+        "write `o ?? 0.0` for a missing value; before an operator that may fail, test its arguments, as in `if z != 0.0 then x // z else 0.0`: a model cannot catch an error",
     ),
     call(&["nullif"], "write `if x != 0.0 then x else missing`"),
     call(&["dropna"], "write `array.present_values(a)`"),
@@ -170,10 +168,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["year", "getfullyear", "getyear"], "write `date.year(d)`"),
     call(&["month", "getmonth"], "write `date.month(d)`, which is from 1 to 12"),
     call(&["day", "getdayofmonth", "dayofmonth"], "write `date.day(d)`, which is from 1 to 31"),
-    call(
-        &["getdate"],
-        "the day of a month is `date.day(d)`; the day on which the model runs is an input, `input today: date`",
-    ),
+    call(&["getdate"], "write `date.day(d)` for the day of a month; declare `input today: date` for the current day"),
     call(
         &["weekday", "dayofweek", "getdayofweek", "getday", "isoweekday", "dow", "dayname"],
         "write `date.weekday(d)`, which is 1 for Monday and 7 for Sunday",
@@ -208,11 +203,11 @@ pub(super) const CALLS: &[Foreign] = &[
             "withzonesameinstant",
             "tolocaltime",
         ],
-        "write `timestamp.local(m, \"Europe/Zurich\")` for what clocks there show",
+        "write `timestamp.local(m, \"Europe/Zurich\")` for the local time there",
     ),
     call(
         &["toutctimestamp", "tzlocalize", "localize"],
-        "write `timestamp.from_local(m, \"Europe/Zurich\", \"earlier\")` for the moment at which clocks there show it",
+        "write `timestamp.from_local(m, \"Europe/Zurich\", \"earlier\")` for the moment of that local time",
     ),
     call(
         &["dateadd", "datesub", "adddate", "adddays", "interval", "duration", "timedelta"],
@@ -249,12 +244,18 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["cbrt"], "write `sign(x) * abs(x) ** (1.0 / 3.0)`"),
     call(&["arctan2", "atan2f"], "write `atan2(x, z)`, the angle of the point with the coordinates `z` and `x`"),
     call(&["div", "idiv", "quotient", "intdiv"], "write `x // z`, which is rounded down"),
-    call(&["greatest"], "write `max(x, z)`, which is missing where one is; to pass over those `max([x, z])`"),
-    call(&["least"], "write `min(x, z)`, which is missing where one is; to pass over those `min([x, z])`"),
+    call(
+        &["greatest"],
+        "write `max(x, z)`, which is missing if `x` or `z` is; write `max([x, z])` to ignore missing values",
+    ),
+    call(
+        &["least"],
+        "write `min(x, z)`, which is missing if `x` or `z` is; write `min([x, z])` to ignore missing values",
+    ),
     call(&["clip", "bound"], "write `clamp(x, 0.0, 1.0)`"),
     call(
         &["normcdf", "norm.cdf", "pnorm", "normsdist", "normdist", "normaldist", "normalcdf", "ndtr"],
-        "write `normal_distribution_cdf(x)`, for the mean `z` and the deviation 2 `normal_distribution_cdf((x - z) / 2.0)`",
+        "write `normal_distribution_cdf(x)`, or `normal_distribution_cdf((x - z) / 2.0)` for the mean `z` and the standard deviation 2",
     ),
     call(
         &["normppf", "norm.ppf", "qnorm", "normsinv", "norminv", "probit", "ndtri"],
@@ -267,7 +268,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["pi"], PI),
     call(
         &["rand", "randn", "random", "randbetween", "uuid", "normal", "uniform"],
-        "a model gives the same for the same inputs: declare `input noise: f64`, and give random numbers with the data",
+        "declare `input noise: f64`, and give random numbers with the data: the same inputs always give the same outputs",
     ),
     // Arrays, and rows.
     call(&["avg", "average", "nanmean"], "write `mean(a)` for an array, `(x + z) / 2.0` for two values"),
@@ -284,10 +285,10 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["variance", "varpop"], "write `math.var(a)`"),
     call(&["corr", "correl", "corrcoef"], "write `math.correlation(a, b)`"),
     call(&["percentile", "percentilecont"], "write `quantile(a, 0.5)`"),
-    call(&["shape", "ndim"], "an array has one axis, and `array.size(a)` elements"),
+    call(&["shape", "ndim"], "write `array.size(a)` for the number of elements: an array has only one axis"),
     call(
         &["sort", "sorted", "sortvalues", "orderby"],
-        "write `array.sort(a)`; in the order of another array it is `array.take(b, array.inverse_mapping(array.ordinal_rank(a)))`",
+        "write `array.sort(a)`; for the order of another array `array.take(b, array.inverse_mapping(array.ordinal_rank(a)))`",
     ),
     call(&["argsort"], "write `array.inverse_mapping(array.ordinal_rank(a))`"),
     call(&["rank", "denserank"], "write `array.dense_rank(a)` for an array"),
@@ -298,7 +299,7 @@ pub(super) const CALLS: &[Foreign] = &[
         &["lag", "shift"],
         "write `array.shift(a, 1)` for an array: a model sees one row of a table, and none before it",
     ),
-    call(&["lead"], "write `array.shift(a, -1)` for an array: a model sees one row of a table, and none behind it"),
+    call(&["lead"], "write `array.shift(a, -1)` for an array: a model sees one row of a table, and none after it"),
     call(&["diff"], "write `a - array.shift(a, 1)` for an array: a model sees one row of a table, and none before it"),
     call(
         &["rolling", "rollingmean", "movingaverage", "movavg", "sma"],
@@ -310,7 +311,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["groupby"], "write `sum(a, into=edge.group_by(b))`: sums of the elements of `a`, one for each value of `b`"),
     call(
         &["map", "apply", "transform", "vmap", "vectorize", "applymap"],
-        "operators are applied to each element: write `a * 2.0`, or `core.map(fn(v) = v * 2.0, a)`",
+        "write `a * 2.0`, which is applied to each element, or `core.map(fn(v) = v * 2.0, a)`",
     ),
     call(&["filter", "query", "compress"], "write `array.select(a, a > 1.0)`"),
     call(&["exists", "some"], "write `any(a > 1.0)`"),
@@ -321,8 +322,11 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(&["array", "asarray", "list", "series"], "write `[1.0, 2.0]`"),
     call(&["arange", "linspace", "range"], "write `[0, 1, 2]`; a loop runs over `seq.range(10)`"),
-    call(&["jit", "eval", "compile"], "a model is compiled as a whole: leave this out"),
-    call(&["grad", "valueandgrad", "hessian"], "gradients are of tensors: declare `input w: tensor[f64, 1]`"),
+    call(&["jit", "eval", "compile"], "leave this out: a model is compiled as a whole"),
+    call(
+        &["grad", "valueandgrad", "hessian"],
+        "declare a tensor, `input w: tensor[f64, 1]`: only tensors have gradients",
+    ),
     call(&["rownumber", "rownum", "ntile", "firstvalue", "lastvalue"], OTHER_ROWS),
 ];
 
@@ -332,7 +336,7 @@ pub(super) const VALUES: &[Foreign] = &[
     value(&["pi"], PI),
     value(&["nan"], "write `nan`; `is_nan(x)` asks for it"),
     value(&["inf", "infinity", "ninf"], "write `inf`, or `-inf`"),
-    value(&["newaxis"], "an array has one axis; several are of tensors"),
+    value(&["newaxis"], "use a tensor for several axes: an array has only one"),
     value(&["today", "now", "curdate", "currentdate", "currenttimestamp", "sysdate"], CLOCK),
 ];
 
@@ -344,7 +348,7 @@ pub(super) const TYPES: &[Foreign] = &[
     named(&["string", "str", "varchar", "char", "character"], "did you mean `text`?"),
     named(&["datetime", "time"], "did you mean `timestamp`?"),
     named(&["binary", "blob", "bytea"], "did you mean `bytes`?"),
-    named(&["optional", "option", "nullable"], "what may be missing has a question mark: `f64?`"),
-    named(&["list", "vec", "vector", "array", "series"], "an array of floats is `[f64]`"),
-    named(&["matrix", "ndarray", "dataframe"], "a tensor of two axes is `tensor[f64, 2]`"),
+    named(&["optional", "option", "nullable"], "write `f64?` for a number that may be missing"),
+    named(&["list", "vec", "vector", "array", "series"], "write `[f64]` for an array of floats"),
+    named(&["matrix", "ndarray", "dataframe"], "write `tensor[f64, 2]` for a tensor with two axes"),
 ];

@@ -5,7 +5,7 @@ use super::{Foreign, ForeignUse, of};
 
 /// The hint for products of tensors.
 pub(in crate::text) const BY_LABELS: &str =
-    "products of tensors are written by labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
+    "write products of tensors with labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
 
 const fn tensors(names: &'static [&'static str], form: &'static str) -> Foreign {
     of(ForeignUse::Tensors, names, form)
@@ -14,20 +14,20 @@ const fn tensors(names: &'static [&'static str], form: &'static str) -> Foreign 
 /// The table of tensor names from other libraries, with hints for what to write instead.
 pub(super) const TENSORS: &[Foreign] = &[
     tensors(&["einsum", "matmul", "dot", "vdot", "tensordot", "inner", "outer", "mm", "bmm"], BY_LABELS),
-    tensors(&["trace"], "the diagonal is `let d(\"i\") = x(\"i,i\")`, and the trace `tensor.sum(d)`"),
-    tensors(&["diag", "diagonal"], "the diagonal is `let d(\"i\") = x(\"i,i\")`"),
-    tensors(&["norm"], "of all elements it is `sqrt(tensor.sum(x * x))`"),
+    tensors(&["trace"], "write `let d(\"i\") = x(\"i,i\")` for the diagonal, and `tensor.sum(d)` for the trace"),
+    tensors(&["diag", "diagonal"], "write `let d(\"i\") = x(\"i,i\")` for the diagonal"),
+    tensors(&["norm"], "write `sqrt(tensor.sum(x * x))` for all elements"),
     tensors(
         &["std", "nanstd"],
-        "of all elements it is `sqrt(tensor.mean(tensor.square(x - tensor.mean(x))))`; of an axis, with `tensor.mean(x, 0, keep=true)` inside",
+        "write `sqrt(tensor.mean(tensor.square(x - tensor.mean(x))))` for all elements; for one axis, use `tensor.mean(x, 0, keep=true)` inside",
     ),
     tensors(
         &["var", "nanvar"],
-        "of all elements it is `tensor.mean(tensor.square(x - tensor.mean(x)))`; of an axis, with `tensor.mean(x, 0, keep=true)` inside",
+        "write `tensor.mean(tensor.square(x - tensor.mean(x)))` for all elements; for one axis, use `tensor.mean(x, 0, keep=true)` inside",
     ),
     tensors(
         &["cov", "covariance", "corrcoef", "correlation"],
-        "take the means away, and multiply by labels: `let c(\"i,j\") = x(\"n,i\") * x(\"n,j\")`",
+        "subtract the means, and multiply with labels: `let c(\"i,j\") = x(\"n,i\") * x(\"n,j\")`",
     ),
     tensors(
         &["sort", "argsort", "unique", "median", "quantile", "percentile", "topk", "denserank", "ordinalrank"],
@@ -38,73 +38,76 @@ pub(super) const TENSORS: &[Foreign] = &[
         "nothing goes along an axis like this in a model; in Rust a `TensorOp` of your own can",
     ),
     tensors(&["cumsum"], "`tensor.cum_sum(x, 0)` has running sums along an axis"),
-    tensors(&["concatenate", "cat", "hstack", "vstack"], "`tensor.concat((x, y), 0)` joins tensors along an axis"),
+    tensors(
+        &["concatenate", "cat", "hstack", "vstack"],
+        "write `tensor.concat((x, y), 0)` to join tensors along an axis",
+    ),
     tensors(
         &["stack"],
-        "give each the new axis, and join them: `tensor.concat((tensor.reshape(x, (1, -1)), tensor.reshape(y, (1, -1))))`",
+        "add an axis to each tensor, and join them: `tensor.concat((tensor.reshape(x, (1, -1)), tensor.reshape(y, (1, -1))))`",
     ),
-    tensors(&["where", "select", "choose"], "choose by `if c then x else y`"),
-    tensors(&["count", "countnonzero"], "`tensor.sum(if x != 0.0 then 1 else 0)` counts elements"),
-    tensors(&["prod", "nanprod"], "of whole tensors it is `tensor.product`"),
-    tensors(&["amax", "nanmax"], "of whole tensors it is `tensor.max`"),
-    tensors(&["amin", "nanmin"], "of whole tensors it is `tensor.min`"),
-    tensors(&["swapaxes", "moveaxis", "permute"], "`tensor.transpose(x, (1, 0))` has the axes in another order"),
-    tensors(&["flatten", "ravel"], "`tensor.reshape(x, -1)` has one axis"),
+    tensors(&["where", "select", "choose"], "write `if c then x else y`"),
+    tensors(&["count", "countnonzero"], "write `tensor.sum(if x != 0.0 then 1 else 0)` to count elements"),
+    tensors(&["prod", "nanprod"], "use `tensor.product` for tensors"),
+    tensors(&["amax", "nanmax"], "use `tensor.max` for tensors"),
+    tensors(&["amin", "nanmin"], "use `tensor.min` for tensors"),
+    tensors(&["swapaxes", "moveaxis", "permute"], "write `tensor.transpose(x, (1, 0))` for another order of the axes"),
+    tensors(&["flatten", "ravel"], "write `tensor.reshape(x, -1)` for a tensor with one axis"),
     tensors(
         &["squeeze", "unsqueeze", "expanddims", "view"],
-        "`tensor.reshape(x, (1, -1))` has other axes; one extent may be -1, which is found from the others",
+        "write `tensor.reshape(x, (1, -1))` for other axes; an extent of -1 is computed from the others",
     ),
-    tensors(&["tile", "repeat", "broadcastto"], "`tensor.broadcast(x, (4, 2, 3))` is `x` for each index of new axes"),
+    tensors(&["tile", "repeat", "broadcastto"], "write `tensor.broadcast(x, (4, 2, 3))` to repeat `x` along new axes"),
     tensors(
         &["roll", "flip", "fliplr", "flipud"],
-        "`tensor.take(x, [i64?]{2, 1, 0})` has the indices of an axis in any order",
+        "write `tensor.take(x, [i64?]{2, 1, 0})` for the indices of an axis in another order",
     ),
-    tensors(&["gather", "indexselect"], "`tensor.take(x, i, 0)` has the indices of an axis that `i` names"),
-    tensors(&["split", "chunk"], "`tensor.slice(x, 0, 2, 5)` has some indices of axis 0"),
-    tensors(&["astype"], "`cast(x, f32)` has elements of another type"),
-    tensors(&["clip"], "`clamp(x, 0.0, 1.0)` is cut off at both ends"),
-    tensors(&["power"], "powers are written `x ** 2.0`"),
-    tensors(&["zeros", "ones", "full"], "`tensor.broadcast(0.0, (2, 3))` is a tensor of one number"),
+    tensors(&["gather", "indexselect"], "write `tensor.take(x, i, 0)` for the indices `i` of axis 0"),
+    tensors(&["split", "chunk"], "write `tensor.slice(x, 0, 2, 5)` for a range of indices on axis 0"),
+    tensors(&["astype"], "write `cast(x, f32)` for elements of another type"),
+    tensors(&["clip"], "write `clamp(x, 0.0, 1.0)`"),
+    tensors(&["power"], "write `x ** 2.0`"),
+    tensors(&["zeros", "ones", "full"], "write `tensor.broadcast(0.0, (2, 3))` for a tensor filled with one number"),
     tensors(
         &["arange", "linspace", "eye", "array", "asarray"],
-        "a literal is a tensor of one axis, `[f64?]{0, 1, 2}`; what is larger is an input",
+        "write `[f64?]{0, 1, 2}` for a tensor with one axis; declare a larger one as an input",
     ),
     tensors(
         &["shape", "size", "ndim", "len"],
-        "extents are no values in a model, which is the same for all of them: give such a number as an input",
+        "declare such a number as an input: a model cannot read the extents of a tensor",
     ),
     tensors(
         &["inv", "pinv", "det", "solve", "lstsq", "svd", "qr", "eig", "eigh", "cholesky"],
-        "there are no decompositions and solvers; in Rust a tensor can be lent to faer as a matrix",
+        "compute decompositions and solutions outside of the model; in Rust a tensor can be passed to faer as a matrix",
     ),
-    tensors(&["isnan"], "of a NaN `x != x` is true"),
+    tensors(&["isnan"], "write `x != x`, which is true for a NaN"),
     tensors(&["isinf"], "write `abs(x) == inf`"),
     tensors(&["isfinite"], "write `abs(x) < inf`"),
     tensors(&["isclose", "allclose"], "write `abs(x - y) < 1e-9`"),
     tensors(
         &["grad", "valueandgrad", "vjp", "jvp", "jacfwd", "jacrev", "hessian", "backward"],
-        "the gradient of a number without axes is an expression: `tensor.grad(tensor.sum(x * x), x)`",
+        "write `tensor.grad(tensor.sum(x * x), x)`: the gradient of a number is an expression",
     ),
     tensors(
         &["jit", "checkpoint", "compile", "eval", "numpy", "item", "detach"],
-        "a model is compiled as a whole: leave this out",
+        "leave this out: a model is compiled as a whole",
     ),
     tensors(
         &["vmap", "pmap", "vectorize", "applyalongaxis"],
-        "operators are of whole tensors, whatever their extents: leave this out, and write `x * 2.0`",
+        "leave this out, and write `x * 2.0`: operators are applied to whole tensors",
     ),
     tensors(
         &["scan", "foriloop", "whileloop"],
-        "nothing loops in a model with tensors: the program runs its session again and again",
+        "repeat the evaluation in your program: a model with tensors has no loops",
     ),
-    tensors(&["cond"], "choose by `if rate > 0.0 then x else y`"),
+    tensors(&["cond"], "write `if rate > 0.0 then x else y`"),
     tensors(
         &["at", "set", "indexupdate"],
-        "a value does not change: choose by `if x > 0.0 then x else y`, or join parts with `tensor.concat((x, y), 0)`",
+        "write `if x > 0.0 then x else y`, or join parts with `tensor.concat((x, y), 0)`: a value cannot change",
     ),
     tensors(
         &["rand", "randn", "random", "normal", "uniform", "bernoulli", "dropout"],
-        "a model gives the same for the same inputs: give random numbers as an input, `input noise: tensor[f64, 2]`",
+        "declare `input noise: tensor[f64, 2]`, and give random numbers with the data: the same inputs always give the same outputs",
     ),
-    tensors(&["average"], "of whole tensors it is `tensor.mean(x, 0)`"),
+    tensors(&["average"], "write `tensor.mean(x, 0)` for tensors"),
 ];

@@ -146,7 +146,7 @@ impl<'s> Parser<'s, '_> {
             let problem = Diagnostic::new(Code::Name, format!("the output `{name}` is defined twice")).at(span);
             let problem = problem.also(*first, "first defined here");
             self.cursor.report(problem.hint(format!(
-                "a line like this makes it an output itself: write `let {name} = ..` above, or `{name}(\"i,j\") = ..`"
+                "write `let {name} = ..` above, or only `{name}(\"i,j\") = ..`: this line defines an output too"
             )));
             return;
         }
@@ -160,15 +160,14 @@ impl<'s> Parser<'s, '_> {
     /// Reports a changing assignment to a name that is not a tensor. The name counts as defined from here on, so that its uses are not errors.
     fn report_unchangeable(&mut self, name: &'s str, span: Span, old: Old) {
         if let (Old::Function, Some(symbol)) = (old, self.symbols.get(name)) {
-            let problem = Diagnostic::new(Code::Name, format!("`{name}` is a function, and no tensor to be changed"));
+            let problem = Diagnostic::new(Code::Name, format!("`{name}` is a function; only a tensor can be changed"));
             let problem = problem.at(span).also(symbol.span, "defined here");
             self.cursor.report(problem);
             return;
         }
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no tensor `{name}` to be changed")).at(span);
-        self.cursor.report(problem.hint(format!(
-            "what is changed is an input, a `let` or an output of a line above: `{name}(\"i,j\") = ..` makes one"
-        )));
+        self.cursor
+            .report(problem.hint(format!("define it above, as an input, with `let` or with `{name}(\"i,j\") = ..`")));
         if !self.symbols.contains_key(name) {
             self.define(name, span, Meaning::Value(None), Some(Defines::Output));
         }

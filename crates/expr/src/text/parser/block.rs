@@ -21,7 +21,9 @@ impl Parser<'_, '_> {
     pub(super) fn block(&mut self, of: Operand, at: Span, open: Span) -> Result<Expect, Stop> {
         let start = self.tiles()?;
         if !self.cursor.take(TokenKind::Comma) {
-            return Err(self.cursor.unclosed(open, "`,` and the tiles before which the block ends, as in `[2, 3]`"));
+            return Err(self
+                .cursor
+                .unclosed(open, "`,` and the list of the tiles after the end of the block, as in `[2, 3]`"));
         }
         let stop = self.tiles()?;
         let close = self.cursor.close(TokenKind::CloseRound, open, "`)`")?;
@@ -36,9 +38,9 @@ impl Parser<'_, '_> {
                     Some(self.operator(name, &[block, labels], span)?)
                 }
                 None => {
-                    let problem = Diagnostic::new(Code::Syntax, "a block is of a name with labels").at(of.span);
+                    let problem = Diagnostic::new(Code::Syntax, "`block` must follow a name with labels").at(of.span);
                     self.cursor.report(problem.hint(
-                        "give it a name before: `let t(\"i,j\") = ..`, and then `t(\"i,j\").block([0, 0], [2, 3])`",
+                        "name the tensor first, `let t(\"i,j\") = ..`, then write `t(\"i,j\").block([0, 0], [2, 3])`",
                     ));
                     None
                 }
@@ -74,8 +76,8 @@ impl Parser<'_, '_> {
             let span = start.to(written);
             let number: Option<i64> = self.cursor.text(written).parse().ok().filter(|_| !is_negative);
             let Some(number) = number else {
-                let problem = Diagnostic::new(Code::Literal, "the number of a tile is a whole number, at least 0");
-                return Err(self.cursor.stop(problem.at(span).hint("tiles of an axis are counted from 0 on")));
+                let problem = Diagnostic::new(Code::Literal, "the number of a tile must be an integer of at least 0");
+                return Err(self.cursor.stop(problem.at(span).hint("count the tiles of an axis from 0")));
             };
             if numbers.len() == MOST_AXES {
                 let problem = Diagnostic::new(Code::Literal, format!("a tensor has 0 to {MOST_AXES} axes"));

@@ -214,13 +214,13 @@ impl<'s> Parser<'s, '_> {
         if self.may_be_function(value) {
             return Target::Value(value);
         }
-        let problem = Diagnostic::new(Code::Name, format!("`{word}` is no function and cannot be called")).at(span);
+        let problem = Diagnostic::new(Code::Name, format!("`{word}` is not a function and cannot be called")).at(span);
         let problem = match defined {
             Some(defined) => problem.also(defined, "defined here"),
             None => problem,
         };
         self.cursor.report(match self.vocabulary.resolve(word).is_none() && self.cursor.has_tensors {
-            true => problem.hint(format!("labels are a text: `{word}(\"i,j\")`")),
+            true => problem.hint(format!("write labels as a text: `{word}(\"i,j\")`")),
             false => problem.hint(format!("the operator of this name is `M.{word}(..)`")),
         });
         Target::Unknown
@@ -298,7 +298,7 @@ impl<'s> Parser<'s, '_> {
             None if self.cursor.has_tensors => ("tensor.sum".to_owned(), "sum"),
             None => ("sqrt".to_owned(), "sqrt"),
         };
-        format!("operators stand in front of what they are of: `{operator}(x)`, not `x.{method}()`")
+        format!("write the operator in front of its argument: `{operator}(x)`, not `x.{method}()`")
     }
 
     /// Returns the operator that the method name `name` stands for; `None` if it is not the name of a method.
@@ -494,8 +494,11 @@ impl<'s> Parser<'s, '_> {
             Target::Function(index) => Signature::Function(functions[index].name, &functions[index].parameters),
             Target::Value(_) => {
                 let Some(keyword) = keywords.first() else { return Some(Vec::new()) };
-                let problem = Diagnostic::new(Code::Arguments, "the arguments of a value that is called have no names");
-                cursor.report(problem.at(keyword.span).hint("give them in order"));
+                let problem = Diagnostic::new(
+                    Code::Arguments,
+                    "the arguments for a function that is a value must not have names",
+                );
+                cursor.report(problem.at(keyword.span).hint("write the arguments in order, without names"));
                 return None;
             }
             // The brackets contain exactly one text.

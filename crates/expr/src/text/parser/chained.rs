@@ -46,7 +46,7 @@ impl Parser<'_, '_> {
     /// Reports a chained comparison if `left` is a comparison.
     pub(super) fn report_chain(&mut self, left: &Operand, operation: Operation, right: &Operand) {
         let Shape::Compared(middle, joined) = left.shape else { return };
-        let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again");
+        let problem = Diagnostic::new(Code::ChainedComparison, "a comparison cannot be compared again");
         let hint = match self.compared_with_bool(left.span, operation, right.span) {
             Some(hint) => hint,
             None => match joined {
@@ -70,7 +70,7 @@ impl Parser<'_, '_> {
         let example = format!("a < b {word} c {} d", operation.text());
         let rest = behind.map_or(String::new(), |behind| format!(" {} ..", self::word(behind.first_operation)));
         let written = if short { format!("{first} {word} {second}{rest}") } else { example };
-        format!("`{sign}` binds tighter than a comparison: write `{written}`")
+        format!("write `{written}`: `{sign}` binds tighter than a comparison")
     }
 
     /// Returns the hint for a comparison that is needlessly compared with `true` or `false`; `None` for other comparisons.
@@ -83,7 +83,7 @@ impl Parser<'_, '_> {
         let left = self.cursor.text(left);
         let short = left.len() <= 60 && !left.contains(['\n', '\r', '#']);
         let comparison = if short { left } else { "a < b" };
-        Some(format!("a comparison is a mask already, and no `bool`: write `{wanted}({comparison})`"))
+        Some(format!("write `{wanted}({comparison})`: a comparison gives a mask, not a `bool`"))
     }
 
     /// Returns the hint for `a < b < c`.

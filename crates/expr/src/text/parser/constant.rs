@@ -189,7 +189,7 @@ impl Beyond {
             Beyond::Integer(value, scalar) => {
                 let message = format!("`{text}` is {value}, which is too large for {scalar}");
                 let long = i64::try_from(value).is_ok();
-                (message, if long { suffixed("i64") } else { format!("in f64 it is rounded: {}", suffixed("f64")) })
+                (message, if long { suffixed("i64") } else { format!("use f64, which rounds it: {}", suffixed("f64")) })
             }
             Beyond::Power(value, scalar) => {
                 let value = value.map(|value| format!("is {value}, which ")).unwrap_or_default();

@@ -31,8 +31,12 @@ impl Parser<'_, '_> {
         let qtype = self.cursor.read_type()?;
         let span = start.to(self.cursor.previous);
         if !qtype.is_declarable() {
-            let problem = Diagnostic::new(Code::TypeMismatch, format!("no value is of type {qtype}")).at(span);
-            return Err(self.cursor.stop(problem.hint("values of this type exist only in the text of a model")));
+            let problem =
+                Diagnostic::new(Code::TypeMismatch, format!("a value cannot be declared with the type {qtype}"))
+                    .at(span);
+            return Err(self
+                .cursor
+                .stop(problem.hint("declare another type: values of this type exist only inside a model's text")));
         }
         let reach = Reach::of(&qtype);
         self.noted.declare(reach);

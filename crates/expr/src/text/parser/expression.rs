@@ -111,7 +111,7 @@ impl Frame {
 }
 
 /// The hint for the syntax of conditions.
-const IF_FORM: &str = "the form is `if condition then value else other`";
+const IF_FORM: &str = "write `if condition then value else other`";
 
 /// The most bytes of an operator's path that is looked up where a field is called.
 const LONGEST_PATH: usize = 64;
@@ -347,7 +347,7 @@ impl<'s> Parser<'s, '_> {
                     foreign_form(ForeignUse::Call, previous).filter(|_| self.cursor.previous_kind == TokenKind::Type);
                 Err(self.cursor.stop(match form {
                     Some(form) => problem.hint(form),
-                    None => problem.hint("name it with `let` and call that, or write `core.apply(f, ..)`"),
+                    None => problem.hint("name the value with `let` and call the name, or write `core.apply(f, ..)`"),
                 }))
             }
             TokenKind::OpenSquare => {
@@ -368,12 +368,12 @@ impl<'s> Parser<'s, '_> {
                     Some(Frame::Group { comma, .. }) => *comma = true,
                     Some(Frame::Named { .. }) => return self.field_name(),
                     Some(Frame::Index { base, .. }) => {
-                        let problem = Diagnostic::new(Code::Syntax, "an array has one index");
+                        let problem = Diagnostic::new(Code::Syntax, "an array must have one index");
                         let problem = problem.at(self.cursor.previous);
                         let of_type =
                             self.operands.get(*base).is_some_and(|of| self.cursor.text(of.span) == TENSOR_WORD);
                         return Err(self.cursor.stop(match self.cursor.has_tensors {
-                            true if of_type => problem.hint("a tensor is cast to a type of elements: `cast(x, f32)`"),
+                            true if of_type => problem.hint("write the type of the elements: `cast(x, f32)`"),
                             true => problem.hint(OF_AXES),
                             false => problem,
                         }));
@@ -427,9 +427,8 @@ impl<'s> Parser<'s, '_> {
             let is_operator = path.len() <= LONGEST_PATH && self.vocabulary.resolve(path).is_some();
             let problem = if is_operator { problem } else { problem.hint(self.form_of_method(written)) };
             return Err(self.cursor.stop(match is_operator || self.cursor.has_tensors {
-                true => {
-                    problem.hint("an operator whose first word is defined here as a value is called `M.word.name(..)`")
-                }
+                true => problem
+                    .hint("write `M.word.name(..)` to call an operator whose first word is also the name of a value"),
                 false => problem,
             }));
         }
@@ -461,7 +460,7 @@ impl<'s> Parser<'s, '_> {
             Some(Frame::List { open, base, not }) => self.make_list(open, base, not, close)?,
             Some(Frame::Index { base, open }) => {
                 if let Some(index) = self.operands.last().copied().filter(|index| self.is_text(index.node)) {
-                    let problem = Diagnostic::new(Code::TypeMismatch, "a text is no index of an array");
+                    let problem = Diagnostic::new(Code::TypeMismatch, "a text cannot be the index of an array");
                     let form = foreign_form(ForeignUse::Sign, "[\"");
                     let problem = form.into_iter().fold(problem.at(index.span), Diagnostic::hint);
                     self.cursor.report(problem.also(open, "in the bracket opened here"));

@@ -96,9 +96,13 @@ impl<'s> Parser<'s, '_> {
         if matches!(qtype, QType::Scalar(_) | QType::Optional(_)) {
             return Ok(qtype);
         }
-        let problem =
-            Diagnostic::new(Code::TypeMismatch, format!("an operator of the host takes and gives no {qtype}"));
+        let problem = Diagnostic::new(
+            Code::TypeMismatch,
+            format!("an operator of the host cannot have a parameter or result of type {qtype}"),
+        );
         let problem = problem.at(start.to(self.cursor.previous));
-        Err(self.cursor.stop(problem.hint("its parameters and its result are scalars, which may be optional")))
+        Err(self
+            .cursor
+            .stop(problem.hint("use scalar types, which may be optional, for its parameters and its result")))
     }
 }

@@ -33,11 +33,11 @@ impl<'s> Parser<'s, '_> {
                 untyped = self.program.inputs.len();
             }
             if self.cursor.token.kind == TokenKind::Equals && untyped < self.program.inputs.len() {
-                let problem = Diagnostic::new(Code::Syntax, "an input with a default has a type");
+                let problem = Diagnostic::new(Code::Syntax, "an input with a default must have a type");
                 let problem = problem.at(self.cursor.token.span);
                 return Err(self
                     .cursor
-                    .stop(problem.hint("as in `input x: f64? = 0`; `let x = 0` defines a constant")));
+                    .stop(problem.hint("write a type, as in `input x: f64? = 0`; use `let x = 0` for a constant")));
             }
             if !self.cursor.take(TokenKind::Comma) {
                 return Ok(());
@@ -71,8 +71,10 @@ impl<'s> Parser<'s, '_> {
         let InputType { qtype, promise, labels } = self.cursor.read_type_of_input()?;
         let spelled = start.to(self.cursor.previous);
         if !qtype.is_declarable() {
-            let problem = Diagnostic::new(Code::InputType, format!("no input is of type {qtype}")).at(spelled);
-            self.cursor.report(problem.hint("values of this type exist only in the text of a model"));
+            let problem =
+                Diagnostic::new(Code::InputType, format!("an input cannot have the type {qtype}")).at(spelled);
+            self.cursor
+                .report(problem.hint("declare another type: values of this type exist only inside a model's text"));
         }
         let (mut default, mut is_empty) = (None, false);
         if self.cursor.take(TokenKind::Equals) {
@@ -100,15 +102,15 @@ impl<'s> Parser<'s, '_> {
                 TokenKind::OpenCurly,
                 TokenKind::CloseCurly,
                 "`}`",
-                "the default of a dictionary is `{}`",
-                "write `= {}`: a dictionary that the data leave out has no entries",
+                "the default of a dictionary must be `{}`",
+                "write `= {}`: a dictionary that is not in the data is then empty",
             ),
             None => (
                 TokenKind::OpenSquare,
                 TokenKind::CloseSquare,
                 "`]`",
-                "the default of a list is `[]`",
-                "write `= []`: a list that the data leave out has no elements",
+                "the default of a list must be `[]`",
+                "write `= []`: a list that is not in the data is then empty",
             ),
         };
         let start = self.cursor.token.span;
@@ -124,24 +126,28 @@ impl<'s> Parser<'s, '_> {
     fn default_of(&mut self, qtype: &QType, spelled: Span) -> Result<Option<ScalarValue>, Stop> {
         let start = self.cursor.token.span;
         let QType::Optional(scalar) = *qtype else {
-            let problem = Diagnostic::new(Code::InputType, "only an input that may be missing has a default");
+            let problem = Diagnostic::new(Code::InputType, "only an optional input can have a default");
             return Err(self.cursor.stop(match qtype {
                 QType::Scalar(scalar) => {
-                    let hint = format!("write `{}?`: where it is used it is never missing", scalar.short_name());
+                    let hint = format!(
+                        "write `{}?`: with a default the input is never missing in the model",
+                        scalar.short_name()
+                    );
                     problem.at(spelled).hint(hint)
                 }
-                QType::Tensor(..) => problem.at(spelled).hint("leave the default out: a tensor is always given"),
-                _ => problem.at(spelled).hint("its type is an optional one, as in `input x: f64? = 0`"),
+                QType::Tensor(..) => problem.at(spelled).hint("leave the default out: a tensor must always be given"),
+                _ => problem.at(spelled).hint("declare an optional type, as in `input x: f64? = 0`"),
             }));
         };
         let default = self.cursor.read_default(scalar)?;
         let span = start.to(self.cursor.previous);
         let is_end = matches!(self.cursor.token.kind, TokenKind::Comma | TokenKind::Semicolon | TokenKind::End);
         if !is_end && !self.cursor.at_line_end() {
-            let problem = Diagnostic::new(Code::Syntax, "a default is a literal").at(span.to(self.cursor.token.span));
+            let problem =
+                Diagnostic::new(Code::Syntax, "a default must be a literal").at(span.to(self.cursor.token.span));
             return Err(self
                 .cursor
-                .stop(problem.hint("write `x ?? ..` where `x` is used, for a default that is computed")));
+                .stop(problem.hint("write `x ?? ..` where `x` is used if the default must be computed")));
         }
         if let Some(default) = &default {
             self.literal_bytes += super::literal_bytes(&Value::Scalar(default.clone()));

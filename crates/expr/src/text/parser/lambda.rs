@@ -170,7 +170,7 @@ impl<'s> Parser<'s, '_> {
             _ => {
                 let problem = self.cursor.describe_unexpected("an operator or `in`");
                 let problem = match problem.code() {
-                    Code::Syntax => problem.hint("the form is `let name = value in expression`"),
+                    Code::Syntax => problem.hint("write `let name = value in expression`"),
                     _ => problem,
                 };
                 self.cursor.stop(Diagnostic::also(problem, form, "the local name is defined here"))

@@ -31,8 +31,8 @@ impl Parser<'_, '_> {
             && matches!(operand.shape, Shape::Compared(..))
         {
             let whole = operand.span.to(self.cursor.token.span);
-            let problem = Diagnostic::new(Code::ChainedComparison, "a comparison is not compared again").at(whole);
-            self.cursor.report(problem.hint("put it in brackets: `(a == b) in ..`"));
+            let problem = Diagnostic::new(Code::ChainedComparison, "a comparison cannot be compared again").at(whole);
+            self.cursor.report(problem.hint("put the comparison in brackets: `(a == b) in ..`"));
         }
         let not = self.cursor.take(TokenKind::Not);
         self.cursor.advance();
@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
             }
             _ => {
                 let problem = self.cursor.describe_unexpected("an operator");
-                Err(self.cursor.stop(problem.hint("a range is what something is in: `x in 3..7`")))
+                Err(self.cursor.stop(problem.hint("write a range only after `in`, as in `x in 3..7`")))
             }
         }
     }

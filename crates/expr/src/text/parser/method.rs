@@ -29,7 +29,9 @@ impl Parser<'_, '_> {
             }
             let problem = Diagnostic::new(Code::Arguments, format!("the method `{method}` takes no arguments"));
             let problem = problem.at(self.cursor.token.span).also(open, "in the bracket opened here");
-            return Err(self.cursor.stop(problem.hint("it is of all elements; `tensor.sum(x, 0)` goes along an axis")));
+            return Err(self
+                .cursor
+                .stop(problem.hint("leave the argument out for all elements; use `tensor.sum(x, 0)` for one axis")));
         }
         let close = self.cursor.advance().span;
         self.cursor.leave();

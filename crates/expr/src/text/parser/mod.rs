@@ -310,9 +310,9 @@ impl<'s, 'v> Parser<'s, 'v> {
             return self.only_definitions("outputs").and_then(|()| self.assignment(assign));
         }
         if let Some(block) = self.assigned_block_ahead() {
-            let problem = Diagnostic::new(Code::Syntax, "a line does not assign to a block of a tensor").at(block);
+            let problem = Diagnostic::new(Code::Syntax, "a block of a tensor cannot be assigned to").at(block);
             let problem =
-                problem.hint("assign to all of the tensor; in Rust `Tiled::with_block` puts a block over others");
+                problem.hint("assign to the whole tensor; in Rust, use `Tiled::with_block` to replace a block");
             return Err(self.cursor.stop(problem));
         }
         match self.cursor.token.kind {
@@ -342,12 +342,14 @@ impl<'s, 'v> Parser<'s, 'v> {
                 self.cursor.stop(Diagnostic::new(Code::Bracket, "this bracket closes nothing").at(span))
             }
             _ if kind.begins_statement() => self.cursor.stop(
-                Diagnostic::new(Code::Syntax, "a statement begins on its own line").at(span).hint("or behind a `;`"),
+                Diagnostic::new(Code::Syntax, "a statement must begin on its own line")
+                    .at(span)
+                    .hint("write it on a new line, or after a `;`"),
             ),
             TokenKind::Comma => self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "expected an operator or the end of the statement, found `,`")
                     .at(span)
-                    .hint("a tuple is written in brackets: `(a, b)`"),
+                    .hint("write a tuple in brackets: `(a, b)`"),
             ),
             _ => self.cursor.unexpected("an operator or the end of the statement"),
         })
@@ -392,7 +394,9 @@ impl<'s, 'v> Parser<'s, 'v> {
             let message = format!("the output `{}` is defined twice", name.text);
             let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first defined here");
             self.cursor.report(match self.assigned.contains_key(&*name.text) {
-                true => problem.hint("the line that assigns to it makes it an output already"),
+                true => {
+                    problem.hint("leave this statement out: the line that assigns to it already makes it an output")
+                }
                 false => problem,
             });
             return value.map(drop);
@@ -416,8 +420,7 @@ impl<'s, 'v> Parser<'s, 'v> {
     fn bare_expression(&mut self) -> Result<(), Stop> {
         let value = self.expression()?;
         if !self.program.outputs.is_empty() && self.bare.is_none() {
-            let problem =
-                Diagnostic::new(Code::Syntax, "an expression by itself is an output, and there is one already");
+            let problem = Diagnostic::new(Code::Syntax, "only one expression can stand by itself as the output");
             self.cursor.report(problem.at(value.span).hint("write `output name = ..` or `let name = ..`"));
             return Ok(());
         }
@@ -498,7 +501,9 @@ impl<'s, 'v> Parser<'s, 'v> {
                     .at(span)
                     .also(*defined, "first defined here");
                 self.cursor.report(match first {
-                    Meaning::Input(_) => problem.hint(format!("an output of this name is written `output \"{name}\"`")),
+                    Meaning::Input(_) => {
+                        problem.hint(format!("write `output \"{name}\"` for an output with this name"))
+                    }
                     _ => problem,
                 });
                 return;
@@ -573,7 +578,7 @@ fn used_before_definition(name: &str, used: Span, defined: Span) -> Diagnostic {
     Diagnostic::new(Code::Name, format!("`{name}` is used before it is defined"))
         .at(used)
         .also(defined, "defined here")
-        .hint("a name is defined above its uses, and not by itself")
+        .hint("define a name above its uses, and without using the name itself")
 }
 
 fn bare_not_last(bare: Span) -> Diagnostic {

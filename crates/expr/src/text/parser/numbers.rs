@@ -34,14 +34,14 @@ impl Parser<'_, '_> {
         };
         self.cursor.advance();
         if said.is_none() {
-            let problem =
-                Diagnostic::new(Code::Syntax, "numbers of a file are f64, or f32 as Arolla has them").at(span);
+            let problem = Diagnostic::new(Code::Syntax, "`numbers` must be followed by `f64` or `f32`").at(span);
             self.cursor.report(problem.hint("write `numbers f64`, `numbers f32`, or leave the statement out"));
         } else if self.rule.begun {
             let written = self.cursor.text(span);
             let problem =
-                Diagnostic::new(Code::Syntax, format!("`{written}` stands before all other statements of a file"));
-            self.cursor.report(problem.at(span).hint("it is said once, and of all numbers of the file"));
+                Diagnostic::new(Code::Syntax, format!("`{written}` must stand before all other statements of a file"));
+            self.cursor
+                .report(problem.at(span).hint("write it once, at the start: it applies to all numbers of the file"));
         }
         self.rule = FileRule { begun: true, numbers: said.unwrap_or(self.rule.numbers) };
         Ok(())

@@ -34,16 +34,17 @@ const OF_RANGES: &str = "dict.ranges";
 const OF_COLUMNS: &str = "dict._columns";
 
 /// The hint for the form of files with one key and one value.
-const FORM: &str = "its first line names the two columns, keys and values, and each other line has one of both";
+const FORM: &str =
+    "write the names of two columns, keys and values, on its first line, and a key and its value on each other line";
 
 /// The hint for the form of files with ranges.
-const RANGES_FORM: &str = "its first line names the columns; each other line has the first key of a range and its value, or the first key, the first one behind the range, and the value";
+const RANGES_FORM: &str = "write the names of the columns on its first line, and on each other line the first key of a range and the value, or the first key, the first key after the range, and the value";
 
 /// The hint for the form of files with keys whose last part is in ranges.
-const LAST_RANGES_FORM: &str = "its first line must name the columns: one for each other part of the key, one for the start of the range, perhaps one for its end, then one for the value, or one for each field, with its name";
+const LAST_RANGES_FORM: &str = "write the names of the columns on its first line: one for each other part of the key, one for the start of the range, one for its end if there is one, then one for the value, or one for each field, with the field's name";
 
 /// The hint for the form of files with several columns.
-const COLUMNS_FORM: &str = "its first line names the columns: those of the keys first, in the order of the key's type, then one of the value, or one of each field's name";
+const COLUMNS_FORM: &str = "write the names of the columns on its first line: first those of the keys, in the order of the key's type, then one for the value, or one for each field, with the field's name";
 
 /// The rows of a table, by key or by range of keys.
 enum ByKey {
@@ -138,7 +139,7 @@ impl Parser<'_, '_> {
         if !matches!(scalar, Scalar::Bytes | Scalar::Unit) {
             return Ok(());
         }
-        let message = format!("what is of type {scalar} is not read from a file");
+        let message = format!("values of type {scalar} cannot be read from a file");
         Err(self.cursor.stop(Diagnostic::new(Code::Literal, message).at(span)))
     }
 
@@ -157,8 +158,8 @@ impl Parser<'_, '_> {
         while self.cursor.token.kind != TokenKind::CloseRound {
             let start = self.cursor.token.span;
             if is_of_ranges {
-                let problem = Diagnostic::new(Code::Literal, "the last part of a key may be ranges, and no other one");
-                let written = "write `(text, ranges of date)`: the part with the ranges last, in the file too";
+                let problem = Diagnostic::new(Code::Literal, "only the last part of a key can be ranges");
+                let written = "write the part with the ranges last, here and in the file: `(text, ranges of date)`";
                 return Err(self.cursor.stop(problem.at(start).hint(written)));
             }
             is_of_ranges = self.take_ranges()?;
@@ -172,9 +173,9 @@ impl Parser<'_, '_> {
         let scalar = |part: &QType| if part.is_optional() { None } else { part.scalar() };
         let parts: Option<Vec<Scalar>> = types.iter().map(scalar).collect();
         let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
-            let message = format!("keys of a table are scalars, not {}", QType::tuple(types));
+            let message = format!("the keys of a table must be scalars, not {}", QType::tuple(types));
             let problem = Diagnostic::new(Code::Literal, message).at(span);
-            return Err(self.cursor.stop(problem.hint("of several parts they are written `(text, i64)`")));
+            return Err(self.cursor.stop(problem.hint("write several parts of a key as `(text, i64)`")));
         };
         let last = parts.len() - 1;
         for (at, (key, place)) in parts.iter().zip(places).enumerate() {
@@ -185,13 +186,14 @@ impl Parser<'_, '_> {
 
     fn check_key(&mut self, key: Scalar, is_of_ranges: bool, span: Span) -> Result<(), Stop> {
         if is_of_ranges && !Dict::may_be_bounds(key) {
-            let message = format!("ranges are of numbers, dates, timestamps, durations or texts, not of {key}");
+            let message = format!("ranges must be of numbers, dates, timestamps, durations or texts, not of {key}");
             return Err(self.cursor.stop(Diagnostic::new(Code::Literal, message).at(span)));
         }
         if !is_of_ranges && !Dict::may_be_keys(key) {
             let problem = Diagnostic::new(Code::Literal, DictFault::Type(key).to_string()).at(span);
-            let hint =
-                format!("a table by ranges of numbers is `ranges of {key} -> ..`, or `(text, ranges of {key}) -> ..`");
+            let hint = format!(
+                "write `ranges of {key} -> ..`, or `(text, ranges of {key}) -> ..`, for a table by ranges of numbers"
+            );
             return Err(self.cursor.stop(if key.is_float() { problem.hint(hint) } else { problem }));
         }
         self.check_readable(key, span)
@@ -212,10 +214,12 @@ impl Parser<'_, '_> {
         let Some(scalars) = scalars else {
             let problem = Diagnostic::new(
                 Code::Literal,
-                format!("values of a table are scalars or structs of scalars, not {found}"),
+                format!("the values of a table must be scalars or structs of scalars, not {found}"),
             );
             return Err(self.cursor.stop(
-                problem.at(span).hint("where a key is not there, a table gives none: write the struct without `?`"),
+                problem.at(span).hint(
+                    "write the struct without `?`: a lookup is missing anyway if the table does not have the key",
+                ),
             ));
         };
         for scalar in scalars {
@@ -254,9 +258,10 @@ impl Parser<'_, '_> {
         }
         let value = self.value_type()?;
         if self.cursor.token.kind == TokenKind::Question {
-            let problem = Diagnostic::new(Code::Literal, "the values of a table have a type without `?`");
+            let problem = Diagnostic::new(Code::Literal, "the values of a table must have a type without `?`");
             let problem = problem.at(self.cursor.token.span);
-            let hint = "leave the `?` out: an empty field is a missing value, and `lookup` makes an optional of any";
+            let hint =
+                "leave the `?` out: an empty field is a missing value, and the result of `lookup` is always optional";
             return Err(self.cursor.stop(problem.hint(hint)));
         }
         self.cursor.require(TokenKind::Equals, "`=` and the name of a file")?;

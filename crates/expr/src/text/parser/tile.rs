@@ -33,7 +33,7 @@ impl Parser<'_, '_> {
                 Some(first) => {
                     let problem = Diagnostic::new(Code::Name, format!("the label `{label}` is cut twice")).at(place);
                     let problem = problem.also(*first, "first cut here");
-                    self.cursor.report(problem.hint("a label is cut in one way in all of a text: take another label"));
+                    self.cursor.report(problem.hint("use another label: a label can be cut only once in a text"));
                 }
                 None => {
                     self.cut_labels.insert(label, place);
@@ -112,8 +112,8 @@ impl Cursor<'_> {
         let span = self.require(TokenKind::Number, "the elements of a tile, or boundaries: `tile i = 8`")?;
         let size = self.text(span).parse().ok().filter(|size| *size > 0);
         size.ok_or_else(|| {
-            let problem = Diagnostic::new(Code::Literal, "a tile has a whole number of elements, at least 1").at(span);
-            self.stop(problem.hint("as in `tile i = 8`; boundaries say tiles of several sizes: `tile i = [0, 8, 20]`"))
+            let problem = Diagnostic::new(Code::Literal, "the number of elements of a tile must be an integer of at least 1").at(span);
+            self.stop(problem.hint("write a size, as in `tile i = 8`, or boundaries for tiles of several sizes, as in `tile i = [0, 8, 20]`"))
         })
     }
 
@@ -130,11 +130,11 @@ impl Cursor<'_> {
             }
             self.advance();
             let Ok(boundary) = format!("{sign}{}", self.text(span)).parse() else {
-                let problem = Diagnostic::new(Code::Literal, "a boundary of tiles is a whole number");
+                let problem = Diagnostic::new(Code::Literal, "a boundary of tiles must be an integer");
                 return Err(self.stop(problem.at(start.to(span))));
             };
             if let Some(before) = boundaries.last().filter(|before| **before > boundary) {
-                let message = format!("boundary {boundary} of tiles comes after {before}");
+                let message = format!("the boundary {boundary} of tiles is after the larger boundary {before}");
                 let problem = Diagnostic::new(Code::Literal, message).at(start.to(span));
                 return Err(self.stop(problem.hint("write boundaries in ascending order")));
             }
@@ -148,8 +148,8 @@ impl Cursor<'_> {
         }
         let whole = open.to(self.close(TokenKind::CloseSquare, open, "`,` or `]`")?);
         if boundaries.len() < 2 {
-            let problem = Diagnostic::new(Code::Literal, "tiles have two boundaries or more").at(whole);
-            return Err(self.stop(problem.hint("the first and the last are those of the axis, as in `[0, 17, 40]`")));
+            let problem = Diagnostic::new(Code::Literal, "tiles must have at least two boundaries").at(whole);
+            return Err(self.stop(problem.hint("write the start and the end of the axis too, as in `[0, 17, 40]`")));
         }
         Ok(boundaries.into())
     }
@@ -187,8 +187,8 @@ impl Cursor<'_> {
                 return Err(self.stop(problem.at(at)));
             }
             if !is_word(label) {
-                let problem = Diagnostic::new(Code::Literal, "labels are words with commas between them").at(at);
-                return Err(self.stop(problem.hint("one label for each axis, as in `tiled[f64, \"i,j\"]`")));
+                let problem = Diagnostic::new(Code::Literal, "labels must be words with commas between them").at(at);
+                return Err(self.stop(problem.hint("write one label for each axis, as in `tiled[f64, \"i,j\"]`")));
             }
             if place > 0 {
                 labels.push(',');

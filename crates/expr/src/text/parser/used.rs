@@ -57,11 +57,12 @@ impl<'s> Parser<'s, '_> {
         let span = self.cursor.token.span;
         let name = self.quoted_name()?;
         let Some(sources) = self.files.sources else {
-            let problem = Diagnostic::new(Code::Use, format!("`{name}` cannot be used: files are not looked for here"));
+            let problem =
+                Diagnostic::new(Code::Use, format!("`{name}` cannot be used: other files are not available here"));
             self.cursor.report(
-                problem
-                    .at(span)
-                    .hint("the command looks for them beside the model's file, programs with `Sources::gather`"),
+                problem.at(span).hint(
+                    "use the command, which looks for them beside the model's file, or in Rust `Sources::gather`",
+                ),
             );
             return Ok(None);
         };
@@ -122,7 +123,8 @@ impl<'s> Parser<'s, '_> {
                 let problem =
                     Diagnostic::new(Code::Use, format!("`{name}` is not defined in this file")).at(symbol.span);
                 let problem = problem.also(used, "the file is used here");
-                self.cursor.report(problem.hint("a file that is used has no inputs: make it a parameter"));
+                self.cursor
+                    .report(problem.hint("make it a parameter of a function: a file that is used cannot have inputs"));
             }
             !is_leaf
         });
@@ -169,7 +171,7 @@ impl<'s> Parser<'s, '_> {
             return Ok(());
         }
         let span = self.cursor.token.span;
-        let problem = Diagnostic::new(Code::Use, format!("a file that is used has no {found}")).at(span);
-        Err(self.cursor.stop(problem.hint("it has functions, constants and operators of the host")))
+        let problem = Diagnostic::new(Code::Use, format!("a file that is used cannot have {found}")).at(span);
+        Err(self.cursor.stop(problem.hint("leave in such a file only functions, constants and operators of the host")))
     }
 }

@@ -38,7 +38,7 @@ fn chosen(g: &mut dyn Instantiation, condition: NodeHandle, on: NodeHandle, off:
 
 fn unlike(a: &QType, b: &QType) -> TypeFault {
     TypeFault::mismatch(format!("core.where finds no common type for {a} and {b}"), None)
-        .hint("structs that are chosen from have the same fields, in one order")
+        .hint("give both structs the same fields, in the same order")
 }
 
 /// The optional struct that is present where the mask `has` is.

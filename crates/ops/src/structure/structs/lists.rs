@@ -76,7 +76,7 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
 pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, Stop> {
     let found = g.qtype(one);
     if found.list_of().is_none() {
-        return refuse(0, format!("there are no lists of {found}"));
+        return refuse(0, format!("a list cannot have elements of type {found}"));
     }
     let mut found = Vec::new();
     add_leaves(g, one, &mut found)?;
@@ -132,16 +132,16 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     for (at, arg) in args.iter().enumerate() {
         let found = g.qtype(*arg);
         let Some(next) = common_struct(&common, &found) else {
-            let message = format!("a list has structs of one type, found {common} and {found}");
+            let message = format!("the structs of a list must have one type, found {common} and {found}");
             let fault = TypeFault::mismatch(message, Some(at));
-            return Err(fault.hint("the fields have the same names, in one order").into());
+            return Err(fault.hint("give all structs the same fields, in the same order").into());
         };
         common = next;
     }
     let element = strong(&common);
     let Some(QType::Tuple(_)) = element.list_of() else {
-        let fault = TypeFault::mismatch(format!("there are no lists of {element}"), Some(0));
-        return Err(fault.hint("an element is a struct of scalars").into());
+        let fault = TypeFault::mismatch(format!("a list cannot have elements of type {element}"), Some(0));
+        return Err(fault.hint("use structs of scalars as elements").into());
     };
     let all = args.iter().map(|arg| g.widen(*arg, &element)).collect::<Result<Vec<_>, _>>()?;
     columns(g, &element, all)
@@ -193,7 +193,9 @@ fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
         found => {
             let fault = TypeFault::mismatch(format!("array.at expects an index of a list, found {found}"), Some(1));
             Err(fault
-                .hint("an index is an integer; `items[items.price > 0]` are the elements where a mask is present")
+                .hint(
+                    "write an integer, or `items[items.price > 0]` to select the elements for which a comparison holds",
+                )
                 .into())
         }
     }

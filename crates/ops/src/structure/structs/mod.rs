@@ -94,7 +94,7 @@ pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
             let members = fields.iter().map(|field| nothing(g, field)).collect::<Result<Vec<_>, _>>()?;
             if qtype.as_tuple().is_some() { made(g, fields, members) } else { formed(g, qtype, &members) }
         }
-        other => Err(TypeFault::mismatch(format!("there is no missing {other}"), None)),
+        other => Err(TypeFault::mismatch(format!("a value of type {other} cannot be missing"), None)),
     }
 }
 
@@ -123,10 +123,10 @@ pub fn optional_parts(
 fn of_lists(operator: &str, found: &QType) -> TypeFault {
     if found.element().is_none() {
         return TypeFault::mismatch(format!("{operator} does not take a {found}"), None)
-            .hint("a table is no value: look something up in it, and choose among what is found");
+            .hint("look something up in each table, and choose between the results: a table is not a value");
     }
     TypeFault::mismatch(format!("{operator} does not take a list of structs, {found}"), None).hint(
-        "`items.price` is the array of a field, `items[i]` a struct, and `map(fn(i) = .., items)` computes with each",
+        "write `items.price` for the array of a field, `items[i]` for a struct, or `map(fn(i) = .., items)` to compute with each struct",
     )
 }
 
@@ -186,7 +186,7 @@ fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
             let index = literal_integer(key.as_ref()).and_then(|index| usize::try_from(index).ok());
             index.filter(|index| *index < fields.len()).ok_or_else(|| {
                 let message = format!("{found} has {} fields, counted from 0", fields.len());
-                TypeFault::mismatch(message, Some(1)).hint("a literal index says which, as in `t.0`")
+                TypeFault::mismatch(message, Some(1)).hint("write a literal index, as in `t.0`")
             })?
         }
     };

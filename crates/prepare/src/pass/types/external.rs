@@ -40,15 +40,18 @@ fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
         Ok(resolved) if resolved.signature.ret == declared.result => return None,
         Ok(resolved) => {
             let (given, found) = (declared.spelled_types(), cembra_expr::print_type(&resolved.signature.ret));
-            Diagnostic::new(Code::Extern, format!("`{name}` is declared `{given}`, but the host's gives {found}"))
+            Diagnostic::new(
+                Code::Extern,
+                format!("`{name}` is declared `{given}`, but the host's operator results in {found}"),
+            )
         }
         Err(fault) => {
             let given = declared.spelled_types();
-            let message = format!("`{name}` is declared `{given}`, but the host's is another: {}", fault.message);
+            let message = format!("`{name}` is declared `{given}`, but the host's operator differs: {}", fault.message);
             Diagnostic::new(Code::Extern, message)
         }
     };
-    Some(problem.at(declared.span).hint("declare it as the host has it"))
+    Some(problem.at(declared.span).hint("declare it with the types of the host's operator"))
 }
 
 impl Typer<'_> {

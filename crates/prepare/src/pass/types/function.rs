@@ -319,7 +319,7 @@ impl Typer<'_> {
                     return Err(Stop::Reported);
                 }
                 if self.functions.calls.len() >= self.limits.nesting.min(NESTING) {
-                    return Err(too_much(format!("functions call functions more than {NESTING} deep")));
+                    return Err(too_much(format!("functions call functions more than {NESTING} levels deep")));
                 }
                 self.functions.instantiated = self.functions.instantiated.saturating_add(CALL + arguments.len());
                 self.functions.environments.push(Environment {

@@ -120,7 +120,9 @@ impl Instance<'_, '_, '_> {
                 let mut cast = arg;
                 if found.scalar() != Some(*scalar) {
                     let op = self.typer.registry.cast_to(*scalar);
-                    let op = op.ok_or_else(|| TypeFault::mismatch(format!("{found} is no {wide}"), None))?;
+                    let op = op.ok_or_else(|| {
+                        TypeFault::mismatch(format!("a value of type {found} cannot become one of type {wide}"), None)
+                    })?;
                     cast = self.apply(op, &[cast])?;
                 }
                 if wide.is_optional() && !self.qtype(cast).is_optional() {
@@ -155,7 +157,7 @@ impl Instance<'_, '_, '_> {
     ) -> Result<(LoopId, NodeHandle, NodeHandle, NodeHandle), Stop> {
         let functions = &mut self.typer.functions;
         if functions.loop_depth >= LoopId::MOST_DEPTH {
-            return Err(too_much(format!("loops run inside of loops more than {} deep", LoopId::MOST_DEPTH)));
+            return Err(too_much(format!("loops run inside of loops more than {} levels deep", LoopId::MOST_DEPTH)));
         }
         functions.loops += 1;
         functions.loop_depth += 1;
@@ -174,7 +176,7 @@ impl Instance<'_, '_, '_> {
             QType::MASK => Ok(condition),
             QType::UNIT => self.apply(id::TO_OPTIONAL, &[condition]),
             found => {
-                let fault = TypeFault::mismatch(format!("a loop goes on where a mask is present, found {found}"), None);
+                let fault = TypeFault::mismatch(format!("the condition of a loop must be a mask, found {found}"), None);
                 Err(if found.scalar() == Some(Scalar::Boolean) { fault.hint("write `b == true`") } else { fault })
             }
         }
@@ -249,7 +251,11 @@ impl Instantiation for Instance<'_, '_, '_> {
         for _ in 0..=WIDENINGS {
             let qtype = self.qtype(init);
             if !qtype.is_run_time() {
-                return Err(TypeFault::mismatch(format!("a loop cannot carry a value of type {qtype}"), Some(0)).into());
+                return Err(TypeFault::mismatch(
+                    format!("the state of a loop cannot be a value of type {qtype}"),
+                    Some(0),
+                )
+                .into());
             }
             let first = condition(self, init)?;
             let first = self.mask(first)?;
@@ -257,7 +263,7 @@ impl Instantiation for Instance<'_, '_, '_> {
             let found = self.qtype(following);
             let Some(wide) = common_state(&qtype, &found) else {
                 let message =
-                    format!("a loop carries one type of value, but starts with {qtype} and goes on with {found}");
+                    format!("the state of a loop must keep its type, but it starts as {qtype} and becomes {found}");
                 return Err(TypeFault::mismatch(message, None).into());
             };
             if wide != qtype {
@@ -275,7 +281,7 @@ impl Instantiation for Instance<'_, '_, '_> {
             let operands = [first, last, init].map(id_of);
             return Ok(arg_of(self.model.graph.add(Kind::LAZY, &operands, &wide, self.node)));
         }
-        let message = "the type of what a loop carries grows with each round";
+        let message = "the type of a loop's state must not grow with each round";
         Err(TypeFault::mismatch(message, None).into())
     }
 }

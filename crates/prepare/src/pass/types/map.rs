@@ -18,13 +18,13 @@ fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeF
         let qtype = &g.qtype(*arg);
         match qtype {
             QType::Array(kind, _) if found.is_some_and(|found| found != *kind) => {
-                let message = format!("core.map expects arrays of one form, found {qtype} beside others");
+                let message = format!("core.map expects all arrays to be dense, or none, found {qtype} among others");
                 return Err(TypeFault::mismatch(message, Some(1 + at)));
             }
             QType::Array(kind, _) => found = Some(*kind),
             // The arrays of a list are dense.
             list if list.element().is_some() && found.is_some_and(|found| found != ArrayKind::Dense) => {
-                let message = format!("core.map expects arrays of one form, found {list} beside others");
+                let message = format!("core.map expects all arrays to be dense, or none, found {list} among others");
                 return Err(TypeFault::mismatch(message, Some(1 + at)));
             }
             list if list.element().is_some() => found = Some(ArrayKind::Dense),
@@ -32,14 +32,15 @@ fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeF
             QType::Meta => {}
             qtype if qtype.is_framed() && qtype.is_run_time() => {}
             _ => {
-                let message = format!("core.map expects arrays and what is the same for all elements, found {qtype}");
+                let message =
+                    format!("core.map expects arrays, and values that are the same for all elements, found {qtype}");
                 return Err(TypeFault::mismatch(message, Some(1 + at)));
             }
         }
     }
     found.ok_or_else(|| {
         TypeFault::mismatch("core.map expects at least one array", None)
-            .hint("of one value call the function: `core.apply(fn(v) = v * 2, x)`; of the fields of a tuple it is `core.map_tuple`")
+            .hint("write `core.apply(fn(v) = v * 2, x)` for one value, or `core.map_tuple` for the fields of a tuple")
     })
 }
 
@@ -169,7 +170,7 @@ impl Extraction {
         for operand in used {
             let found = graph.qtype(operand);
             if !found.is_framed() {
-                let message = format!("core.map's function works on scalars, found {found} in it");
+                let message = format!("core.map: the function must compute with scalars, found {found} in it");
                 return Err(TypeFault::mismatch(message, Some(0)));
             }
             if !self.is_inside(operand) && graph.value(operand).is_none() {
@@ -299,7 +300,7 @@ impl Instance<'_, '_, '_> {
     fn mapped(&mut self, result: NodeHandle, kind: ArrayKind, extraction: &Extraction) -> Result<NodeHandle, Stop> {
         let found = self.qtype(result);
         let Some(scalar) = found.scalar() else {
-            return Err(TypeFault::mismatch(format!("core.map makes no arrays of {found}"), Some(0)).into());
+            return Err(TypeFault::mismatch(format!("core.map cannot make an array of {found}"), Some(0)).into());
         };
         if let Some(array) = extraction.as_it_is(&self.model.graph, id_of(result)) {
             return Ok(array);

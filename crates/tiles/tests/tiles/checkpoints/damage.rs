@@ -184,28 +184,28 @@ fn manifests_that_are_none_are_refused() {
     let whole = fs::read_to_string(victim.manifest()).expect("read");
     let deep = "[".repeat(1 << 20);
     for (text, what) in [
-        ("", "it is no manifest of a checkpoint: EOF"),
-        ("not JSON", "it is no manifest of a checkpoint: expected"),
-        ("{}", "it is no manifest of a checkpoint, which says the format `cembra-tiles`"),
-        (&deep, "it is no manifest of a checkpoint: "),
-        (&format!("{{\"format\":{deep}"), "it is no manifest of a checkpoint: "),
-        (&format!("{{\"more\":{deep}"), "it is no manifest of a checkpoint: "),
-        ("\u{fffd}", "it is no manifest of a checkpoint: "),
-        (&whole.replace("cembra-tiles", "cembra-program"), "it is no manifest of a checkpoint, which says"),
-        (&whole.replace("\"version\": 1", "\"version\": 2"), "it is of version 2, and this cembra reads version 1"),
-        (&whole.replace("\"version\": 1,", ""), "it says no version"),
+        ("", "it is not a manifest of a checkpoint: EOF"),
+        ("not JSON", "it is not a manifest of a checkpoint: expected"),
+        ("{}", "it is not a manifest of a checkpoint, because its format is not `cembra-tiles`"),
+        (&deep, "it is not a manifest of a checkpoint: "),
+        (&format!("{{\"format\":{deep}"), "it is not a manifest of a checkpoint: "),
+        (&format!("{{\"more\":{deep}"), "it is not a manifest of a checkpoint: "),
+        ("\u{fffd}", "it is not a manifest of a checkpoint: "),
+        (&whole.replace("cembra-tiles", "cembra-program"), "it is not a manifest of a checkpoint, because"),
+        (&whole.replace("\"version\": 1", "\"version\": 2"), "it has version 2, but this cembra reads version 1"),
+        (&whole.replace("\"version\": 1,", ""), "it has no version"),
         (
             &whole.replace("\"version\": 1,", "\"version\": 1, \"version\": 1,"),
-            "it is no manifest of a checkpoint: dup",
+            "it is not a manifest of a checkpoint: dup",
         ),
         (
             &whole.replace("\"version\": 1,", "\"version\": 1, \"more\": 1,"),
-            "it is no manifest of a checkpoint: unknown",
+            "it is not a manifest of a checkpoint: unknown",
         ),
-        (&whole.replace("\"name\":\"a\"", "\"name\":\"c\""), "it was changed: its hash is another one"),
-        (&whole.replace("\"upper\":4", "\"upper\":3"), "it was changed: its hash is another one"),
+        (&whole.replace("\"name\":\"a\"", "\"name\":\"c\""), "it was changed: its hash differs"),
+        (&whole.replace("\"upper\":4", "\"upper\":3"), "it was changed: its hash differs"),
         (&whole.replace("\"blake3\": \"", "\"blake3\": \"0"), "`0"),
-        (&(whole.clone() + "{}"), "it is no manifest of a checkpoint: trailing"),
+        (&(whole.clone() + "{}"), "it is not a manifest of a checkpoint: trailing"),
     ] {
         fs::write(victim.manifest(), text).expect("written");
         victim.refuses_manifest(what);
@@ -213,7 +213,7 @@ fn manifests_that_are_none_are_refused() {
     fs::remove_file(victim.manifest()).expect("removed");
     victim.refuses_manifest("there is no such file");
     fs::create_dir(victim.manifest()).expect("a directory");
-    victim.refuses_manifest("it is no file");
+    victim.refuses_manifest("it is not a file");
     let nowhere = victim.path().join("nowhere");
     let error = Checkpoint::open(&nowhere).expect_err("an error").to_string();
     assert_eq!(error, format!("{}: there is no such file", nowhere.join("manifest.json").display()));
@@ -227,11 +227,20 @@ fn manifests_that_say_what_cannot_be_are_refused() {
     let kind = |kind: &'static str| move |tensor: &mut Json| tensor["type"] = json!(kind);
     let (digits, axis_of) = ("0".repeat(32), json!({"lower": 0, "size": 1, "upper": i64::MAX}));
     let cases: Vec<(Change, &str)> = vec![
-        (Box::new(axis(json!({"boundaries": [0, 5, 1]}))), "tensor `a`: boundary 1 of a tiling comes after 5"),
-        (Box::new(axis(json!({"boundaries": []}))), "tensor `a`: a tiling without boundaries"),
-        (Box::new(axis(json!({"boundaries": [i64::MIN, i64::MAX]}))), "tensor `a`: an axis of 18446744073709551615"),
-        (Box::new(axis(json!({"lower": i64::MIN, "size": 1, "upper": i64::MAX}))), "tensor `a`: an axis of 1844674407"),
-        (Box::new(axis(json!({"lower": 0, "size": 0, "upper": 4}))), "tensor `a`: tiles of size 0"),
+        (
+            Box::new(axis(json!({"boundaries": [0, 5, 1]}))),
+            "tensor `a`: the boundary 1 of a tiling is after the larger boundary 5",
+        ),
+        (Box::new(axis(json!({"boundaries": []}))), "tensor `a`: a tiling must have boundaries"),
+        (
+            Box::new(axis(json!({"boundaries": [i64::MIN, i64::MAX]}))),
+            "tensor `a`: an axis has 18446744073709551615 elements",
+        ),
+        (
+            Box::new(axis(json!({"lower": i64::MIN, "size": 1, "upper": i64::MAX}))),
+            "tensor `a`: an axis has 1844674407",
+        ),
+        (Box::new(axis(json!({"lower": 0, "size": 0, "upper": 4}))), "tensor `a`: the size of tiles must not be 0"),
         (
             Box::new(axis(json!({"lower": 5, "size": 1, "upper": 4}))),
             "tensor `a`: an axis ends at 4, before it begins at 5",
@@ -239,23 +248,23 @@ fn manifests_that_say_what_cannot_be_are_refused() {
         (Box::new(axis(json!({"lower": 0, "upper": 4}))), "tensor `a`: an axis has `boundaries`, or"),
         (Box::new(axis(json!({"boundaries": [0], "lower": 0}))), "tensor `a`: an axis has `boundaries`, or"),
         (Box::new(axis(json!({}))), "tensor `a`: an axis has `boundaries`, or"),
-        (Box::new(axis(json!({"boundaries": [0, 0.5]}))), "it is no manifest of a checkpoint: invalid type"),
+        (Box::new(axis(json!({"boundaries": [0, 0.5]}))), "it is not a manifest of a checkpoint: invalid type"),
         (
             Box::new(axis(json!({"lower": 0, "size": -1, "upper": 4}))),
-            "it is no manifest of a checkpoint: invalid value",
+            "it is not a manifest of a checkpoint: invalid value",
         ),
         (Box::new(axes(json!([axis_of, axis_of]))), "tensor `a`: a grid of"),
         (Box::new(axes(Json::Array(vec![json!({"boundaries": [0, 1]}); 1000]))), "tensor `a`: 1000 axes of a tiling"),
-        (Box::new(kind("i32")), "tensor `a`: tiles have no elements of type `i32`"),
-        (Box::new(kind("F64\n")), "tensor `a`: tiles have no elements of type `F64\\n`"),
+        (Box::new(kind("i32")), "tensor `a`: tiles cannot have elements of type `i32`"),
+        (Box::new(kind("F64\n")), "tensor `a`: tiles cannot have elements of type `F64\\n`"),
         (Box::new(shard("file", json!("../a"))), "tensor `a`: `../a` is not the name of a shard"),
         (Box::new(shard("file", json!(format!("../a-{digits}.0")))), "tensor `a`: `../a-"),
         (Box::new(shard("file", json!(format!("a\\b-{digits}.0")))), "tensor `a`: `a\\\\b-"),
         (Box::new(shard("file", json!(format!("a-{digits}.0/x")))), "tensor `a`: `a-"),
         (Box::new(shard("file", json!(format!("{}-{digits}.0", "a".repeat(97))))), "tensor `a`: `aaa"),
         (Box::new(shard("file", json!(""))), "tensor `a`: `` is not the name of a shard"),
-        (Box::new(shard("index", json!("12"))), "tensor `a`: `12` is no hash"),
-        (Box::new(shard("bytes", json!(-1))), "it is no manifest of a checkpoint: invalid value"),
+        (Box::new(shard("index", json!("12"))), "tensor `a`: `12` is not a hash"),
+        (Box::new(shard("bytes", json!(-1))), "it is not a manifest of a checkpoint: invalid value"),
         (Box::new(|tensor: &mut Json| tensor["name"] = json!("b")), "tensor `b` is there twice"),
     ];
     for (change, what) in cases {
@@ -278,15 +287,15 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
     Checkpoint::write(&elsewhere, [("a", &victim.b)]).expect("a checkpoint");
     let foreign = files(elsewhere.path()).into_iter().find(|name| name.starts_with("a-")).expect("a shard");
     fs::copy(elsewhere.path().join(foreign), &a).expect("copied");
-    victim.refuses_shard("it was changed, or is of another checkpoint: the hash of its index is another one");
+    victim.refuses_shard("it was changed, or belongs to another checkpoint: the hash of its index differs");
     for (at, byte, what) in [
-        (0, b'C', "it is no shard of a checkpoint"),
-        (12, 2, "it is of version 2, and this cembra reads version 1"),
-        (48, 3, "it was changed, or is of another checkpoint"),
-        (48, 8, "it has 440 bytes, in which there are no 8 tiles"),
-        (53, 1, "it has 440 bytes, in which there are no 1099511627780 tiles"),
-        (55, 255, "it has 440 bytes, in which there are no 18374686479671623684 tiles"),
-        (439, 0, "tile 5 was changed: its hash is another one"),
+        (0, b'C', "it is not a shard of a checkpoint"),
+        (12, 2, "it has version 2, but this cembra reads version 1"),
+        (48, 3, "it was changed, or belongs to another checkpoint"),
+        (48, 8, "it has 440 bytes, too few for 8 tiles"),
+        (53, 1, "it has 440 bytes, too few for 1099511627780 tiles"),
+        (55, 255, "it has 440 bytes, too few for 18374686479671623684 tiles"),
+        (439, 0, "tile 5 was changed: its hash differs"),
     ] {
         let mut changed = whole.clone();
         changed[at] = byte;
@@ -294,18 +303,18 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
         victim.refuses_shard(what);
     }
     fs::write(&a, &whole[..100]).expect("written");
-    victim.refuses_shard("it has 100 bytes, and the manifest says 440");
+    victim.refuses_shard("it has 100 bytes, but the manifest says 440");
     // The manifest agrees with lengths that files do not have room for.
     victim.forge_manifest(|tensor| tensor["shards"][0]["bytes"] = json!(20));
     fs::write(&a, &whole[..20]).expect("written");
     victim.refuses_shard("it has 20 bytes, fewer than a header");
     victim.forge_manifest(|tensor| tensor["shards"][0]["bytes"] = json!(1_u64 << 60));
-    victim.refuses_shard("it has 20 bytes, and the manifest says 1152921504606846976");
+    victim.refuses_shard("it has 20 bytes, but the manifest says 1152921504606846976");
     fs::remove_file(&a).expect("removed");
     let missing = format!("{}: there is no such file", a.display());
     assert_eq!(victim.error(), missing);
     fs::create_dir(&a).expect("a directory");
-    victim.refuses_shard("it is no file");
+    victim.refuses_shard("it is not a file");
 }
 
 #[test]
@@ -350,28 +359,25 @@ fn tiles_that_cannot_be_are_refused() {
         victim.refuses_shard(what);
     };
     let swapped = |records: &mut Vec<Record>, _: &mut Vec<u8>| (records[1].tile, records[2].tile) = (4, 1);
-    refuses(&swapped, "tile 1 comes behind tile 4");
+    refuses(&swapped, "tile 1 comes after tile 4");
     refuses(&|records, _| records[1].tile = 0, "tile 0 is there twice");
-    refuses(&|records, _| records[3].tile = 6, "tile 6 is none of the 6 tiles of the grid");
-    refuses(&|records, _| records[3].tile = u64::MAX, "tile 18446744073709551615 is none of the 6 tiles");
+    refuses(&|records, _| records[3].tile = 6, "tile 6 is not one of the 6 tiles of the grid");
+    refuses(&|records, _| records[3].tile = u64::MAX, "tile 18446744073709551615 is not one of the 6 tiles");
     refuses(&|records, _| records[2].tile = 3, "tile 3 has no elements");
     refuses(&|records, _| records[2].norm = -0.5, "tile 4 has the norm -0.5");
     refuses(&|records, _| records[2].norm = f64::NEG_INFINITY, "tile 4 has the norm -inf");
-    refuses(&|records, _| records[0].offset = 0, "tile 0 begins at byte 0 in the place of 280, so it overlaps");
-    refuses(&|records, _| records[2].offset -= 8, "tile 4 begins at byte 336 in the place of 344, so it overlaps");
-    refuses(&|records, _| records[2].offset += 8, "tile 4 begins at byte 352 in the place of 344, so it leaves a gap");
-    refuses(
-        &|records, _| records[2].offset = u64::MAX,
-        "tile 4 begins at byte 18446744073709551615 in the place of 344",
-    );
-    refuses(&|records, _| records[1].hash[31] ^= 1, "tile 1 was changed: its hash is another one");
-    refuses(&|_, elements| elements.truncate(100), "tile 4 begins at byte 344 and goes beyond the last of 380");
-    refuses(&|_, elements| elements.push(0), "it has 441 bytes, and its tiles end behind 440");
+    refuses(&|records, _| records[0].offset = 0, "tile 0 begins at byte 0 instead of 280, so it overlaps");
+    refuses(&|records, _| records[2].offset -= 8, "tile 4 begins at byte 336 instead of 344, so it overlaps");
+    refuses(&|records, _| records[2].offset += 8, "tile 4 begins at byte 352 instead of 344, so it leaves a gap");
+    refuses(&|records, _| records[2].offset = u64::MAX, "tile 4 begins at byte 18446744073709551615 instead of 344");
+    refuses(&|records, _| records[1].hash[31] ^= 1, "tile 1 was changed: its hash differs");
+    refuses(&|_, elements| elements.truncate(100), "tile 4 begins at byte 344 and ends after the last of 380 bytes");
+    refuses(&|_, elements| elements.push(0), "it has 441 bytes, but its tiles end at byte 440");
     let fewer = |records: &mut Vec<Record>, _: &mut Vec<u8>| {
         records.pop();
         records.iter_mut().for_each(|record| record.offset -= RECORD as u64);
     };
-    refuses(&fewer, "it has 384 bytes, and its tiles end behind 336");
+    refuses(&fewer, "it has 384 bytes, but its tiles end at byte 336");
     // No norms are refused but negative ones.
     for norm in [0.0, -0.0, f64::INFINITY, f64::from_bits(0xfff8_0000_0000_0001)] {
         let victim = Victim::new();
@@ -385,8 +391,8 @@ fn tiles_that_cannot_be_are_refused() {
 #[test]
 fn tiles_without_end_take_no_memory() {
     for (extents, what) in [
-        ([1_i64 << 40, 1 << 40], "tile 0 begins at byte 112 and goes beyond the last of 272"),
-        ([1 << 20, 1 << 25], "tile 0 begins at byte 112 and goes beyond the last of 272"),
+        ([1_i64 << 40, 1 << 40], "tile 0 begins at byte 112 and ends after the last of 272 bytes"),
+        ([1 << 20, 1 << 25], "tile 0 begins at byte 112 and ends after the last of 272 bytes"),
     ] {
         let victim = Victim::new();
         let axis = |extent: i64| json!({"lower": 0, "size": extent, "upper": extent});
@@ -518,9 +524,9 @@ fn tiles_are_compared_with_their_hashes_when_they_are_read() {
     file.set_len(400).expect("cut");
     let error = lazy.tile(5).expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(Kind::File));
-    assert_eq!(error.to_string(), format!("{}: it ends behind 400 bytes", place.display()));
+    assert_eq!(error.to_string(), format!("{}: it ends after 400 bytes", place.display()));
     assert!(lazy.tile(0).expect("a tile").is_some());
     file.set_len(440).expect("filled with zeros");
     let error = lazy.tile(5).expect_err("an error");
-    assert_eq!(error.to_string(), format!("{}: tile 5 was changed: its hash is another one", place.display()));
+    assert_eq!(error.to_string(), format!("{}: tile 5 was changed: its hash differs", place.display()));
 }

@@ -65,15 +65,15 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
         value => {
             if !(parts.len() + 1..=most_keys + 1).contains(&found) {
                 return Err(match (is_of_ranges, parts.len()) {
-                    (true, 1) => format!("a table of ranges has two or three columns, this one has {found}"),
-                    (false, 1) => format!("a table has two columns, this one has {found}"),
+                    (true, 1) => format!("a table of ranges must have two or three columns, this one has {found}"),
+                    (false, 1) => format!("a table must have two columns, this one has {found}"),
                     (true, keys) => {
                         let [least, most] = [keys + 1, keys + 2];
                         let has = format!("{least} or {most} columns, this one has {found}");
-                        format!("a table of keys of {keys} parts with ranges has {has}")
+                        format!("a table by keys of {keys} parts with ranges must have {has}")
                     }
                     (false, keys) => {
-                        format!("a table of keys of {keys} parts has {} columns, this one has {found}", keys + 1)
+                        format!("a table by keys of {keys} parts must have {} columns, this one has {found}", keys + 1)
                     }
                 });
             }
@@ -92,7 +92,7 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
     for (at, field) in fields.iter().enumerate() {
         let name = fields.label(at);
         let Some(&place) = places.get(&*name) else {
-            return Err(format!("there is no column `{}` behind those of the keys", Excerpt::quoted(&name)));
+            return Err(format!("there is no column `{}` after those of the keys", Excerpt::quoted(&name)));
         };
         is_field[place] = true;
         let is_needed = !field.is_optional();
@@ -100,7 +100,7 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
     }
     let strange = header.iter().enumerate().skip(before).find(|(at, _)| !is_field[*at]);
     match strange {
-        Some((_, name)) => Err(format!("the column `{}` is no field of {}", Excerpt::quoted(name), shape.value)),
+        Some((_, name)) => Err(format!("the column `{}` is not a field of {}", Excerpt::quoted(name), shape.value)),
         None => Ok(all),
     }
 }
@@ -140,14 +140,20 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
                 3 => "three".to_owned(),
                 count => count.to_string(),
             };
-            return Err(wrong(at, format!("a line of a table has {count} fields, this one has {}", record.len())));
+            return Err(wrong(
+                at,
+                format!("each line of the table must have {count} fields, this one has {}", record.len()),
+            ));
         }
         for (made, Column { at: column, scalar, is_needed }) in made.iter_mut().zip(&columns) {
             let field = record.get(*column).unwrap_or_default();
             let read = match scalar {
                 _ if field.is_empty() && *is_needed => {
                     let name = Excerpt::quoted(header.get(*column).unwrap_or_default());
-                    return Err(wrong(at, format!("`{name}` is missing, and is no optional: `{name}: {scalar}?`")));
+                    return Err(wrong(
+                        at,
+                        format!("`{name}` is missing, but its type is not optional; declare it as `{name}: {scalar}?`"),
+                    ));
                 }
                 _ if field.is_empty() => None,
                 Scalar::Text => Some(ScalarValue::Text(field.into())),
@@ -170,10 +176,10 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
     let misread_parts = |fault: PartsFault| match fault {
         PartsFault::Row(fault) => misread(fault),
         PartsFault::Overlap(other, at) => {
-            let message = "a range overlaps another one of its key".to_owned();
+            let message = "a range overlaps another one with the same key".to_owned();
             Misread { line: place(at), message, other: Some((place(other), "the other range")), hint: None }
         }
-        PartsFault::TooMany => wrong(0, "the parts of the keys are too many different ones".to_owned()),
+        PartsFault::TooMany => wrong(0, "the parts of the keys have too many different values".to_owned()),
     };
     let mut made = made.into_iter().map(ArrayBuilder::finish);
     let key_columns = columns.len() - fields_of(&shape.value);
@@ -206,7 +212,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
             let (parts, whole) = numbered(&keys).map_err(misread_parts)?;
             let dict = Dict::new(int64s(whole), values).map_err(|fault| match fault {
                 DictFault::Twice(at, _) => {
-                    let message = "a table has each key once".to_owned();
+                    let message = "a table must have each key only once".to_owned();
                     Misread { line: place(at), message, other: None, hint: None }
                 }
                 fault => misread(fault),

@@ -55,25 +55,24 @@ impl TableSpelling {
             }
         };
         if is_there {
-            return Err(wrong(true, format!("`{name}` is there twice"), "leave one of them out"));
+            return Err(wrong(true, format!("`{name}` is given twice"), "leave one of them out"));
         }
         if !columns.iter().any(|scalar| is_used(*scalar)) {
-            let hint = "leave it out, or give the column the type";
-            return Err(wrong(true, format!("`{name}` is about {about}, and the table has none"), hint));
+            let hint = "leave the option out, or declare a column with that type";
+            return Err(wrong(true, format!("`{name}` is for {about}, but the table has none"), hint));
         }
         match name {
             "delimiter" => match value.as_bytes() {
                 [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => self.delimiter = Some(*byte),
                 _ => {
-                    let message = format!("a delimiter is one character, not `{}`", Excerpt::quoted(value));
+                    let message = format!("a delimiter must be one character, not `{}`", Excerpt::quoted(value));
                     return Err(wrong(false, message, "write `delimiter = \";\"`, or `\"\\t\"` for a tab"));
                 }
             },
             "decimal" => match value {
                 "." | "," => self.decimal_comma = Some(value == ","),
                 _ => {
-                    let message =
-                        format!("numbers have `.` or `,` before their fraction, not `{}`", Excerpt::quoted(value));
+                    let message = format!("`decimal` must be `.` or `,`, not `{}`", Excerpt::quoted(value));
                     return Err(wrong(false, message, "write `decimal = \",\"`"));
                 }
             },
@@ -109,27 +108,27 @@ impl TableSpelling {
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
         let is_dashed = field.as_bytes().get(4) == Some(&b'-');
         let form = match scalar {
-            Scalar::Date if self.dates.is_some() => "; dates are read as `date_format` says",
-            Scalar::Timestamp if self.timestamps.is_some() => "; timestamps are read as `timestamp_format` says",
-            Scalar::Date if is_number => {
-                "; write it as `2026-01-31`, or add `date_format = \"%Y%m%d\"` behind the file"
+            Scalar::Date if self.dates.is_some() => "; dates must have the format of the option `date_format`",
+            Scalar::Timestamp if self.timestamps.is_some() => {
+                "; timestamps must have the format of the option `timestamp_format`"
             }
+            Scalar::Date if is_number => "; write it as `2026-01-31`, or add `date_format = \"%Y%m%d\"` after the file",
             Scalar::Date if !is_dashed && field.contains(['.', '/']) => {
-                "; add its form behind the file, as in `date_format = \"%d.%m.%Y\"`"
+                "; add its format after the file, as in `date_format = \"%d.%m.%Y\"`"
             }
             Scalar::Timestamp if is_number => "; write it as `2026-01-31T10:15:00Z`",
             Scalar::Timestamp if !is_dashed && field.contains(['.', '/']) => {
-                "; add its form behind the file, as in `timestamp_format = \"%d.%m.%Y %H:%M\"`"
+                "; add its format after the file, as in `timestamp_format = \"%d.%m.%Y %H:%M\"`"
             }
             Scalar::Duration if is_number => "; write it with its unit, as `PT90S`",
             _ if scalar.is_float() && field.contains(',') && self.decimal_comma != Some(true) => {
-                "; add `decimal = \",\"` behind the file if the comma is before the fraction"
+                "; add `decimal = \",\"` after the file if the comma is the decimal separator"
             }
             _ if scalar.is_float() && field.contains('.') && self.decimal_comma == Some(true) => {
-                "; with `decimal = \",\"` numbers have no point"
+                "; with `decimal = \",\"` a number must not have a point"
             }
             _ => "",
         };
-        format!("`{}` is no {scalar}{form}", Excerpt::quoted(field))
+        format!("`{}` is not a valid {scalar}{form}", Excerpt::quoted(field))
     }
 }
