@@ -224,7 +224,7 @@ def zones(bench):
             args = ["eval", "-e", "input t: timestamp; output y = t", "-s", f"t={at:%Y-%m-%d %H:%M:%S}", "--time-zone", zone]
             done = bench.run(*args)
             if value is None:
-                bench.refusal("--time-zone: -s", done, ["skip", zone], again(*args))
+                bench.refusal("--time-zone: -s", done, ["does not exist", zone], again(*args))
             else:
                 bench.value("--time-zone: -s", cells(done.out), [[value]], again(*args))
     # Zones that do not exist.
