@@ -37,7 +37,7 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
 /// Converts an Arrow array to an array value of models, like [`to_model`]. The memory for copies of strings is claimed from `room`.
 ///
 /// # Errors
-/// As for [`to_model`]; or if `room` is too small.
+/// The errors of [`to_model`], or an error if `room` is too small.
 pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let of = scalar(array.data_type()).ok_or_else(strange)?;
@@ -48,7 +48,7 @@ pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error>
 /// `of` if `of` can hold each of them. Timestamps at midnight are converted to dates if `of` is the date type.
 ///
 /// # Errors
-/// As for [`to_model_with`]; or if the elements cannot be converted to `of`.
+/// The errors of [`to_model_with`], or an error if the elements cannot be converted to `of`.
 pub fn to_model_as(array: ArrayRef, of: Scalar, room: &OutputRoom) -> Result<Array, Error> {
     let strange = || Error::Type { name: String::new(), found: array.data_type().clone() };
     let is_wide = scalar(array.data_type()) == Some(of)

@@ -138,7 +138,7 @@ impl<'a> Input<'a> {
     /// Prepares `array`, a column of lists, for an input whose default is `[]`: lists that are null become empty.
     ///
     /// # Errors
-    /// As for [`of`](Input::of).
+    /// The errors of [`of`](Input::of).
     pub(crate) fn with_empty_lists(name: &str, array: &'a dyn Array, qtype: &QType) -> Result<Input<'a>, Error> {
         let mut found = Input::of(name, array, qtype)?;
         if let (Data::Lists(offsets, _), Some(nulls)) = (&found.data, &found.nulls) {

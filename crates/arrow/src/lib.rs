@@ -129,7 +129,7 @@ pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<T
 /// Evaluates the model `batch` on a table, like [`run`], with texts and bytes of the result in the layout `strings`.
 ///
 /// # Errors
-/// As for [`run`].
+/// The errors of [`run`].
 pub fn run_with(
     batch: &Batch,
     options: &RunOptions,
@@ -145,7 +145,7 @@ pub fn run_with(
 /// rows use.
 ///
 /// # Errors
-/// As for [`run`]; or if an output cannot have the requested type.
+/// The errors of [`run`], or an error if an output cannot have the requested type.
 pub fn run_as(
     batch: &Batch,
     options: &RunOptions,

@@ -1,5 +1,5 @@
-//! The numbers that the C header has for types (`CEMBRA_KIND_*`) and for forms of presence (`CEMBRA_PRESENCE_*`), and their conversion to and from
-//! types of models.
+//! The constants of the C header: `CEMBRA_KIND_*` for types, `CEMBRA_PRESENCE_*` for forms of presence. They are converted to types of models, and
+//! back.
 
 use compiler::{QType, Scalar};
 use std::borrow::Cow;

@@ -13,7 +13,7 @@ use std::fmt::Display;
 
 /// Converts an array that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.
 pub(crate) fn array(array: &layouts::Array, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
-    // SAFETY: C-MEMORY: whoever gave the array vouched for its elements.
+    // SAFETY: C-MEMORY: the caller who gave the array guarantees its elements.
     let loaded = unsafe { Loaded::of(&array.elements, array.len, what) }?;
     loaded.array(most).map(|made| Value::Array(ArrayKind::Dense, made.into()))
 }
@@ -43,7 +43,7 @@ fn read<T: AnyBits, E: Element>(
         let message = format!("{what} has {rank} axes, and a tensor at most {}", compiler::tensor::MOST_AXES);
         return Err(Failure::argument(message));
     }
-    // SAFETY: C-MEMORY: whoever gave the tensor vouched for its extents, strides and elements.
+    // SAFETY: C-MEMORY: the caller who gave the tensor guarantees its extents, strides and elements.
     let extents: &[usize] = unsafe { slice(tensor.extents, rank, format_args!("the extents of {what}")) }?;
     if extents.contains(&0) {
         return Ok(Tensor::new(extents, Vec::<E>::new())?);
@@ -51,7 +51,7 @@ fn read<T: AnyBits, E: Element>(
     let (strides, before) = if tensor.strides.is_null() {
         (Layout::row_major(extents)?.strides().to_vec(), 0)
     } else {
-        // SAFETY: C-MEMORY: whoever gave the tensor vouched for its strides.
+        // SAFETY: C-MEMORY: the caller who gave the tensor guarantees its strides.
         let strides: &[isize] = unsafe { slice(tensor.strides, rank, format_args!("the strides of {what}")) }?;
         let back = reach(extents, strides, |stride| stride < 0);
         (strides.to_vec(), back.ok_or_else(|| no_memory(what))?)
@@ -63,7 +63,7 @@ fn read<T: AnyBits, E: Element>(
         return Err(Failure::null(what));
     }
     let first = tensor.data.cast::<u8>().wrapping_sub(back).cast::<T>();
-    // SAFETY: C-MEMORY: whoever gave the tensor vouched for its elements, from the lowest position to the highest.
+    // SAFETY: C-MEMORY: the caller who gave the tensor guarantees its elements, from the lowest position to the highest.
     let elements: &[T] = unsafe { slice(first, memory, what) }?;
     let layout = Layout::strided(extents, &strides, before, memory)?;
     let count = layout.len();

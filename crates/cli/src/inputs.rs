@@ -131,7 +131,7 @@ impl Feed {
     /// Makes the feed of a model whose rows are `data`. No columns of `data` are copied to the results.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); or if an option has no effect on these data.
+    /// The errors of [`new`](Self::new), or an error if an option has no effect on these data.
     pub(crate) fn of_data(
         (text, model): (&ModelText, &Model),
         args: &ModelArgs,

@@ -51,7 +51,7 @@ pub(crate) fn works_alone(why: &str) -> bool {
 /// same world.
 ///
 /// # Errors
-/// As for [`World::from_environment`].
+/// The errors of [`World::from_environment`].
 pub(crate) fn join() -> Result<World, Error> {
     if let State::Joined(world) = &*state() {
         return Ok(world.clone());

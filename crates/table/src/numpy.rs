@@ -164,7 +164,7 @@ pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
 /// Reads the array of a `.npy` file of `bytes` bytes from `file`, piece by piece, so that memory holds it only once.
 ///
 /// # Errors
-/// As for [`read_npy`]; or if the array has more than `most_bytes` bytes.
+/// The errors of [`read_npy`], or an error if the array has more than `most_bytes` bytes.
 pub fn read_npy_file(file: &mut impl Read, bytes: u64, most_bytes: u64) -> Result<Tensor, DataError> {
     // The header is not counted.
     let left = most_bytes.saturating_add(MOST_HEADER as u64);

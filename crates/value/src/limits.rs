@@ -322,7 +322,7 @@ impl Budget {
     /// `number` counts the visits of a walk.
     ///
     /// # Errors
-    /// As for [`check_time`](Budget::check_time).
+    /// The errors of [`check_time`](Budget::check_time).
     #[inline]
     pub fn check_visit(&self, number: usize) -> Result<(), Diagnostic> {
         if number.is_multiple_of(Self::STRIDE) { self.check_time() } else { Ok(()) }

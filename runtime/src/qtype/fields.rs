@@ -269,7 +269,7 @@ impl Names {
     /// Parses a text of names with commas between them; an empty text gives no names.
     ///
     /// # Errors
-    /// As for [`Names::new`], but white space around a name is allowed.
+    /// The errors of [`Names::new`], but white space around a name is allowed.
     pub fn parse(text: &str) -> Result<Names, NameError> {
         if text.trim().is_empty() {
             return Names::new(std::iter::empty::<&str>());

@@ -342,7 +342,7 @@ pub struct OutputField {
     /// Assigns a field from a slot, for field types that can hold every value of the slot.
     ///
     /// # Safety
-    /// The same as for `update`.
+    /// The requirements of `update` must hold.
     update_always: ReadField,
     /// The function that assigns or initialises the field in many structs, from many slots. Its arguments are the fields, the slots, their number,
     /// and whether the fields are uninitialised. Each slot must hold a value of the type.

@@ -211,7 +211,7 @@ impl ListTransfers {
     /// Writes the inputs of the plan. Returns false if there is not enough memory.
     ///
     /// # Safety
-    /// FIELD-TABLE, as for `run`.
+    /// FIELD-TABLE: `from` must be as `run` requires.
     unsafe fn write(&self, memory: &mut LoopMemory, from: *const u8) -> bool {
         let frame = memory.frame();
         // SAFETY: FIELD-TABLE, promised by the caller; FRAME-SLOT: the slots are the plan's, and of these types.

@@ -117,7 +117,7 @@ impl MatchedField {
     /// Returns the field's value in a row; `None` if a list in an `Option` is `None`.
     ///
     /// # Safety
-    /// FIELD-TABLE, as for [`Self::value`].
+    /// FIELD-TABLE: `row` must be as [`Self::value`] requires.
     unsafe fn value_of(&self, row: *const u8) -> Option<Value> {
         let place = row.wrapping_add(self.field.offset);
         // SAFETY: FIELD-TABLE, promised by the caller.

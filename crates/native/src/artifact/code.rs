@@ -100,7 +100,7 @@ pub(crate) fn generate(
 /// several functions.
 ///
 /// # Errors
-/// As for `generate`.
+/// The errors of `generate`.
 pub(crate) fn generate_rows(
     plan: &Plan,
     columns: &[ColumnForm],

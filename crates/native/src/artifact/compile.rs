@@ -133,7 +133,7 @@ pub(crate) unsafe fn install(plan: &Plan, bytes: &[u8], stack: usize, was_cached
 /// Compiles a plan and returns the listings of its machine code, without making the code executable.
 ///
 /// # Errors
-/// As for `compile`.
+/// The errors of `compile`.
 pub fn listings(plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Listings, Error> {
     let mut listings = Listings::default();
     code::generate(plan, binding, tier, &isa::host(tier)?, budget, Some(&mut listings))?;

@@ -117,7 +117,7 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], budget: &Budget) 
 /// Compiles a finished tape as [`compile`] does, but with a given number of lanes, to compare them.
 ///
 /// # Errors
-/// As for [`compile`], or if the machine does not have the vector instructions that several lanes need.
+/// The errors of [`compile`], or an error if the machine does not have the vector instructions that several lanes need.
 pub fn compile_in(
     lanes: Lanes,
     tape: &Tape,

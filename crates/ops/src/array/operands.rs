@@ -59,7 +59,7 @@ impl<'a> ArrayOperands<'a> {
     /// Returns the groups into which the operand at index `operand` divides `size` elements.
     ///
     /// # Errors
-    /// As for [`Groups::of`], or if the evaluation has no memory for the state of each group.
+    /// The errors of [`Groups::of`], or an error if the evaluation has no memory for the state of each group.
     pub(crate) fn groups(&self, operand: usize, size: usize) -> Result<Groups<'a>, Fault> {
         let groups = Groups::of(&self.values[operand], size)?;
         // Split points take memory per group already, so only a mapping may have more groups than memory.

@@ -167,7 +167,7 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// As for [`register`](Registry::register), for the first operator that is refused.
+    /// The errors of [`register`](Registry::register), for the first operator that is refused.
     pub fn with_operators(operators: impl IntoIterator<Item = UserOperator>) -> Result<&'static Registry, Error> {
         let mut registry = Registry::standard().clone();
         operators.into_iter().try_for_each(|operator| registry.register(operator).map(drop))?;

@@ -125,7 +125,7 @@ pub fn prepare(
 /// Prepares a program as [`prepare`] does, but stops before regions are assigned. The graph is for [`place`].
 ///
 /// # Errors
-/// As for `prepare`.
+/// The errors of `prepare`.
 pub fn prepare_graph(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,

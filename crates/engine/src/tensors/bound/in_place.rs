@@ -43,7 +43,7 @@ impl BoundPlan {
     /// partly overwritten, or if another tensor shares its memory.
     ///
     /// # Errors
-    /// As for [`of`](BoundPlan::of).
+    /// The errors of [`of`](BoundPlan::of).
     pub(crate) fn bind_over(
         plan: &Plan,
         graph: &TensorGraph,

@@ -81,7 +81,7 @@ impl KeptPlan {
     /// Runs the steps on `inputs`. Returns false, and does nothing, if the plan is bound to other inputs, or needs more bytes than this run may have.
     ///
     /// # Errors
-    /// As for [`BoundPlan::run`].
+    /// The errors of [`BoundPlan::run`].
     pub(crate) fn run(&mut self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<bool, Error> {
         let KeptPlan { bound, outputs, slots, takes_turns, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > host.most_bytes() {

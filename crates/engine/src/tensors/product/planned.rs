@@ -240,7 +240,7 @@ impl Products {
     /// Computes the product of two operands by labels, as [`contract`](crate::contract) does.
     ///
     /// # Errors
-    /// As for [`contract`](crate::contract).
+    /// The errors of [`contract`](crate::contract).
     pub fn contract(
         &self,
         labels: &Labels,

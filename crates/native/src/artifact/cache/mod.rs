@@ -59,7 +59,7 @@ impl CodeCache {
     /// Opens a folder as a cache of about `most` bytes at most. If it grows larger, its oldest files are removed.
     ///
     /// # Errors
-    /// As for [`open`](CodeCache::open).
+    /// The errors of [`open`](CodeCache::open).
     pub fn open_within(folder: impl AsRef<Path>, most: u64) -> Result<CodeCache, Diagnostic> {
         let folder = Folder::open(folder.as_ref(), most)?;
         let [hits, misses, damaged, bypassed] = [(); 4].map(|()| AtomicU64::new(0));
@@ -79,7 +79,7 @@ impl CodeCache {
     /// failure to store it is ignored.
     ///
     /// # Errors
-    /// As for [`compile`](crate::compile).
+    /// The errors of [`compile`](crate::compile).
     pub fn compile(&self, plan: &Plan, binding: &Binding, tier: Tier, budget: &Budget) -> Result<Compiled, Error> {
         let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
         let inner = &*self.0;
