@@ -459,6 +459,9 @@ mod tests {
         // The second row has another dictionary: the last three of the keys.
         let parts = find_in_rows(&args, &keys, [&[0, 1], &[1, 4]], &sought, rows()).unwrap();
         assert_eq!(parts, int64s([None, None, None, Some(3), None]));
+        // Both rows share the last three keys, and not the first one.
+        let tail = find_in_rows(&args, &keys, [&[1, 1], &[4, 4]], &sought, rows()).unwrap();
+        assert_eq!(tail, int64s([Some(2), None, None, Some(3), None]));
         let fault = find_in_rows(&args, &keys, [&[0], &[4]], &sought, rows()).unwrap_err();
         assert_eq!(fault.kind, FaultKind::SizeMismatch);
     }
