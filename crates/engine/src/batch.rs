@@ -144,9 +144,10 @@ impl Batch {
         Ok(self.run_with(&RunOptions::default(), inputs)?.columns)
     }
 
-    /// Returns the backend that evaluates rows of columns with these layouts, and the reason if it is not the best one. Compiles its code. A model
-    /// with arrays has a backend for each of its plans: then this returns the backend that the options ask for, and the reason why rows are evaluated
-    /// [one by one](Batch::row_by_row).
+    /// Returns the backend that evaluates rows of columns with the layouts of `inputs`, and compiles its code. The
+    /// second result is the reason if a faster backend cannot be used. In a model with arrays, each plan has a backend
+    /// of its own. For such a model, the backend that the options ask for is returned, with the reason why rows are
+    /// evaluated [one by one](Batch::row_by_row).
     ///
     /// # Errors
     /// If a column does not fit its input, or the backend that the options ask for is not available.
@@ -345,8 +346,9 @@ impl Rows {
         values.collect()
     }
 
-    /// Compares the size of a run's results with the limit on arrays before any memory is allocated. Rows and elements of lists that have no memory
-    /// of the caller's are only a number, which is easily too large.
+    /// Compares the size of a run's results with the limit on arrays before any memory is allocated. A column without
+    /// memory in the caller, such as a column of units, only states a number of rows or elements, which is easily too
+    /// large.
     fn check_rows(
         &self,
         inputs: &[InputColumn<'_>],
@@ -390,8 +392,9 @@ impl Rows {
         self.outputs().iter().map(of).fold(0, usize::saturating_add)
     }
 
-    /// The most bytes that elements of lists take for which the caller has no memory: the elements of one row, which are copied, and the elements of
-    /// all outputs. The outputs of a single row, and units, which are not copied, are counted when they are evaluated.
+    /// An upper bound for the bytes that a run needs for lists whose elements have no memory in the caller: a copy of
+    /// the elements of one row, and the elements of all outputs. The evaluation itself counts the outputs of a single
+    /// row, and units, which are not copied.
     fn bytes_of_elements(&self, inputs: &[InputColumn<'_>], rows: usize) -> u64 {
         let of_lists = |qtype: &QType| match qtype {
             QType::Array(_, scalar) => bytes_of(*scalar),

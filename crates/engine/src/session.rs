@@ -205,7 +205,8 @@ impl Session {
         size_of::<Session>() + self.frame.size() + self.context.arena_bytes() + self.memory.memory_bytes()
     }
 
-    /// Appends values for which the model takes the defaults of the inputs that are left out; `None` if one of them has no default.
+    /// Appends to `inputs` a value for each input that is left out, for which the model uses the input's default.
+    /// `None` if such an input has no default.
     #[cold]
     fn with_defaults(&self, inputs: &[Value]) -> Option<Vec<Value>> {
         let left_out = self.inner.inputs.get(inputs.len()..)?.iter();
@@ -229,7 +230,8 @@ impl Executor {
         Session::of(self.inner().clone())
     }
 
-    /// Compiles the code that the first session needs. It is for callers that may stop the compilation; if they do, none of it is kept.
+    /// Compiles the code that the first session needs, for callers that may stop the compilation early. If they do, no
+    /// code of it is kept.
     #[doc(hidden)]
     pub fn compile_session(&self) {
         self.inner().compile_session();

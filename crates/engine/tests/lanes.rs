@@ -1,5 +1,6 @@
-//! Lane programs on columns of every form, their tapes played by the evaluator on bits: what is gathered, addressed and
-//! scattered must give what the interpreter gives row by row.
+//! Tests that vectorised programs (lane programs) give the same results as the interpreter, row by row, on columns of
+//! all layouts. The loops of the programs are run by the reference evaluator of tapes, so the tests cover the copies to
+//! and from columns and the addresses, not a code generator.
 
 use cembra_engine::rows::{
     Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OutputRoom, Pace, Refused, RowPlan, Sink,
@@ -18,7 +19,7 @@ use cembra_tape::{LaneProgram, Outcome, Output, Port, Tape, TapeLoop, TapeSegmen
 use cembra_value::{Budget, Limits, OnError, RunTerms, Value};
 use std::mem::offset_of;
 
-/// The evaluator as a loop.
+/// A loop of a vectorised program, run by the reference evaluator of tapes.
 #[derive(Debug)]
 struct BitLoop {
     tape: Tape,
@@ -26,7 +27,7 @@ struct BitLoop {
 }
 
 impl BitLoop {
-    /// The bits of an input.
+    /// Returns the bits of an input for one row.
     ///
     /// # Safety
     /// PORTS: there is an element for the row.
@@ -92,7 +93,7 @@ fn plan_of(text: &str) -> Plan {
     build(&prepared.placed().expect("every pass"), &Budget::default()).expect("a plan")
 }
 
-/// The lane program of a plan for columns of these forms.
+/// Makes the vectorised program of a plan, for columns with the layouts `forms`.
 fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
     let (inputs, outputs) = forms.split_at(plan.inputs().len());
     let known: Vec<InputFact> = facts(inputs)
@@ -108,7 +109,7 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
     unsafe { LaneFunction::new(plan, program, loops, forms) }
 }
 
-/// Room for all strings that a test makes.
+/// A limit on the bytes of strings that no test reaches.
 static ROOM: OutputRoom = OutputRoom::of(u64::MAX);
 
 /// Returns the terms of a run on two threads, in strips of `strip_rows` rows.
@@ -121,7 +122,8 @@ fn record(context: &Context) -> FaultRecord {
     context.record()
 }
 
-/// Runs a plan on columns, by its lane program or by the reference: the values of new columns, and the rows that failed.
+/// Runs a plan on columns, by its vectorised program if `in_lanes`, else by the interpreter. Returns the values of new
+/// columns, and the rows that failed.
 fn run(
     plan: &Plan,
     inputs: &[InputColumn<'_>],
@@ -144,7 +146,7 @@ fn run(
     ((0..rows).map(value).collect(), made.failed)
 }
 
-/// Strip after strip is added to the same sums; a strip begins with the first of them.
+/// Several strips (blocks of rows) are added to the same sums. Each strip begins with the first sum.
 #[test]
 fn sums_go_on_from_strip_to_strip() {
     let plan = plan_of("input x: f64?; input k: f64\noutput y = x * k\noutput z = to_float32(x ?? 0.5)");
@@ -316,7 +318,8 @@ fn bits_of_the_caller_are_set_and_no_others() {
     }
 }
 
-/// A kernel leaves zeros for the rows that it is not called for: what an earlier strip left there could be the address of a text.
+/// A kernel leaves zeros in the rows that it is not called for. Otherwise these rows could keep the address of a text
+/// from an earlier strip (block of rows).
 #[test]
 fn rows_without_a_call_have_zeros() {
     let plan = plan_of("input s: text?; output n = strings.length(s) * 2");
@@ -336,7 +339,8 @@ fn rows_without_a_call_have_zeros() {
     }
 }
 
-/// What is made for columns of other types or forms would read and write beside them.
+/// A job or a function that was made for columns of other types or layouts must be refused, because it would read and
+/// write outside of the columns.
 #[test]
 fn what_is_of_another_batch_plays_no_rows() {
     let (wide, narrow) = (plan_of("input x: f64; output y = x * 2.0"), plan_of("input x: i32; output y = x * 2"));
@@ -362,10 +366,10 @@ fn what_is_of_another_batch_plays_no_rows() {
     assert!(matches!(of_wide.run(&mut shared, &player, &record), Err(Stop::Foreign)));
     let mut own = of_x();
     let made = of_wide.run(&mut own, &player, &record).expect("its own");
-    // Once it has run it has no memory for outputs.
+    // After it has run, the job has no memory for outputs.
     assert!(matches!(of_wide.run(&mut own, &player, &record), Err(Stop::Foreign)));
     assert_eq!(made.columns[0].as_ref().and_then(|column| column.values::<f64>()), Some(&[3.0; 1_000][..]));
-    // Lines likewise.
+    // The same checks for lines.
     let pace = |scalar| Pace { scalar, step: 1 };
     let dense = line_forms(&[pace(Scalar::Float64)], &[Sink::Values]);
     let function = lane_function(&wide, &dense.0);
@@ -378,7 +382,7 @@ fn what_is_of_another_batch_plays_no_rows() {
     assert!(same.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_none());
 }
 
-/// 2^61 numbers of 8 bytes are as many bytes as there are addresses, and none.
+/// For 2^61 numbers of 8 bytes, the number of bytes overflows to 0.
 #[test]
 fn rows_that_there_is_no_memory_for_are_refused() {
     let plan = plan_of("input u: unit?; input x: f64; output y = x * 2.0; output z = u; output w = where(u, x)");
@@ -389,7 +393,7 @@ fn rows_that_there_is_no_memory_for_are_refused() {
         let refused =
             batch.job(&of(rows), vec![None, None, None], rows, &terms(64, OnError::Fail), &ROOM).expect_err("too many");
         assert_eq!(refused, Refused::Output { at: 0, misfit: Misfit::Room { rows } });
-        // Memory of the caller is compared before there is any for other columns.
+        // Memory of the caller is checked before memory for new columns is allocated.
         let mut few = [0.0; 3];
         let outputs = vec![None, None, Some(ColumnMut::values(&mut few))];
         let refused = batch.job(&of(rows), outputs, rows, &terms(64, OnError::Fail), &ROOM).expect_err("too many");

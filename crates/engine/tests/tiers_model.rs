@@ -1,12 +1,12 @@
-//! The protocol of tiers under a scheduler that tries orders of threads: the very files of the library, with the scheduler's
-//! locks and atomics in the place of the standard ones.
+//! Tests of the tiered backend's synchronisation, under a scheduler that tries many orders of threads. The tests
+//! compile the library's files, with locks and atomics of the scheduler in place of those of the standard library.
 
 #[path = "../src/scalar/tiers/ladder.rs"]
 mod ladder;
 #[path = "../src/scalar/tiers/queue.rs"]
 mod queue;
 
-/// What the two files synchronise with.
+/// The synchronisation types that the two files use, taken from the scheduler.
 mod sync {
     pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, PoisonError, atomic};
     pub(crate) use shuttle::thread;
@@ -18,19 +18,19 @@ use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// How many orders are tried.
+/// The number of thread orders that are tried.
 const ORDERS: usize = 5_000;
 
-/// What happened to the models of one run.
+/// The numbers of events in one run of a test, for all models together.
 #[derive(Default)]
 struct Tally {
     climbs: AtomicUsize,
     refused: AtomicUsize,
-    /// Slots of code that were taken and not given back.
+    /// The number of pieces of code that exist.
     live: AtomicUsize,
 }
 
-/// A slot of code memory: what a call runs from must not have been given back.
+/// The compiled code of a tier. A call must not run code that was dropped.
 struct Code {
     rung: usize,
     is_alive: AtomicBool,
@@ -44,7 +44,7 @@ impl Code {
     }
 
     fn call(&self) {
-        // The call takes time: others run meanwhile.
+        // The call takes time, in which other threads run.
         thread::yield_now();
         assert!(self.is_alive.load(Ordering::SeqCst));
     }
@@ -57,7 +57,7 @@ impl Drop for Code {
     }
 }
 
-/// A model as the library's: it climbs once, whoever begins.
+/// A model with the tiers of the library. The model is compiled once, by the first thread that begins.
 struct Model {
     ladder: Ladder<Code>,
     by_hand: bool,
@@ -84,7 +84,7 @@ impl Model {
         self.ladder.finish();
     }
 
-    /// Calls the model and returns the rung that ran.
+    /// Calls the model and returns the rung (the position of the tier) that ran; 0 for the interpreter.
     fn call(self: &Arc<Self>, queue: &Arc<Queue<Model>>) -> usize {
         match self.ladder.chosen() {
             Some((rung, code)) => {
@@ -127,7 +127,7 @@ fn callers_climb_up_and_never_down() {
             for one in threads {
                 one.join().unwrap();
             }
-            // More than two calls were made, so somebody was asked.
+            // More than two calls were made, so compiling was requested.
             model.ladder.wait();
             assert!(model.ladder.is_finished());
             assert_eq!((model.call(&queue), tally.climbs.load(Ordering::SeqCst)), (RUNGS, 1));
@@ -149,7 +149,7 @@ fn by_hand_every_tier_is_taken_once_whoever_advances() {
                     let (model, queue) = (model.clone(), queue.clone());
                     thread::spawn(move || {
                         model.call(&queue);
-                        // Who waits compiles if nobody has begun.
+                        // A thread that waits compiles the model if no other thread has begun.
                         model.climb();
                         model.ladder.wait();
                         let mut swaps = 0;
@@ -206,7 +206,7 @@ fn what_is_dropped_is_skipped_and_what_is_refused_asks_again() {
             for one in threads {
                 one.join().unwrap();
             }
-            // One that is kept is compiled in the end, however often it was refused.
+            // A model that is not dropped is compiled at last, however often the queue refused it.
             let kept = Model::new(1, false, &tally);
             while kept.call(&queue) == 0 {
                 thread::yield_now();
@@ -218,14 +218,14 @@ fn what_is_dropped_is_skipped_and_what_is_refused_asks_again() {
             seen.1.fetch_add(4 - climbs, Ordering::SeqCst);
             seen.2.fetch_add(climbs, Ordering::SeqCst);
             drop(kept);
-            // The threads of the queue are over once nothing is left, and with them the last references.
+            // The threads of the queue end when no job waits, and drop the last references.
             while tally.live.load(Ordering::SeqCst) > 0 {
                 thread::yield_now();
             }
         },
         ORDERS,
     );
-    // All of it happened in some order.
+    // Each of these events has happened in some order of threads.
     assert!(
         refused.load(Ordering::SeqCst) > 0 && skipped.load(Ordering::SeqCst) > 0 && compiled.load(Ordering::SeqCst) > 0
     );

@@ -1,16 +1,17 @@
-//! The protocol of runs with a time limit under a scheduler that tries orders of threads: the very file of the runtime, with the scheduler's atomics in
-//! the place of the standard ones. A run must end by its own limit, and never by that of the run before.
+//! Tests of the synchronisation of runs with a time limit, under a scheduler that tries many orders of threads. The
+//! tests compile the runtime's file, with atomics of the scheduler in place of those of the standard library. A run
+//! must be ended by its own limit, and never by the limit of the previous run.
 
 #[path = "../../../runtime/src/timed_runs.rs"]
 mod timed_runs;
 
-/// The atomics and threads of the file under test.
+/// The atomics and threads that the file under test uses, taken from the scheduler.
 mod sync {
     pub(crate) use shuttle::sync::atomic;
     pub(crate) use shuttle::thread;
 }
 
-/// A flag as the runtime's, without those that depend on it.
+/// A flag like that of the runtime, without the other flags that depend on it.
 mod flag {
     use shuttle::sync::atomic::{AtomicU8, Ordering};
 
@@ -51,13 +52,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use timed_runs::TimedRuns;
 
-/// The number of orders that are tried.
+/// The number of thread orders that are tried.
 const ORDERS: usize = 5_000;
 
-/// The beats that a run may take.
+/// The number of beats (ticks of the clock) that a run may take.
 const LIMIT: u64 = 2;
 
-/// Runs, and the clock that looks after them.
+/// A sequence of runs, and the clock that ends runs that are late.
 struct Clocked {
     runs: TimedRuns,
     beat: AtomicU64,
@@ -70,7 +71,7 @@ impl Clocked {
         Clocked { runs, beat: AtomicU64::new(0), is_over: AtomicBool::new(false) }
     }
 
-    /// Ticks, and raises the flag of a run that is late, until there are no runs any more.
+    /// Ticks until no more runs follow, and raises the flag of a run that is late.
     fn tick(&self) {
         while !self.is_over.load(Ordering::SeqCst) {
             let beat = self.beat.fetch_add(1, Ordering::SeqCst) + 1;

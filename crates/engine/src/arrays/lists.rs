@@ -1,7 +1,8 @@
-//! Models that contain arrays, evaluated over many rows, where each row has arrays of its own. Several rows are evaluated together: one array program
-//! runs over the elements of all of them, with one group per row, on so few rows at a time that intermediate values stay in the caches. If the array
-//! program fails, or if two lists of a row must have equal lengths and do not, these rows are evaluated one by one instead. If no such array program
-//! can be made from the model, all rows are evaluated one by one.
+//! Models that contain arrays, evaluated over many rows, where each row has its own arrays. Usually one array program
+//! evaluates a block of rows: its loops run over the elements of all rows of the block, with one group per row. A block
+//! has so few rows that intermediate values stay in the caches. If the array program fails on a block, or if two lists
+//! of a row must have equal lengths and do not, the rows of the block are evaluated one by one. If no such array
+//! program can be made from the model, all rows are evaluated one by one.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
@@ -29,17 +30,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most rows, and the most elements per list, that are evaluated together; a row is not split.
+/// The most rows in a block that is evaluated together, and the most elements per list column in a block. A row with
+/// more elements is a block of its own.
 const TOGETHER: usize = 1 << 14;
 
-/// The most rows of numbers that are evaluated together per entry of a dictionary that all rows share. The dictionary's
-/// table of keys is made anew for each such group of rows, and should cost little in comparison.
+/// The most rows per entry of a dictionary that all rows share, in a block of rows that is evaluated together, if the
+/// rows contain no strings. The lookup table of such a dictionary is built again for each block, and should cost little
+/// in comparison with the block's rows.
 const TOGETHER_PER_KEY: usize = 16;
 /// The most rows that are evaluated together, however large a shared dictionary is.
 const MOST_TOGETHER: usize = 1 << 20;
 
-/// Rows that are evaluated together may have the limit on a row's strings divided by this number, because each thread has
-/// such rows.
+/// The strings in a block of rows that is evaluated together may take at most the limit for one row divided by this
+/// number, because each thread copies such a block. The rows of a block with more bytes are evaluated one by one.
 const PIECE_SHARE: u64 = 16;
 
 /// A model that contains arrays, compiled to be evaluated over many rows: an array program for many rows at once, if there is one, and the model for
@@ -63,17 +66,18 @@ pub struct ListRows {
 #[derive(Debug)]
 struct Together {
     compiled: Compiled,
-    /// For each input of the program, the column of the model that it is made from, and how.
+    /// For each input of the array program: the column of the model that the input is made from, and the part that it
+    /// takes.
     sources: Vec<Source>,
     /// The pairs of columns whose lists must have equal lengths in each row.
     alike: Vec<(usize, usize)>,
-    /// For each column, whether its list is stored once if all rows share it.
+    /// For each column, whether a list that all rows share is stored once, and not repeated for each row.
     sought: Vec<bool>,
-    /// The form of each column of the outputs, one output after the other.
+    /// For each column of the outputs, how its elements belong to the rows. The columns of an output follow each other.
     outputs: Vec<OutputForm>,
 }
 
-/// The source of an input of the program, with the index of the model's column.
+/// The part of a model's column that an input of the array program is made from. The number is the index of the column.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Scalars(usize),
@@ -352,7 +356,8 @@ impl Together {
         if self.sought[at] { shared_array(column) } else { None }
     }
 
-    /// Evaluates rows together.
+    /// Evaluates the rows `rows` by one run of the array program, and appends the results to `part`. After an error,
+    /// nothing was appended.
     fn run(&self, run: &ListRun<'_>, rows: &Range<usize>, part: &mut RowOutputs) -> Result<(), Apart> {
         let columns = &run.flat;
         let column = |at: usize| columns.get(at)?.as_ref();
@@ -496,8 +501,8 @@ fn shared_array<'a>(column: &InputColumn<'a>) -> Option<&'a Arc<Array>> {
     }
 }
 
-/// The start of each row's elements, counted from the start of the first row, and the end of the last; `None` if the column
-/// has no lists.
+/// The split points of the rows' elements: the index at which each row begins, counted from the first element of the
+/// first row, and the end of the last row. `None` if the column does not have lists.
 fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
     if let Some((offsets, _)) = column.as_lists() {
         return Some(offsets.splits(rows.clone()));
@@ -506,7 +511,7 @@ fn splits(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<Vec<i64>> {
     Some((0..=rows.len()).map(|row| row.saturating_mul(size) as i64).collect())
 }
 
-/// The number of elements in all of the rows.
+/// The number of elements that a column of lists has in the rows `rows`; `None` if the column does not have lists.
 fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
     match column.as_lists() {
         Some((offsets, _)) => Some(offsets.elements(rows.clone()).len()),
@@ -514,7 +519,7 @@ fn count(column: &InputColumn<'_>, rows: &Range<usize>) -> Option<usize> {
     }
 }
 
-/// The elements of all of the rows, as one array.
+/// The elements that a column of lists has in the rows `rows`, as one array; `None` if the column does not have lists.
 fn elements(column: &InputColumn<'_>, qtype: &QType, rows: &Range<usize>) -> Option<Value> {
     let QType::Array(kind, scalar) = qtype else { return None };
     let array = match (column.as_lists(), shared_array(column)) {
@@ -558,23 +563,23 @@ impl RowOutputs {
     }
 }
 
-/// A run over columns that fit the model.
+/// A run of the model over columns. The columns have passed the check against the model's inputs.
 struct ListRun<'r> {
     model: &'r ListRows,
     columns: &'r [InputColumn<'r>],
     /// The columns of all inputs, with structs split into their columns.
     flat: Vec<Option<InputColumn<'r>>>,
     terms: &'r RunTerms<'r>,
-    /// The limit for outputs that are larger than the inputs.
+    /// The memory that outputs may take beyond the size of the inputs. All threads of the run share it.
     room: &'r OutputRoom,
-    /// The most bytes of strings in a row. Strings are copied, and rows of a dictionary or of Arrow's views may share one,
-    /// so the copies may be larger than the input.
+    /// The most bytes of strings that a row may have. The strings of each row are copied, but in the input several rows
+    /// may share a string (in a dictionary, or in Arrow's views). So the copies may be larger than the input.
     most_strings: u64,
 }
 
 impl<'r> ListRun<'r> {
-    /// Reserves memory for the outputs of some rows, as far as they exceed the inputs; returns false if the limit is
-    /// exceeded.
+    /// Reserves the bytes by which `made`, the sizes of the outputs of the rows `rows`, exceed the inputs of these
+    /// rows. Returns false if the limit is exceeded.
     fn takes(&self, made: impl Iterator<Item = u64>, rows: &Range<usize>) -> bool {
         let made = made.fold(0, u64::saturating_add);
         let given = |(column, of): (&Option<InputColumn<'_>>, &StructColumn)| {
@@ -590,7 +595,7 @@ impl<'r> ListRun<'r> {
         self.room.take(made.saturating_sub(given))
     }
 
-    /// Splits rows into pieces that are evaluated together.
+    /// Splits the rows into blocks. One run of the array program evaluates a block.
     fn pieces(&self, rows: usize) -> Vec<Range<usize>> {
         let is_once = |at: usize| self.model.together.as_ref().is_ok_and(|together| together.sought[at]);
         // The bytes of strings per piece are limited, and larger pieces would exceed the limit.
@@ -617,7 +622,8 @@ impl<'r> ListRun<'r> {
         pieces
     }
 
-    /// Evaluates pieces, one after the other.
+    /// Evaluates blocks of rows, one after the other. If the array program fails on a block, its rows are evaluated one
+    /// by one.
     fn part(&self, pieces: &[Range<usize>]) -> Result<RowOutputs, Error> {
         check_float_mode()?;
         let rows = pieces.first().map_or(0, |first| first.start)..pieces.last().map_or(0, |last| last.end);

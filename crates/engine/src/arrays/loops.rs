@@ -1,6 +1,8 @@
-//! Models that contain arrays, compiled to one plan with loops over elements, for short lists: the plan, the memory of its columns, and its runs on
-//! values. A caller whose elements are stored elsewhere, such as in Rust structs, writes the plan's inputs itself and calls the plan. A failed run
-//! gives no reason: the caller then evaluates the array program, and its result counts.
+//! Models that contain arrays, compiled to one plan with loops over elements. Such a plan is used for short lists, on
+//! which vectorised loops over arrays are slower. This file has the plan, the memory of its columns, and its runs on
+//! values. A caller whose elements are stored elsewhere, such as in Rust structs, writes the plan's inputs itself and
+//! calls the plan. A run that fails gives no reason: the caller then evaluates the array program instead, and returns
+//! its result or error.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::Started;
@@ -79,7 +81,7 @@ pub struct LoopMemory {
     pub places: Box<[(u64, usize)]>,
     /// The dictionaries that are inputs of the run.
     pub maps: Vec<MapView>,
-    /// The dictionaries of a call that are values.
+    /// The dictionaries that the inputs of a call contain as values, with the order of their keys.
     values: Vec<ValueMap>,
 }
 
@@ -231,9 +233,10 @@ impl LoopPlan {
         }
     }
 
-    /// Returns true if the plan can be used for lists of the lengths `counts`: if lists that must have equal lengths have them, if there are not too
-    /// many elements for `room`, and if the columns take at most `array_bytes` bytes. For `LoopRoom::Items` all columns count, else only columns that
-    /// take memory of their own.
+    /// Returns true if the plan can be used for lists of the lengths `counts`: lists that must have equal lengths have
+    /// them, the number of elements is within the limit of `room`, and the columns take at most `array_bytes` bytes.
+    /// With `LoopRoom::Items` the bytes of all columns count; otherwise only those of columns that are not stored in
+    /// arrays of the caller.
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
@@ -249,7 +252,7 @@ impl LoopPlan {
         total <= room.most() && (are_few || self.bytes(counts, room) <= array_bytes)
     }
 
-    /// The bytes of the columns in a run on lists of these lengths.
+    /// The bytes that the columns take in a run on lists of the lengths `counts`.
     fn bytes(&self, counts: &[usize], room: LoopRoom) -> u64 {
         let taken = self.sizes.iter().filter(|(.., is_written)| *is_written || room == LoopRoom::Items);
         taken.fold(0, |all, (list, size, _)| all.saturating_add((counts[*list] as u64).saturating_mul(*size)))
@@ -502,7 +505,8 @@ fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
     Some(value)
 }
 
-/// The number of elements in a list; `None` for one of an edge without split points.
+/// The number of elements of the list `list` in `values`; `None` if the value is not a list, or is an edge without
+/// split points.
 fn len(values: &[Value], list: &LoopList) -> Option<usize> {
     match list {
         LoopList::Items(path) => match inside(values, path)? {
@@ -572,8 +576,8 @@ impl Default for ValueMap {
 unsafe impl Send for ValueMap {}
 
 impl ValueMap {
-    /// Prepares a dictionary for a call; returns false if a key is duplicate or missing, because such dictionaries are
-    /// handled elsewhere.
+    /// Prepares a dictionary for a call. Returns false if a key is missing or occurs twice; the array program must then
+    /// evaluate the call.
     fn hold(&mut self, map: &Value) -> bool {
         self.map = map;
         self.order.clear();
@@ -594,10 +598,10 @@ impl ValueMap {
         self.order.windows(2).all(|pair| is_before(pair[0] as usize, pair[1] as usize))
     }
 
-    /// Looks up a key by binary search, and writes its value to `found` unless that is null.
+    /// Looks up a key by binary search, and writes its value to `found` unless `found` is null.
     ///
     /// # Safety
-    /// COLUMN, as [`MapView::find`] says: `map` must be such a dictionary, held for this call.
+    /// COLUMN, as [`MapView::find`] says: `map` must be a `ValueMap` that `hold` has prepared for this call.
     unsafe fn find(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
         // SAFETY: COLUMN, promised by the caller.
         let ValueMap { map, order } = unsafe { &*map.cast::<ValueMap>() };

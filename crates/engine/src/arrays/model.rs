@@ -1,5 +1,6 @@
-//! Models that contain arrays: an array program, whose plans run over elements of arrays, or once on the scalars between arrays. If anything fails,
-//! or may have failed, the reference implementation runs the model again, operator by operator, and its result counts.
+//! Models that contain arrays, compiled to an array program. Its plans run over the elements of arrays, or once on the
+//! scalars between operations on arrays. If anything fails, or may have failed, the reference implementation runs the
+//! model again, operator by operator, and its result or error is returned.
 
 use crate::arrays::loops::{self, LoopMemory, LoopPlan, LoopRoom};
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
@@ -72,7 +73,7 @@ pub(crate) struct Compiled {
     parts: Vec<Played>,
     sweeps: SweepRunners,
     limits: Limits,
-    /// The source texts that the places of faults refer to.
+    /// The source texts that the positions of faults refer to.
     sources: Option<Arc<Sources>>,
 }
 
@@ -329,8 +330,9 @@ mod tests {
         (made.expect("it is right"), program)
     }
 
-    /// Groups of more than 64 elements are summed in chains. Arrays of more than 64 elements go to sweeps, so this test calls the plan with loops
-    /// itself, and with the room that lists of structs have.
+    /// The elements of a group of more than 64 elements are added in several sequences (chains). Arrays of more than 64
+    /// elements are evaluated by vectorised loops, so this test calls the plan with loops itself, with
+    /// `LoopRoom::Items`, which does not limit the number of elements.
     #[test]
     fn loops_fold_long_groups_in_the_order_of_sweeps() {
         let (model, program) = compiled(

@@ -15,7 +15,8 @@ use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 use std::sync::Arc;
 
-/// The most times that a model may go from tensors to other values and back. Each turn looks at the whole program.
+/// The most times that a model may convert tensors to other values, and these to tensors again. At each such turn the
+/// whole program is examined.
 const MOST_TURNS: usize = 16;
 
 /// The error for tensors that become other values and tensors again more than `MOST_TURNS` times. It points at the first output of `rest`.

@@ -9,7 +9,7 @@ use cembra_value::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Rows of inputs, loaded into one frame each of a compiled model, to be evaluated any number of times.
+/// Rows of inputs of a compiled model, each row loaded into a frame of its own, to be evaluated any number of times.
 #[derive(Debug)]
 pub struct LoadedRows<'v> {
     inner: Arc<Executable>,

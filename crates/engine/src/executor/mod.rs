@@ -132,7 +132,8 @@ impl Executable {
         Ok(executable)
     }
 
-    /// Replaces the inputs by fields with these names and types. With inputs on demand, the plan may ask the caller for some of the inputs.
+    /// Replaces the executable's list of inputs by fields with the names and types `inputs`. A model with inputs on
+    /// demand needs this, because its plan may ask the caller for some inputs during a call.
     #[must_use]
     pub fn with_inputs(mut self, inputs: &[(Arc<str>, QType)]) -> Executable {
         self.inputs = inputs.iter().map(|(name, qtype)| Field::new(name, qtype)).collect();
@@ -311,7 +312,8 @@ impl Executable {
         }
     }
 
-    /// Returns the model that a frame was made of. Unlike `frame_model` it compiles nothing, so that evaluations are short.
+    /// Returns the model whose values are in a frame, if it is compiled already; else `None`. Unlike `frame_model`,
+    /// this function compiles nothing, so that evaluations are short.
     #[inline(always)]
     fn model_of_frame(&self) -> Option<&FrameModel> {
         match &self.form {

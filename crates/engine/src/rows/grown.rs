@@ -1,4 +1,5 @@
-//! Output columns that are being built, to which arrays, lists and values are appended, for code that computes an output piece by piece.
+//! Output columns under construction, to which arrays, lists and values are appended. Models with arrays compute their
+//! outputs this way, one block of rows after the other.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -10,7 +11,7 @@ use cembra_runtime::{QType, Scalar, word_length};
 use cembra_value::{Array, ArrayData, Value, Words};
 use std::ops::DerefMut;
 
-/// Bits that grow by appending others.
+/// A bitmap to which bits are appended.
 #[derive(Debug, Default)]
 struct Bits<L = Vec<u64>> {
     words: L,
@@ -39,7 +40,7 @@ impl<L: DerefMut<Target = [u64]> + Extend<u64>> Bits<L> {
     }
 }
 
-/// A column of scalars that grows.
+/// A column of scalars to which elements are appended.
 #[derive(Debug)]
 struct Scalars {
     scalar: Scalar,
@@ -152,11 +153,12 @@ fn room<T>(count: usize) -> Vec<T> {
 pub struct GrowingColumn {
     qtype: QType,
     data: Growing,
-    /// The missing rows of lists, structs and values of other types.
+    /// The indices of the missing rows, if the column has lists, structs or values of other types. A column of scalars
+    /// has presence bits instead.
     missing: Vec<usize>,
 }
 
-/// The rows of a growing column.
+/// The rows of a growing column: scalars, lists (as offsets and elements), structs, or values of other types.
 #[derive(Debug)]
 enum Growing {
     Scalars(Scalars),
@@ -358,7 +360,7 @@ mod tests {
         })
     }
 
-    /// Pieces of all lengths, so that pieces begin at every bit of a word.
+    /// Arrays of all lengths are appended, so that an appended array begins at each bit of a word.
     #[test]
     fn columns_grow_by_pieces_of_any_length() {
         for scalar in Scalar::ALL {

@@ -389,7 +389,7 @@ impl<'a> InputColumn<'a> {
         false
     }
 
-    /// True if each value has a place of its own, so that dictionary keys can refer to it.
+    /// Returns true if each value is stored by itself, so that dictionary keys can refer to the value.
     const fn lies_in_place(&self) -> bool {
         matches!(self.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..))
     }

@@ -98,13 +98,14 @@ struct LineInput {
     scalar: Scalar,
     /// The size of a number in bytes.
     size: usize,
-    /// The number of elements from the first row's number back to the lowest address, and from the lowest to the highest.
+    /// The number of elements from the lowest address of the line to the number of the first row; 0 unless the distance
+    /// is negative. `span` is the number of elements from the lowest address to the highest.
     back: usize,
     span: usize,
 }
 
 impl LineInput {
-    /// `None` if `rows` is 0, or is more than any memory has room for.
+    /// Makes the input's description; `None` if `rows` is 0, or is more than any memory has room for.
     fn of(input: u32, pace: Pace, rows: usize) -> Option<LineInput> {
         let far = pace.step.checked_mul(isize::try_from(rows.checked_sub(1)?).ok()?)?;
         let back = 0_isize.saturating_sub(far).max(0).unsigned_abs();
@@ -125,7 +126,7 @@ impl LineInput {
 /// A compiled function that is called on one line per input: `rows` numbers in memory at equal distances.
 #[derive(Debug)]
 pub struct LineCall {
-    /// The function's code, if it needs nothing else. A call then reads none of the objects around it.
+    /// The function's machine code, if it takes nothing but columns. A call then reads no other object.
     entry: Option<LoopEntry>,
     function: Arc<dyn BareFunction>,
     /// The inputs in the order of the function's ports.

@@ -2,7 +2,7 @@
 //! rows). A strip is evaluated by a `cembra_runtime::BatchFunction`. If rows of a strip fail, the interpreter runs these rows again and finds the
 //! failing row and its error.
 //!
-//! This module knows no code generator and no file format.
+//! This module depends on no code generator and on no file format.
 
 mod bitmap;
 mod elements;

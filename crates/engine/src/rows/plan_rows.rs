@@ -165,7 +165,8 @@ impl PlanRows {
         self.played(|known| job.has_forms(known), || job.forms())
     }
 
-    /// Returns the backend for columns with given layouts. `are_these` returns true for the same layouts in the cache.
+    /// Returns the backend for columns with the layouts `forms`. `are_these` compares these layouts with the layouts of
+    /// a backend in the cache.
     fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
         let make = || {
             let budget = Budget::start(self.limits);

@@ -82,7 +82,7 @@ pub(crate) fn choose(
     Ok(interpreter(because))
 }
 
-/// The backends to try, the best first.
+/// The backends to try, the fastest first.
 fn order(wanted: RowPlayer) -> Vec<RowPlayer> {
     match wanted {
         RowPlayer::Best => {
@@ -105,7 +105,8 @@ fn is_there(player: RowPlayer) -> bool {
     }
 }
 
-/// A backend with vector instructions: the tape instructions that it supports, and the function that compiles a tape.
+/// A backend with vector instructions: the operations that it supports, and the function that compiles a tape (the body
+/// of a loop, as a sequence of vector operations).
 struct Lanes {
     can_play: CanPlay,
     compile: fn(&Tape, [&[Port]; 2], &Budget) -> Loop,
@@ -157,7 +158,7 @@ pub fn listing(plan: &Plan) -> String {
     }
 }
 
-/// Records the lane program of a plan for columns of these forms.
+/// Records the vectorised program (lane program) of a plan, for columns with the layouts `forms`.
 fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
     let (inputs, outputs) = forms.0.split_at(plan.inputs().len());
     let known: Vec<InputFact> = facts(inputs)
@@ -167,7 +168,8 @@ fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LanePro
     record_lanes(plan, &known, &outputs, can_play)
 }
 
-/// Compiles the lane program of a plan for columns of these forms, with these vectors.
+/// Compiles the vectorised program of a plan, for columns with the layouts `forms`, to the vector instructions of
+/// `lanes`.
 fn lane_function(plan: &Plan, forms: &Forms, lanes: &Lanes, budget: &Budget) -> Result<LaneFunction, Diagnostic> {
     let program = lane_program(plan, forms, lanes.can_play).map_err(|refused| row_by_row(&refused.to_string()))?;
     let mut loops = Vec::with_capacity(program.segments.len());

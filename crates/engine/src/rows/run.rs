@@ -19,7 +19,8 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The fewest strips per thread, for strips of `STRIP_ROWS` rows or of the run's `strip_rows`, if that is less.
+/// The fewest strips (blocks of rows) per thread, for strips of `STRIP_ROWS` rows or of the run's `strip_rows`, if that
+/// is less.
 const RANGE_STRIPS: usize = 8;
 
 /// The reason why a run is refused before anything is evaluated: the number of columns, or a column that does not fit.
@@ -108,7 +109,7 @@ pub struct Job<'a> {
     pub(in crate::rows) sources: Vec<Source<'a>>,
     pub(in crate::rows) targets: Vec<Target<'a>>,
     terms: RunTerms<'a>,
-    /// The room for strings of new columns.
+    /// The memory that strings, lists and tuples in new columns may still take.
     strings: &'a OutputRoom,
     /// True if an input is copied strip by strip, or an output is moved to its column strip by strip.
     is_staged: bool,
@@ -120,7 +121,7 @@ pub struct Job<'a> {
 #[derive(Debug)]
 pub struct Player {
     of: BatchId,
-    /// The forms of the columns that the function is made for.
+    /// The layouts of the columns that the function is made for.
     forms: Forms,
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
@@ -143,7 +144,7 @@ impl Player {
     }
 }
 
-/// The memory that one thread needs.
+/// The memory with which one thread evaluates strips (blocks of rows).
 #[derive(Debug)]
 struct Workspace {
     scratch: Scratch,
@@ -393,7 +394,7 @@ impl RowPlan {
         workspace
     }
 
-    /// Evaluates the rows of a strip.
+    /// Evaluates a strip: the `rows` rows from row `start` on. The interpreter evaluates failed rows again.
     ///
     /// # Safety
     /// COLUMNS: the job's columns have the rows, nothing else writes them, and the first row is a multiple of 64, or no column has bits.
@@ -482,8 +483,8 @@ impl RowPlan {
         workspace.columns = strip.columns;
     }
 
-    /// Evaluates the failed rows of a strip again, with the reference. If the strings of a strip do not fit into the scratch together, finished
-    /// rows are moved to their columns before the next row is evaluated.
+    /// Evaluates the failed rows of a strip again, with the interpreter. If the strings of all these rows do not fit
+    /// into the scratch memory, outputs of finished rows are moved to their columns before the next row is evaluated.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the job, and all other rows of the strip were written.
@@ -552,7 +553,8 @@ impl RowPlan {
     }
 }
 
-/// Returns the number of a stride among the known ones, from 1 on; 0 if there are too many. Adds the stride if it is new.
+/// Returns the number of `stride` in the list `known`, counted from 1; 0 if the list is full. A new stride is appended
+/// to the list.
 fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
     let at = known.iter().position(|one| *one == stride).unwrap_or(known.len());
     if at == known.len() && at < usize::from(u8::MAX) {
@@ -561,7 +563,8 @@ fn pace(known: &mut SmallVec<[isize; 8]>, stride: isize) -> u8 {
     u8::try_from(at + 1).unwrap_or(0)
 }
 
-/// Numbers the different strides of columns in their forms, in the order of appearance: inputs first, then outputs.
+/// Numbers the strides that columns have, and stores the numbers in the columns' layouts. Equal strides have equal
+/// numbers. Inputs are numbered first, then outputs.
 fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
     let mut known = SmallVec::new();
     let mut paces =
@@ -575,7 +578,8 @@ fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
 }
 
 impl Job<'_> {
-    /// Makes outputs take keys of strings, where the function makes the strings per key of a dictionary input.
+    /// Turns outputs of strings into dictionary columns with the keys of an input, if `function` makes the strings once
+    /// per key of this input.
     fn number(&mut self, function: &dyn BatchFunction) {
         for (at, target) in self.targets.iter_mut().enumerate() {
             let source = function.result_of(at).map(|input| &self.sources[input as usize]);
@@ -619,8 +623,9 @@ impl Job<'_> {
         if is_short { most.min(STRIP_ROWS) } else { most }
     }
 
-    /// The number of rows in a range before the first row at which all outputs begin a cache line. Stores that bypass the caches write whole lines,
-    /// and strips should not begin or end within one. 0 if there is no such row, or if a column has bits, which begin with a word.
+    /// The number of rows from row `start` to the first row whose values begin a cache line in all outputs. Stores that
+    /// bypass the caches write whole lines, so strips should not begin or end within a line. 0 if there is no such row,
+    /// or if a column has bits, because strips must then begin at a word of bits.
     fn head(&self, start: usize) -> usize {
         let has_bits = |form: &ColumnForm| form.data == DataForm::Bits || form.presence == PresenceForm::Bits;
         if self.finishes || self.each_form().any(has_bits) {

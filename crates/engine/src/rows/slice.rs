@@ -10,7 +10,7 @@ use cembra_runtime::{QType, Scalar, byte_length, has_room};
 use cembra_value::{Array, ArrayBuilder, ArrayData, ScalarValue, StringViews, Value, Words};
 use std::ops::Range;
 
-/// Returns the bits of the rows, in words.
+/// Returns the bits of the rows `rows`, in words.
 fn bits(bits: Bitmap<'_>, rows: &Range<usize>) -> Vec<u64> {
     rows.clone().step_by(64).map(|row| bits.word(row)).collect()
 }

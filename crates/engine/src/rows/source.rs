@@ -39,9 +39,9 @@ pub(in crate::rows) struct Source<'a> {
     presence: Presence,
     qtype: QType,
     pub(in crate::rows) form: ColumnForm,
-    /// The bytes of a staged value.
+    /// The size in bytes of a value that is copied strip by strip.
     cell: usize,
-    /// The memory of a value that all rows share.
+    /// The memory of the value that all rows share; `None` for other columns.
     #[expect(dead_code, reason = "the value lies in it")]
     shared: Option<Frame>,
     /// Memory for bits that are copied because an output overwrites them.
@@ -54,8 +54,9 @@ unsafe impl Send for Source<'_> {}
 // SAFETY: COLUMNS: the memory is borrowed in the same way, and nothing is written through it.
 unsafe impl Sync for Source<'_> {}
 
-/// True if the values of a dictionary, and one key more for missing rows, fit keys of 32 bits. Values that take no memory of their own, and bits,
-/// are limited to 2^20, because tables have a place for each value.
+/// Returns true if results can be computed once per value of the dictionary `values`: its values, and one more for
+/// missing rows, must fit keys of 32 bits. If its values are bits, or take no memory, there may be at most 2^20,
+/// because tables of results have an entry for each value.
 fn is_numbered(values: &InputColumn<'_>) -> bool {
     const FEW: usize = 1 << 20;
     let takes_bytes = matches!(values.data, DataIn::Values(..) | DataIn::Strings(..)) && values.is_backed();

@@ -70,7 +70,8 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// Returns the first row whose string is not within the given memory, or is not UTF-8 although `is_text`.
+    /// Returns the first row whose string is not within the given memory or, if `is_text`, is not UTF-8. `None` if
+    /// there is no such row.
     pub(in crate::rows) fn first_fault(&self, is_text: bool) -> Option<usize> {
         if matches!(self, Strings::Texts(_) | Strings::Owned(_)) {
             return None;
@@ -235,7 +236,7 @@ pub(in crate::rows) struct StringsMade {
     pub(in crate::rows) buffers: Vec<Vec<u8>>,
 }
 
-/// The most bytes of a buffer; offsets have 32 bits.
+/// The most bytes in one buffer of strings. The offsets of string views have 32 bits.
 const BUFFER: usize = 1 << 30;
 
 impl StringsMade {
@@ -329,7 +330,7 @@ impl NumberedStrings {
         (if size == 8 { word } else { word & ((1 << (8 * size)) - 1) }) as usize
     }
 
-    /// Returns true if rows without a key have a string.
+    /// Returns true if the entry for missing rows, after the last key, has a string.
     pub(in crate::rows) fn has_none(&self) -> bool {
         let none = self.strings.views.len() - 1;
         self.present[none / 64] >> (none % 64) & 1 != 0
@@ -370,7 +371,7 @@ impl NumberedStrings {
     }
 }
 
-/// Returns a view whose buffer has moved behind `buffers` others.
+/// Returns `view`, changed for a list in which `buffers` more buffers precede the view's buffer.
 fn moved(view: u128, buffers: usize) -> u128 {
     if view as u32 as usize > INLINE { view + ((buffers as u128) << 64) } else { view }
 }

@@ -100,7 +100,7 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
-    /// The function as one that needs nothing but columns, if it is one.
+    /// The function in the variant that takes nothing but columns; `None` if it needs more, such as scratch memory.
     bare: Option<Arc<dyn BareFunction>>,
     inputs: Box<[Pace]>,
     output: (Scalar, Sink),
@@ -110,7 +110,7 @@ pub struct Strips {
     columns: Box<[Column]>,
     /// The bytes from one line to the next, for each input.
     shifts: Box<[isize]>,
-    /// The most rows of a strip.
+    /// The most rows that one call of the function evaluates (a strip).
     most: usize,
 }
 
@@ -137,9 +137,10 @@ impl RowPlan {
 }
 
 impl Strips {
-    /// Evaluates the function on `rows` numbers of each of `count` lines, and writes the results of the lines one after the other. Returns false if
-    /// lines do not have the types and distances that it is bound to, the thread's floating-point mode is not the default, or a row fails or may
-    /// fail. Then the contents of the output memory are unspecified.
+    /// Evaluates the function on `rows` numbers of each of `count` lines, and writes the results of the lines one after
+    /// the other. Returns false if lines do not have the types and distances that the function is bound to, the
+    /// thread's floating-point mode is not the default, or a row fails or may fail. Then the contents of the output
+    /// memory are unspecified.
     #[must_use]
     #[inline]
     pub fn run<'a>(
@@ -182,8 +183,8 @@ impl Strips {
         LineCall::of(self.bare.clone()?, &self.inputs, self.output.0, self.output.1, rows, context)
     }
 
-    /// Sets the columns to the first of these lines and to this output. Returns false if lines do not have the types and paces of this function, or
-    /// the thread's floating-point mode is not the default.
+    /// Sets the columns to the first line of each input and to `output`. Returns false if the lines do not have the
+    /// types and distances that the function is bound to, or the thread's floating-point mode is not the default.
     #[inline]
     fn begin<'a>(&mut self, inputs: impl Iterator<Item = Lines<'a>>, counts: [usize; 2], output: *mut u8) -> bool {
         let mut known = 0;
@@ -250,7 +251,7 @@ impl Strips {
         }
     }
 
-    /// Runs the function on `rows` rows of the columns, strip by strip. Returns false if one fails or may fail.
+    /// Runs the function on `rows` rows of the columns, strip by strip. Returns false if a row fails or may fail.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.

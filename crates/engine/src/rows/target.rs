@@ -81,10 +81,11 @@ unsafe impl Sync for Target<'_> {}
 #[derive(Debug, Default)]
 pub(in crate::rows) struct RangeOutputs {
     strings: StringsMade,
-    /// The reason if a string could not be stored.
+    /// The reason why a string could not be stored; `None` if all were stored.
     unkept: Option<Unkept>,
     values: Vec<Value>,
-    /// The keys of `strings` if they have keys. `known` says how far the function's results were taken.
+    /// The dictionary key of each of `strings`, if the output is a dictionary column. `known` records which of the
+    /// function's results were taken already.
     numbers: Vec<u32>,
     known: u64,
 }
@@ -327,7 +328,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// True if a row of a strip is present.
+    /// Returns true if row `row` of a strip (a block of rows) is present in `column`.
     ///
     /// # Safety
     /// COLUMNS: the row was written.
@@ -344,8 +345,9 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Builds the output column after all rows were written: joins the parts of the ranges in their order, and copies bits to the caller's memory.
-    /// Returns the column if it is a new one. Failed rows are missing in it, whatever the output's type.
+    /// Builds the output column after all rows were written: joins the outputs of the ranges of rows in their order,
+    /// and copies bits to the caller's memory. Returns the column if it is a new one. Failed rows are missing in it,
+    /// whatever the output's type.
     pub(in crate::rows) fn finish(
         self,
         made: impl Iterator<Item = RangeOutputs>,

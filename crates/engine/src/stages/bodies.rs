@@ -22,7 +22,8 @@ pub(crate) fn plan_of_body(body: &Body, options: &Started) -> Result<(Arc<Progra
     Ok((program.into(), plan))
 }
 
-/// Converts a body to a typed model, and a program with the names of its operators.
+/// Converts an element expression to a typed model, and to a program that has only the names of the expression's
+/// operators.
 fn typed(body: &Body, options: &Started) -> Result<(Program, TypedModel), Error> {
     let registry = options.prepare.registry;
     let mut program = Program::default();

@@ -30,7 +30,7 @@ pub struct Site {
 #[derive(Clone, Debug)]
 pub struct Sites {
     sites: Box<[Site]>,
-    /// The texts that the places refer to.
+    /// The source texts that the spans refer to; `None` if there are none.
     sources: Option<Arc<Sources>>,
     /// The calls of functions that contain the steps.
     calls: Option<Arc<Calls>>,

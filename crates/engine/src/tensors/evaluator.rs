@@ -1,5 +1,6 @@
-//! Evaluates element expressions of tensors, and is the host of a run of a tensor plan. An element expression (body) is prepared and planned as any
-//! typed model is, and its plan runs on rows of elements. So operators mean the same for elements as for scalars, in every backend. Other files
+//! Evaluates element expressions of tensors, and provides the environment of a run of a tensor plan: kernels, threads,
+//! limits and cancellation. An element expression (body) is prepared and planned as any typed model is, and its plan
+//! runs on rows of elements. So operators mean the same for elements as for scalars, in every backend. Other files
 //! decide which tensor plans run, and how.
 
 use crate::code::cache::{Cache, NewValue, hash_of};
@@ -23,8 +24,8 @@ use cembra_value::RunTerms;
 use cembra_value::{CacheCounters, Error, useful_threads};
 use std::sync::Arc;
 
-/// A cache of compiled expressions by meaning. Extents are not part of the key, so a tensor of another size compiles
-/// nothing.
+/// A cache of compiled element expressions, with the expressions as keys. Extents are not part of the key, so no
+/// expression is compiled again for a tensor of another size.
 type Kernels<T> = Cache<Body, Result<T, Error>>;
 
 /// Returns the kernel of an expression, compiling it if it is not in the cache. An expression that could not be compiled is
@@ -143,14 +144,16 @@ impl Evaluator {
         Ok((Tensor::from_parts(data, layout)?, counters))
     }
 
-    /// Returns the host of a run that cannot be cancelled, with this evaluator's number of threads and limit on bytes.
+    /// Returns the environment (host) of a run that cannot be cancelled, with this evaluator's number of threads and
+    /// limit on bytes.
     #[must_use]
     #[inline]
     pub fn host(&self) -> TensorHost<'_> {
         self.host_within(&RunTerms::default())
     }
 
-    /// Returns the host of a run with the token, the number of threads and the limit on bytes that `terms` has.
+    /// Returns the environment (host) of a run with the token, the number of threads and the limit on bytes that
+    /// `terms` has.
     #[inline]
     pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> TensorHost<'r> {
         let threads = if terms.threads > 0 { terms.threads } else { self.threads };
@@ -200,10 +203,11 @@ pub fn matrices() -> &'static dyn MatrixProduct {
     return &crate::tensors::product::PlainProduct;
 }
 
-/// The fewest rows per batch if the operands are not contiguous enough for one batch.
+/// The fewest elements of a line along the innermost axis for which lines are evaluated one by one, in place. Shorter
+/// lines are copied in blocks.
 const LONG_RUN: usize = 1 << 13;
 
-/// The rows per block if operands are copied because their rows are not at equal distances.
+/// The most elements per block, if operands are copied because their elements are not at equal distances.
 const BLOCK: usize = 1 << 14;
 
 impl Evaluator {
@@ -235,12 +239,13 @@ fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
     tensors.iter().map(line).collect()
 }
 
-/// The host of one run: an evaluator with the token, the number of threads, and the limit on bytes per tensor of this run.
+/// The environment (host) of one run: an evaluator with the token, the number of threads, and the limit on bytes per
+/// tensor of this run.
 #[derive(Clone, Copy)]
 pub struct TensorHost<'e> {
     evaluator: &'e Evaluator,
     terms: RunTerms<'e>,
-    /// A function that is called to ask whether to go on, in addition to the token.
+    /// A function that the run also calls wherever it checks its token. An error of the function ends the run.
     asked: Option<&'e (dyn Fn() -> Result<(), Error> + Sync)>,
     most_bytes: u64,
 }
@@ -300,8 +305,8 @@ impl<'e> TensorHost<'e> {
         self.evaluator.options.min_parallel_elements.unwrap_or(1 << 16).max(1)
     }
 
-    /// The cache of product plans, which computes the products of plans. `None` if the reference implementation must compute products, for equal
-    /// bits.
+    /// The cache of product plans, which computes the products of plans. `None` if the reference implementation must
+    /// compute products, because results must equal those of the reference in every bit.
     pub(crate) const fn products(&self) -> Option<&'e Products> {
         self.evaluator.products()
     }

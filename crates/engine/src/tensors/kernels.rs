@@ -12,7 +12,7 @@ use cembra_value::{Error, RunTerms, Value, with_data, with_data_mut};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// For each input of a plan, the index of the body's input.
+/// For each input of a plan, the index of this input among the inputs of the element expression (body).
 type Order = SmallVec<[usize; 4]>;
 
 /// The error for memory that has too few elements.
@@ -21,7 +21,8 @@ pub(crate) fn misfit() -> Error {
     Error::tensors(TensorErrorKind::SizeMismatch, "the memory is not of the type and size of the elements")
 }
 
-/// Compiles a body's function for lines with these steps; `None` if no function evaluates several rows at a time.
+/// Compiles an element expression to a function for lines with the distances `steps` between elements; `None` if no
+/// function evaluates several rows at a time.
 fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
     let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
     let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };

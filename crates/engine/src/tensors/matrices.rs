@@ -1,10 +1,12 @@
-//! Matrix products by a library, for products of tensors by labels (as in einsum). No other file depends on that library. On x86-64 it is the kernels
-//! of faer, without the rest of faer, which takes ten times as long to build; on other processors it is `gemm`.
+//! Matrix products by a library, for products of tensors by labels (as in einsum). No other file depends on that
+//! library. On x86-64 the library is faer, of which only the kernels are used, because the rest takes ten times as long
+//! to build. On other processors it is `gemm`.
 
 use crate::tensors::product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
-/// Matrix products by a library, on the calling thread: only the shapes of the matrices decide how their sums are split. Products with a vector go to
-/// [`PlainProduct`], because the library gains nothing there; so do all products on x86-64 processors without AVX2.
+/// Matrix products by a library, on the calling thread: only the shapes of the matrices decide how their sums are
+/// split. Products with a vector go to [`PlainProduct`], because the library is not faster for them. On x86-64
+/// processors without AVX2, all products do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LibraryProduct;
 

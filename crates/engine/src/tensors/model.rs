@@ -97,7 +97,8 @@ impl TensorModel {
         written.map_err(|failed| self.first_failure(failed, &inputs[..self.inputs.len()], &host))
     }
 
-    /// Evaluates the outputs node by node as the model was written, without a plan. Results of plans are compared with this.
+    /// Evaluates the outputs node by node as the model was written, without a plan. Tests compare the results of plans
+    /// with these results.
     pub(crate) fn run_reference(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
         let made = self.with_graph(inputs, |graph, outputs| {
             self.check_outputs(graph, outputs)?;

@@ -1,5 +1,5 @@
-//! The host of one run of an array program: it runs the program's plans, over the elements of arrays or once on scalars, and provides the limits of
-//! the run and the errors of its steps.
+//! The environment in which an array program runs: it runs the program's plans, over the elements of arrays or once on
+//! scalars, and provides the limits of the run and the errors of failed steps.
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
@@ -22,7 +22,8 @@ pub(crate) enum Played {
     Once(Box<OncePlan>),
 }
 
-/// The host of one run of an array program: the program, its compiled plans, and the limits, threads and cancellation of the run.
+/// The environment of one run of an array program: the program, its compiled plans, and the limits, threads and
+/// cancellation of the run.
 #[derive(Debug)]
 pub(crate) struct ArrayHost<'r> {
     /// The array program that is run.
@@ -39,7 +40,8 @@ pub(crate) struct ArrayHost<'r> {
 }
 
 impl ArrayHost<'_> {
-    /// Runs a plan over `rows` rows. The strings that it makes may take `strings` bytes.
+    /// Runs the plan `part` once per row, for `rows` rows. The strings that the plan makes may take at most `strings`
+    /// bytes.
     fn rows(&self, part: PartId, args: &[&Value], rows: usize, strings: u64) -> Result<Vec<OutputColumn>, Error> {
         let part_of = self.arrays.part(part);
         let args: Vec<&Value> = part_of.inputs.iter().map(|at| args[*at]).collect();
@@ -184,8 +186,8 @@ fn buffers(value: &Value) -> Vec<&[u8]> {
     }
 }
 
-/// Returns a value as a column: of its elements, or the same for all rows. Elements that are not optional are present.
-/// `None` if a column cannot have the type.
+/// Returns a value as a column: an array becomes the column of its elements, and all rows share any other value. If
+/// `is_optional` is false, the array's presence bits are ignored. `None` if a column cannot have the array's type.
 fn column<'a>(value: &'a Value, is_optional: bool, buffers: &'a [&'a [u8]]) -> Option<InputColumn<'a>> {
     let Value::Array(_, array) = value else { return Some(InputColumn::shared(value)) };
     let len = array.len();

@@ -9,17 +9,19 @@ use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// The most spare arrays whose memory is kept.
+/// The most spare arrays whose memory is kept between runs.
 const MOST_ARRAYS: usize = 64;
-/// The most words of memory that spare arrays keep.
+/// The most words (of 8 bytes) that spare arrays keep between runs.
 const MOST_WORDS: usize = 1 << 25;
-/// Spare arrays keep at most the limit of a run's array bytes divided by this number.
+/// Spare arrays keep at most the limit on the array bytes of a run, divided by this number.
 const PART_OF_LIMIT: u64 = 4;
 
-/// The most bytes of group data that the workspaces of all sweeps keep between runs.
+/// The most bytes of data per group (the state of reductions and scans), and of strips that contain large groups, that
+/// the workspaces of all fused loops keep between runs.
 const MOST_GROUP_BYTES: u64 = 64 << 20;
 
-/// A run counts the bytes in its slots again after it has allocated one part in this many of its limit.
+/// A run counts the bytes in its slots again when the arrays made since the last count exceed the run's limit divided
+/// by this number. Until then it estimates.
 const LOOKS: u64 = 16;
 
 /// The memory that successive runs of one array program share.
@@ -28,13 +30,13 @@ pub(crate) struct RunMemory {
     /// The program that the slots and workspaces belong to.
     of: Option<ProgramId>,
     slots: Vec<Slot>,
-    /// The workspace of each sweep that was run.
+    /// The workspace of each fused loop (sweep) that was run; `None` for other loops.
     workspaces: Vec<Option<Box<Workspace>>>,
     pub(super) spares: Spares,
     lifetimes: Lifetimes,
-    /// The results of a step.
+    /// The results of the current step, before they are moved to their slots.
     results: Vec<Value>,
-    /// The bytes of group data that the workspaces keep.
+    /// The bytes that the workspaces keep, as `Workspace::kept_bytes` counts them; at most `MOST_GROUP_BYTES`.
     group_bytes: u64,
 }
 
@@ -52,7 +54,8 @@ enum Slot {
 }
 
 impl Slot {
-    /// Takes a value that a step made out of the slot; `None` for other slots.
+    /// Removes the slot's value and returns it, if a step computed it; otherwise the slot stays as it is, and the
+    /// result is `None`.
     fn take(&mut self) -> Option<Value> {
         match self {
             Slot::Made(value) => {
@@ -99,10 +102,10 @@ pub(super) struct RunParts<'r> {
     /// The results of the current step, before they are moved to their slots.
     pub(super) results: &'r mut Vec<Value>,
     group_bytes: &'r mut u64,
-    /// An estimate of the bytes of arrays and edges in the run; it is too high if an array is in several slots, until they
-    /// are counted again.
+    /// An estimate of the bytes of arrays and edges in the run. An array in several slots counts several times, until
+    /// an exact count corrects the estimate.
     made: u64,
-    /// The bytes of arrays that were made since they were last counted.
+    /// The bytes of arrays that were made since the last exact count.
     since: u64,
 }
 
@@ -275,14 +278,14 @@ pub(crate) fn most_units(values: &[Value]) -> usize {
     most
 }
 
-/// Arrays that nothing else refers to, whose memory is used again for new arrays.
+/// Spare arrays: arrays without other references, whose memory is used again for new arrays.
 #[derive(Debug)]
 pub(super) struct Spares {
     arrays: Vec<Spare>,
     words: usize,
     /// The most words that spare arrays may have.
     most_words: usize,
-    /// The words that this run requested.
+    /// The words of memory that this run requested, from which the next run decides whether to free spare memory.
     asked: usize,
     slack: Slack,
 }

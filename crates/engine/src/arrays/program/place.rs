@@ -1,5 +1,6 @@
-//! The storage of the columns that a fused loop reads and writes. A column is in an array, in which its pointers advance from block to block, or in
-//! memory for one block of elements (a strip). Only this file handles the addresses of such columns.
+//! The storage of the columns that a fused loop reads and writes. A column is in an array of all elements, or in memory
+//! for one block of elements (a strip), which the next block overwrites. Only this file handles the addresses of such
+//! columns.
 
 use cembra_array::Storage;
 use cembra_ops::{Accumulator, Finish, Strip, StripData, StripValues};
@@ -58,8 +59,8 @@ impl Memory {
     }
 }
 
-/// Pointers to the values and to the presence bits of a column. `presence` is null if all values are present; the first bit is the lowest of the
-/// first byte.
+/// Pointers to the values and to the presence bits of a column. `presence` is null if all values are present. The
+/// lowest bit of the first byte is that of the first value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnPointers {
     pub(super) data: *mut u8,
@@ -104,8 +105,8 @@ impl ColumnPointers {
     /// The first `len` elements of the column, in the layout that the kernels of reductions and scans take.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the pointers must be those of `len` elements of the type, with bits in whole words, and nothing may
-    /// write them meanwhile.
+    /// SWEEP-PLACE: the pointers must be those of `len` elements of type `scalar`, with bits in whole words, and
+    /// nothing may write to this memory as long as the result is used.
     pub(super) unsafe fn strip<'a>(self, scalar: Scalar, len: usize) -> Strip<'a> {
         let presence = (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
@@ -136,8 +137,8 @@ impl ColumnPointers {
     /// The memory of the column's first `len` values, to be written.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the pointers must be those of memory for `len` elements of the type, with bits in whole words, that
-    /// nothing else uses meanwhile.
+    /// SWEEP-PLACE: the pointers must be those of memory for `len` elements of type `scalar`, with bits in whole words.
+    /// Nothing else may use this memory as long as the result is used.
     pub(super) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
         macro_rules! numbers {
             ($len:expr) => {
@@ -163,7 +164,8 @@ impl ColumnPointers {
     /// The memory of the column's first `len` presence bits, to be written; `None` if the column has no presence bits.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the pointers must be those of memory for the bits, in whole words, that nothing else uses meanwhile.
+    /// SWEEP-PLACE: the pointers must be those of memory for `len` bits, in whole words. Nothing else may use this
+    /// memory as long as the result is used.
     pub(super) unsafe fn bits<'a>(self, len: usize) -> Option<&'a mut [u64]> {
         (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
@@ -189,7 +191,7 @@ pub(super) unsafe fn finish(
     accumulator.result(finish, groups.clone(), &mut values, bits);
 }
 
-/// True if the target's processors have non-temporal stores.
+/// True if the target's processors have non-temporal stores, which write to memory past the caches.
 pub(super) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 
 /// Copies `bytes` bytes with non-temporal stores, except in cache lines that are shared with other data. Other threads see the copied bytes after
@@ -240,7 +242,8 @@ pub(super) fn copy_bits(from: &[u64], first: usize, to: &mut [u64], count: usize
     }
 }
 
-/// Copies `count` bits from the start of `from` to bit `first` of `to`, whose later bits are not set yet.
+/// Copies `count` bits from the start of `from` to bit `first` of `to`, and keeps the earlier bits of `to`. Later bits
+/// in the words that are written may be overwritten.
 pub(super) fn put_bits(from: &[u64], to: &mut [u64], first: usize, count: usize) {
     for (at, bits) in from.iter().enumerate().take(count.div_ceil(64)) {
         let left = count - 64 * at;

@@ -1,4 +1,5 @@
-//! Runs an array program: its steps in order, with their values in slots. The host runs the plans of steps, and `sweep.rs` runs fused loops.
+//! Runs an array program: executes its steps in order, with their values in slots. `host.rs` runs the plans of steps,
+//! and `sweep.rs` runs fused loops.
 
 use super::host::ArrayHost;
 use super::memory::{RunMemory, RunParts, Slots};
@@ -38,13 +39,14 @@ pub(crate) fn run(
     made
 }
 
-/// A block that is being run.
+/// A block of steps that is being run: the whole program, a branch of a conditional, or the body of a loop.
 struct Open<'p> {
     id: BlockId,
     block: &'p Block,
     /// The index of the block's next step.
     next: usize,
-    /// The step that contains the block, and its state if the block is the round of a loop; `None` for the top block.
+    /// The step that contains the block; `None` for the block of the whole program. If the step is a loop, also the
+    /// slot of the loop's state.
     of: Option<(&'p Step, Option<ValueId>)>,
 }
 
@@ -118,7 +120,8 @@ fn run_blocks(
     Ok(())
 }
 
-/// The state of the next round, given the result of the last one; `None` if there is no next round.
+/// The state for the next iteration of a loop, taken from `made`, the result of the last iteration; `None` if the loop
+/// has ended.
 fn next_state(made: &Value) -> Option<Value> {
     let Value::Tuple(fields) = made else { return None };
     match &fields[..] {
@@ -132,7 +135,7 @@ fn count(host: &mut ArrayHost<'_>, step: &Step, run: &mut RunParts<'_>) -> Resul
     if run.count(&step.outs, host.most_array_bytes()) { Ok(()) } else { Err(host.exceeds(step)) }
 }
 
-/// Runs a step that is not a conditional, a loop or a sweep.
+/// Runs a step that is not a conditional, a loop or a sweep (a fused loop over elements).
 fn evaluate(
     program: &ArrayProgram,
     host: &mut ArrayHost<'_>,
@@ -155,7 +158,8 @@ fn evaluate(
     if is_new { count(host, step, run) } else { Ok(()) }
 }
 
-/// Appends the results of a step that is not a conditional, a loop or a sweep. New arrays must fit `room` bytes.
+/// Appends the results of a step that is not a conditional, a loop or a sweep (a fused loop over elements). New arrays
+/// may take at most `room` bytes.
 fn results(
     program: &ArrayProgram,
     host: &mut ArrayHost<'_>,

@@ -14,10 +14,12 @@ use cembra_value::Array;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The most variants that are cached, one per choice of arrays with presence bits.
+/// The most variants of a fused loop that are cached. There is one variant for each set of arrays that have presence
+/// bits.
 const MOST_VARIANTS: usize = 16;
 
-/// A boundary between shares or blocks must also be a boundary between strips (blocks of elements).
+/// A boundary between the shares of threads, or between blocks that are summed together, must also be a boundary
+/// between strips, the blocks of elements that a fused loop processes at once.
 const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_multiple_of(STRIP_ROWS));
 
 /// The compiled fused loops (sweeps) of one array program.
@@ -136,7 +138,8 @@ impl SweepRunner {
         self.variants.get(hash_of(with_bits), |known| *known == with_bits, || with_bits, make)
     }
 
-    /// The number of elements per strip: large, if only one stage reads them and passes nothing to another stage.
+    /// The number of elements per strip (block of elements). It is large if the loop has only one stage, so that no
+    /// stage passes values to another.
     fn strip_rows(&self, adds: bool) -> usize {
         let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
         let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.layout.lanes()[*x].is_added(adds));
@@ -145,7 +148,9 @@ impl SweepRunner {
         if is_one { LONG_STRIP_ROWS } else { STRIP_ROWS }
     }
 
-    /// The function of each plan, for columns of the forms of these arrays; `None` if a plan has none.
+    /// The compiled function of each of the loop's plans, for columns with the layouts that `with_bits` states. With
+    /// `adds`, functions add elements that are only summed to sums, and do not store them. `None` if a plan has no such
+    /// function.
     fn functions(&self, host: &ArrayHost<'_>, with_bits: u128, adds: bool) -> Option<Vec<Box<dyn BatchFunction>>> {
         let function = |work: &Work| {
             let Work::Map { part, inputs, outputs, .. } = work else { return None };
@@ -162,7 +167,8 @@ impl SweepRunner {
         self.layout.work().iter().filter_map(function).collect()
     }
 
-    /// Returns true if a function was made for columns of these forms, with the element types of these ports.
+    /// Returns true if `made` describes a function for columns with the layouts `forms`, whose elements have the types
+    /// of `inputs` and `outputs`.
     fn is_made_for(&self, made: &MadeFor, inputs: &[Port], outputs: &[usize], forms: &[ColumnForm]) -> bool {
         let of_inputs = inputs.iter().map(|port| (self.layout.lanes()[port.lane].scalar, port.is_optional));
         let of_outputs =

@@ -1,6 +1,7 @@
-//! Divides a run of a fused loop over elements among threads. A thread's share (a range of elements) does not divide a group, or a block of elements
-//! that are summed together. So no result depends on the number of shares. Each share has a workspace of its own; the arrays that the run makes are
-//! in the first workspace.
+//! Divides a run of a fused loop over elements among threads. The share of a thread is a range of elements. No boundary
+//! between shares is inside a group, or inside a block of elements that are summed together. So results do not depend
+//! on the number of shares. Each share has a workspace of its own; the arrays that the run makes are in the first
+//! workspace.
 
 use super::host::ArrayHost;
 use super::runner::Workspace;
@@ -10,7 +11,8 @@ use cembra_array::{Lane, Origin, Over, Side, Storage};
 use cembra_runtime::SUM_BLOCK;
 use smallvec::{SmallVec, smallvec};
 
-/// The most groups that are searched for one at which a share can begin.
+/// The most groups that are examined to find one that a share can begin with. If none of these is suitable, the
+/// previous share takes all remaining groups.
 const NEAR: usize = 1 << 14;
 
 impl SweepRun<'_> {
@@ -43,7 +45,8 @@ impl SweepRun<'_> {
         shares
     }
 
-    /// Returns true if the results of a group and of all later groups are in other words of memory than the results of earlier groups.
+    /// Returns true if a share can begin with the group `group`, because the results from this group on do not share a
+    /// word of memory with the results of earlier groups.
     fn is_between_words(&self, points: &[i64], group: usize) -> bool {
         let starts_word = |lane: &Lane| match lane.over {
             Side::Elements => points[group] % 64 == 0,
@@ -53,7 +56,7 @@ impl SweepRun<'_> {
         self.layout().lanes().iter().filter(has_bits).all(starts_word)
     }
 
-    /// Returns true if no share depends on results of another.
+    /// Returns true if no share depends on results of another share.
     fn is_divisible(&self) -> bool {
         let is_apart = |over: Over| match self.points {
             None => over == Over::Whole,

@@ -1,5 +1,7 @@
-//! The storage of the columns of one strip, a block of elements that a fused loop processes at once. A column of a strip is part of its array, or in
-//! temporary memory during the strip, because its presence bits do not begin at a word or because its values are written by non-temporal stores.
+//! The storage of the columns of one strip, a block of elements that a fused loop processes at once. A column of a
+//! strip is usually a range of its array. While the strip is processed, it is in temporary memory instead in two cases:
+//! its bits do not begin at a word of the array's bitmap, or its values are to be written to the array by non-temporal
+//! stores.
 
 use super::place::{ColumnPointers, Memory, copy_bits, copy_past_caches, put_bits, words_of};
 use super::runner::Workspace;
@@ -70,8 +72,8 @@ impl SweepRun<'_> {
     }
 }
 
-/// The place of a strip of an array that is being made: in the array, except for bits that do not begin at a word and
-/// values that are written by non-temporal stores, which are in temporary memory first.
+/// The pointers to a strip's column in an array that the loop makes. They point into the array, except for bits that do
+/// not begin at a word and for values that non-temporal stores will write: these are in temporary memory first.
 fn apart(
     lane: &Lane,
     base: ColumnPointers,
@@ -92,7 +94,8 @@ fn apart(
     }
 }
 
-/// The place of a strip of an array whose bits need not begin at a word; such bits are copied.
+/// The pointers to a strip's column in an input array. Bits that do not begin at a word are copied to temporary memory,
+/// at the start of a word.
 fn realigned(
     array: &Array,
     place: ColumnPointers,

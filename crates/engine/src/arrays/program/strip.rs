@@ -102,8 +102,8 @@ impl<'r> SweepRun<'r> {
         true
     }
 
-    /// The values of groups and the range of groups that they are for: all groups if the values are an input array, or the
-    /// groups of the strip if the sweep made them.
+    /// The column `values`, which has one value per group, and the range of groups that it contains: all groups for an
+    /// input array, or the groups of the strip if the loop computed the column.
     fn of_groups(
         &self,
         workspace: &Workspace,
@@ -121,8 +121,9 @@ impl<'r> SweepRun<'r> {
         Some((place, 0..self.array(lane.value)?.len()))
     }
 
-    /// The grouping of a strip's elements, by all split points or only by the split points of `groups`. Bits that do not begin at a word are copied.
-    /// `None` if the edge has no such form.
+    /// The assignment of a strip's elements to groups: by all split points, by only the split points of `groups`, or by
+    /// the group of each element in `range`. Presence bits of elements that do not begin at a word are copied to
+    /// `bits`. `None` if the edge has another representation.
     fn grouping<'e>(
         &self,
         over: Over,
@@ -155,7 +156,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Evaluates a plan on the elements of a strip; returns false if one fails.
+    /// Evaluates a plan on the elements of a strip; returns false if an element fails.
     fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[Port], outputs: &[usize], len: usize) -> bool {
         let lanes = self.layout().lanes();
         let Workspace { scratch, of, context, columns, places, .. } = workspace;
@@ -194,7 +195,7 @@ impl<'r> SweepRun<'r> {
     }
 }
 
-/// The column of a scalar in a cell.
+/// A column in which all rows share one scalar, in the memory of `cell`.
 fn shared(scalar: Scalar, is_optional: bool, cell: ColumnPointers) -> Column {
     let qtype = QType::of(scalar, is_optional);
     let data = cell.data.wrapping_add(qtype.optional_value_offset().unwrap_or(0) as usize);
@@ -202,7 +203,7 @@ fn shared(scalar: Scalar, is_optional: bool, cell: ColumnPointers) -> Column {
     Column { data, stride: 0, presence, presence_stride: 0 }
 }
 
-/// Writes the presence of a scan's results: that of the elements, where they belong to a group.
+/// Writes the presence bits of a scan's results: a result is present if its element is present and belongs to a group.
 fn scanned(x: &Strip<'_>, over: &Grouping<'_>, to: &mut [u64]) {
     let grouped = if let Grouping::Mapping { presence, .. } = over { *presence } else { None };
     for (at, word) in to.iter_mut().enumerate() {

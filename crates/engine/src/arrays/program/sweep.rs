@@ -113,7 +113,7 @@ impl SweepRunner {
         Ok(if is_made.is_some() { Swept::Made } else { Swept::Failed })
     }
 
-    /// Puts the results into slots; `None` if a value does not fit.
+    /// Moves the results of the loop to their slots; `None` if a result does not fit the type of its slot.
     fn make(
         &self,
         program: &ArrayProgram,
@@ -152,7 +152,7 @@ impl SweepRunner {
         Some(())
     }
 
-    /// Checks that sizes agree, and begins a run; `None` if they do not.
+    /// Begins a run on the values in `slots`; `None` if the sizes of arrays and edges do not agree.
     fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<SweepRun<'r>> {
         let (layout, strip) = (&self.layout, STRIP_ROWS);
         let mut run = SweepRun { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
@@ -247,7 +247,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// The bytes of the elementwise arrays that the sweep makes.
+    /// The bytes of the arrays that the loop makes and keeps, which have one value per element or per group.
     fn kept_bytes(&self) -> u64 {
         let kept = self.layout().lanes().iter().filter(|lane| lane.origin == Origin::Kept);
         let words = kept.map(|lane| {
@@ -257,7 +257,7 @@ impl<'r> SweepRun<'r> {
         words.fold(0, |bytes: u64, words| bytes.saturating_add(8 * words as u64))
     }
 
-    /// The bytes that accumulators and scanners need for the groups of edges.
+    /// The bytes of state that reductions (accumulators) and scans (scanners) need for their groups.
     fn grouped_bytes(&self, workspace: &Workspace) -> u64 {
         let gathered = self.layout().accumulators().iter().map(|of| of.over);
         let gathered = gathered.zip(workspace.accumulators.iter().map(|each| each.group_bytes()));
@@ -267,7 +267,8 @@ impl<'r> SweepRun<'r> {
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// The bits per element in strips that hold groups: in intermediate columns and in temporary memory.
+    /// The bits of memory per element of a strip that consists of whole groups: in intermediate columns and in
+    /// temporary memory.
     fn strip_bits(&self, adds: bool) -> u64 {
         let bits = |lane: &Lane| match (lane.origin, lane.over) {
             (Origin::Strip, Side::Elements) => lane.storage(adds).bits() + u64::from(lane.has_bits),
@@ -280,8 +281,8 @@ impl<'r> SweepRun<'r> {
         self.layout().lanes().iter().map(bits).fold(1, u64::saturating_add)
     }
 
-    /// An upper bound of the bytes in the strips of these shares, which hold whole groups, however large. A tighter bound
-    /// is computed if a rough one exceeds `room`.
+    /// An upper bound for the bytes that the strips of `shares` take at the same time. A strip of whole groups may be
+    /// long, because it has at least one group. A tighter bound is computed if a rough one exceeds `room`.
     fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
         /// An upper bound for one lane: the bits of a string view, and a presence bit.
         const MOST_BITS: u64 = 129;
@@ -302,7 +303,8 @@ impl<'r> SweepRun<'r> {
         shares.iter().map(|share| bytes(self.widest(points, share))).fold(0, u64::saturating_add)
     }
 
-    /// The most elements in a strip of a share whose strips hold whole groups.
+    /// The most elements in a strip of `share`, where each strip consists of whole groups with the split points
+    /// `points`.
     fn widest(&self, points: &[i64], share: &Bounds) -> usize {
         let sizes = points[share.groups.start..=share.groups.end].windows(2);
         let widest = sizes.map(|ends| (ends[1] - ends[0]) as usize).max();
@@ -359,7 +361,8 @@ impl<'r> SweepRun<'r> {
         true
     }
 
-    /// Returns true if other shares contain other blocks of the same groups.
+    /// Returns true if `share` has only some of the elements that are reduced to one result, so that its sums must be
+    /// joined with those of other shares.
     fn is_part(&self, share: &Bounds) -> bool {
         self.points.is_none() && share.elements.len() < self.elements
     }
@@ -457,7 +460,7 @@ impl<'r> SweepRun<'r> {
     }
 }
 
-/// Reserves memory for an array, taken from a spare array if there is one.
+/// Reserves memory for `count` elements of the column `at`, taken from a spare array if there is one.
 fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spares: &mut Spares) {
     let memory = &mut workspace.memory[at];
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {

@@ -8,14 +8,16 @@ use cembra_tape::{Body, ColumnId, LaneProgram, Port, Segment, TapeLoop};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The most ports of such a tape; programs with more take the general way.
+/// The most inputs and outputs (ports) of a loop that is run in place. A program with more ports is run like a program
+/// of several loops.
 const MOST_PORTS: usize = 16;
 
 /// The only loop of a vectorised program. It reads and writes the data of columns in place.
 #[derive(Debug)]
 pub(super) struct Bare {
     played: Arc<dyn TapeLoop>,
-    /// The column of each port, and the bytes from one of its rows to the next.
+    /// For each input and output (port) of the loop, the index of its column. `paces` has the distance in bytes from
+    /// one row of this column to the next: 0 if all rows share an element.
     columns: Box<[u32]>,
     paces: Box<[u32]>,
 }

@@ -36,13 +36,15 @@ impl Mask {
     }
 }
 
-/// The mark of a result that is not computed yet, in a table of truth values. The byte is not a truth value.
+/// The byte that marks a result as not computed yet, in a table of truth values. The bytes of truth values are 0 and 1.
 pub(super) const UNKNOWN: u8 = 0x80;
 
-/// A number that few results are, for results that are not known. A result that equals it is found through its place instead.
+/// The number that marks a result as not computed yet, in a table of numbers. A computed result that equals it, which
+/// is rare, is found by its index in the memo's tables instead.
 const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
 
-/// The most bytes of a table of results by key. It is filled when it is made, and must stay in the first-level cache.
+/// The most bytes of a table of results by key. A table is filled when it is made, and must stay in the first-level
+/// cache.
 const MOST_BYTES: usize = 1 << 15;
 
 /// A table of results by dictionary key. Most results are found in this table, without the second table that maps keys to positions of results.
@@ -132,7 +134,8 @@ impl Ahead {
     }
 }
 
-/// Copies truth values to a column of bits by the keys of rows. Returns false if one is not known.
+/// Copies to each row the truth value of its key in `numbers`, as a column of bits. Returns false if a truth value is
+/// not computed yet.
 ///
 /// # Safety
 /// COLUMNS: each number is in the table, and there is room for a bit for each row, in whole words.
@@ -167,7 +170,8 @@ unsafe fn gather_flags(flags: &[u8], numbers: &[u32], to: *mut u8, ahead: &[Ahea
     found & (u64::from(UNKNOWN) * 0x0101_0101_0101_0101) == 0
 }
 
-/// Copies numbers of `SIZE` bytes to a column by the keys of rows. Returns false if one is not known; this is not checked if `SURE`.
+/// Copies to each row the number of `SIZE` bytes that belongs to its key in `numbers`. Returns false if a number is not
+/// computed yet; with `SURE`, this is not checked.
 ///
 /// # Safety
 /// COLUMNS: each number is in the table, and there is room for an element for each row.
@@ -211,7 +215,7 @@ unsafe fn clear_behind(to: *mut u8, rows: usize) {
 /// The number of 4-byte elements in a cache line.
 pub(super) const LINE: usize = 16;
 
-/// Copies an element of `table` to a column for each row, by the index in `places`.
+/// Copies to each row of the column `to` the element of `table` that the row's index in `places` selects.
 ///
 /// # Safety
 /// COLUMNS: each index is in the table, and there is room for an element for each row.

@@ -12,8 +12,8 @@ use cembra_runtime::{
 use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Port, TapeLoop, ValuePart};
 use smallvec::SmallVec;
 
-/// A chunk of values may take one part in `PART_OF_LIMIT` of a row's limits. A chunk that takes more is computed value by value, so that the use of
-/// each value is known.
+/// A chunk of dictionary values may take at most a row's limits (on work and on bytes of strings) divided by this
+/// number. A chunk that takes more is computed again value by value, so that the consumption of each value is known.
 const PART_OF_LIMIT: u64 = 4;
 
 /// The rows for which a memo (results computed once per dictionary value) writes results: their columns, their dictionary keys, and the start address
@@ -38,7 +38,8 @@ pub(super) struct MemoFunction {
     /// The bytes of a value of the dictionary.
     cell: usize,
     results: Vec<Cells>,
-    /// The stored parts of results: index of the result, part, type, and the column of the rows that the part is copied to.
+    /// The parts of results, such as presence, number or address, that are stored in tables: index of the result, part,
+    /// type, and the column of the rows that the part is copied to.
     parts: Vec<(usize, ValuePart, MachineType, ColumnId)>,
 }
 
@@ -60,26 +61,30 @@ impl Default for Cells {
 /// on.
 #[derive(Debug)]
 pub(in crate::rows) struct Memo {
-    /// The place of the results of each key; the last entry is for missing values. 0 while results are not computed.
+    /// The index of the results of each dictionary key in the tables; 0 while these results are not computed. The last
+    /// entry is for missing values.
     places: Vec<u32>,
     /// The dictionary key of each computed result, by its index; index 0 is unused.
     pub(in crate::rows) numbers: Vec<u32>,
     /// The tables of results: one for each stored part of a result, such as its presence, with numbers or truth values by index. Index 0 has zeros.
     pub(in crate::rows) tables: Vec<Vec<u64>>,
-    /// The places of values that fail, ascending.
+    /// The indices of results whose computation failed, ascending.
     failing: Vec<u32>,
-    /// A table for each stored part by key, and after the last key for missing values. Empty for memos that only some rows need, results with
-    /// strings, and large dictionaries.
+    /// A second table for each stored part, by dictionary key; after the last key it has an entry for missing values.
+    /// Empty for memos that only some rows need, for results with strings, and for large dictionaries.
     by_number: Vec<ByNumber>,
-    /// The number of values whose results are known, and whether the results of a missing value are known.
+    /// The number of dictionary values whose results are computed, and whether the results for a missing value are
+    /// computed.
     known: (u32, bool),
-    /// The place for each row of a strip.
+    /// For each row of the strip (the block of rows), the index of its results in the tables; 0 for rows that need
+    /// none.
     of_rows: Vec<u32>,
     /// The strings of results.
     texts: Arena,
     /// The number of times in a run that all results were dropped to free their memory.
     pub(in crate::rows) forgotten: u32,
-    /// The most work on strings that a value took, of a row's limit.
+    /// The most work on strings that a chunk of values took in this run. `bytes` is the most memory that its strings
+    /// took.
     work: u64,
     bytes: usize,
     scratch: Scratch,
@@ -369,7 +374,8 @@ impl Memo {
         }
     }
 
-    /// Finds the places of rows in `of_rows`; rows that do not need a result get place 0. Returns false if a place is not known.
+    /// Stores for each row in `of_rows` the index of its results in the tables, or 0 if the row does not need results.
+    /// Returns false if the results of a row are not computed yet.
     ///
     /// # Safety
     /// COLUMNS: there is a place for each number, and a bit for each row.
@@ -403,7 +409,7 @@ impl Memo {
         all
     }
 
-    /// Computes the results of all values that rows need and that are not known.
+    /// Computes the results of all dictionary values that rows need and whose results are not computed yet.
     ///
     /// # Safety
     /// COLUMNS: the requirements of `play` must hold.
@@ -459,8 +465,8 @@ impl Memo {
         }
     }
 
-    /// Computes the results of a chunk of values. Returns false if a value fails, or the chunk takes more than one part in `part` of a row's
-    /// limits.
+    /// Computes the results of a chunk of dictionary values. Returns false if a value fails, or if the chunk takes more
+    /// than a row's limits divided by `part`.
     ///
     /// # Safety
     /// COLUMNS: the requirements of `play` must hold; the chunk has at most `MemoFunction::chunk` values.
@@ -509,7 +515,7 @@ impl Memo {
         is_little
     }
 
-    /// Stores the results of a chunk of values, which are in the cells, in the tables.
+    /// Appends the results of a chunk of values, which the function has written to `cells`, to the tables.
     ///
     /// # Safety
     /// COLUMNS: `values` values were computed. STRING-VIEW: strings of results are alive.

@@ -21,7 +21,8 @@ use parts::{LanePlace, Stage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The most rows that are run again together to find the rows that fail. Only programs without kernels, memos and strings do this.
+/// The most rows that are run again at once, after a strip (a block of rows) has failed, to find the rows that fail.
+/// Only programs without kernels, memos and strings are run again this way.
 const PROBED: usize = 256;
 
 /// The alignment of addresses in scratch memory, in bytes.
@@ -30,26 +31,27 @@ const ALIGNMENT: usize = 64;
 /// The most inputs that are prefetched; more would take too many cache lines at once.
 const MOST_AHEAD: usize = 4;
 
-/// The addresses of a lane program's columns; most programs have at most 32.
+/// The addresses of the columns of a vectorised program; most programs have at most 32.
 type Addresses = SmallVec<[*mut u8; 32]>;
 
 /// A plan's vectorised program with its code, for columns with given layouts.
 #[derive(Debug)]
 pub struct LaneFunction {
     program: LaneProgram,
-    /// The memos, in the order of the segments.
+    /// The parts of the program that are computed once per dictionary value (memos), in the order of the segments.
     memos: Vec<MemoFunction>,
     /// For each output the location of its string in a memo, if it depends on a dictionary alone.
     results: Vec<Option<ByValue>>,
-    /// The inputs of memos, ascending.
+    /// The indices of the dictionary inputs that memos depend on, ascending.
     numbered: Vec<u32>,
-    /// The loops of the tapes, in the order of the segments.
+    /// The compiled loops of the program's tapes (sequences of vector operations), in the order of the segments.
     loops: Vec<Arc<dyn TapeLoop>>,
     /// For each loop, true if it writes only outputs of the model, directly in their columns, and no later segment reads them.
     is_final: Vec<bool>,
-    /// The place of each column of the program.
+    /// The memory of each column of the program.
     places: Vec<LanePlace>,
-    /// The program as a single tape over numbers in columns, if it is one.
+    /// The loop of a program that is a single loop over columns of numbers, which it reads and writes in place; `None`
+    /// for other programs.
     bare: Option<Arc<Bare>>,
     gathered: Vec<Stage>,
     scattered: Vec<Stage>,
@@ -127,7 +129,7 @@ impl LaneFunction {
         }
     }
 
-    /// True if the rows of a strip together stayed within the limits of one row.
+    /// Returns true if the rows of a strip (a block of rows) together stayed within the limits for one row.
     fn is_allowed(&self, scratch: &Scratch, context: &mut Context) -> bool {
         let memos = scratch.kept.as_ref().and_then(|kept| kept.downcast_ref::<Memos>());
         context.end(STATUS_OK) == STATUS_OK && memos.is_none_or(|memos| memos.fit(context))
@@ -139,7 +141,8 @@ impl LaneFunction {
         &self.program
     }
 
-    /// Returns the inputs to prefetch while results of memos are gathered, because memory is otherwise idle. Empty if rows may be in the caches.
+    /// Returns the input columns that are prefetched while the results of memos are copied to rows, because memory
+    /// would be idle meanwhile. Empty if the columns may be in the caches already.
     fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[Ahead; MOST_AHEAD]> {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();
@@ -154,7 +157,8 @@ impl LaneFunction {
         ahead.take(MOST_AHEAD).collect()
     }
 
-    /// Runs `rows` rows from `start` on, a multiple of 64. Returns false if one of them fails.
+    /// Runs the program on `rows` rows from row `start` on, which must be a multiple of 64. Returns false if a row
+    /// fails.
     ///
     /// # Safety
     /// COLUMNS: the requirements of `run` must hold.
@@ -359,7 +363,8 @@ unsafe fn play(
     }
 }
 
-/// Returns for each tape whether it writes only outputs of the model, directly in their columns, that no later segment reads.
+/// Returns true for each tape (a loop of the program) that writes only outputs of the model, directly to their columns,
+/// if no later segment reads these.
 fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     let reads = |segment: &Segment, column: ColumnId| match &segment.body {
         Body::Tape(tape) => tape.inputs.contains(&column),

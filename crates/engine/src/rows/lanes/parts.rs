@@ -57,7 +57,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// Returns the address of the first element, and the stride to the next in bytes.
+    /// Returns the address of the element for row `start`, and the distance to the next element in bytes.
     fn elements(&self, columns: &[Column], start: usize) -> (*mut u8, isize) {
         let column = &columns[self.column as usize];
         let (first, stride) = if self.is_presence {
@@ -170,7 +170,8 @@ pub(super) struct Staging {
     pub(super) gathered: Vec<Stage>,
     pub(super) scattered: Vec<Stage>,
     pub(super) bytes_for_64_rows: usize,
-    /// The columns of the program that are staged: first the gathered ones, then the scattered ones.
+    /// The columns of the program that are copied to or from scratch memory: first those that are copied to it, then
+    /// the others.
     staged: Vec<ColumnId>,
 }
 
@@ -235,7 +236,8 @@ impl Staging {
     }
 }
 
-/// Returns the place of a part of a column of the strip, and its stage if it is not used in place.
+/// Returns the memory of a part (such as data or presence) of the strip's column `column`, and the copy to or from
+/// scratch memory; no copy if the part is used in place.
 fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (LanePlace, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
         ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),

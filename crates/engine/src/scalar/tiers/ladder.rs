@@ -1,6 +1,6 @@
-//! The compiled functions of a tiered model, from the lowest tier to the highest. The functions form a ladder: each function is a rung, is added
-//! while the model runs, and is faster than the rung below. The ladder also records which rung calls run. The ladder knows nothing of compiling or of
-//! threads.
+//! The compiled functions of a tiered model, from the lowest tier to the highest. The functions form a ladder: each
+//! function is a rung, is added while the model runs, and is faster than the rung below. The ladder also records which
+//! rung calls run. It does not depend on the compiler, or on the threads that compile.
 //!
 //! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, whatever is added or chosen meanwhile, and
 //! choosing a rung is one atomic store.
@@ -32,7 +32,8 @@ enum Progress {
 pub(crate) struct Ladder<F> {
     rungs: [OnceLock<F>; RUNGS],
     chosen: AtomicUsize,
-    /// The number of calls on the ground that are left before compiling is asked for. It may fall below zero, at most by the number of threads.
+    /// The number of interpreted calls that are left before compiling is requested. It may fall below zero, at most by
+    /// the number of threads.
     calls_left: AtomicI64,
     progress: Mutex<Progress>,
     finished: Condvar,

@@ -32,7 +32,7 @@ fn route(steps: usize, highest: Tier, every_tier: bool) -> &'static [Tier] {
     }
 }
 
-/// The number of the rung that has a tier's function.
+/// The rung of a tier: the position of its function in the ladder of compiled functions, counted from 1.
 const fn rung(tier: Tier) -> usize {
     match tier {
         Tier::Quick => 1,
@@ -40,7 +40,7 @@ const fn rung(tier: Tier) -> usize {
     }
 }
 
-/// The tier on a rung; `None` for the ground, where the interpreter is.
+/// The tier whose function has the position `rung` in the ladder of compiled functions; `None` for 0, the interpreter.
 const fn tier_on(rung: usize) -> Option<Tier> {
     match rung {
         0 => None,

@@ -1,4 +1,5 @@
-//! A queue of jobs that threads in the background run. The numbers of threads and of waiting jobs are bounded. The queue knows nothing of models.
+//! A queue of jobs that threads in the background run. The numbers of threads and of waiting jobs are bounded. The
+//! tiered backend uses it to compile models; the queue itself does not depend on models.
 
 use super::sync::{Mutex, MutexGuard, PoisonError, thread};
 use std::collections::VecDeque;

@@ -116,7 +116,7 @@ fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Er
     })
 }
 
-/// The distinct expressions.
+/// The distinct element expressions of a graph's nodes. Equal expressions are stored once.
 #[derive(Default)]
 struct Bodies {
     all: Vec<Body>,

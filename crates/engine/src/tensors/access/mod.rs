@@ -172,8 +172,8 @@ impl<'e> Reader<'e> {
         ScalarValue::from_bits(self.scalar(), bits).ok_or_else(|| no_element(self.scalar()))
     }
 
-    /// The value of an operation that computes all elements at once. All such operations are executed together, so that
-    /// each runs once.
+    /// Returns the value of `node`, an operation that computes all elements at once. The first call executes all
+    /// operations in `wholes` together, so that each runs once.
     fn whole(&self, node: TensorNodeId) -> Result<&Tensor, Error> {
         let values = match self.whole_values.get() {
             Some(values) => values,

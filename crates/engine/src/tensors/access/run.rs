@@ -1,5 +1,6 @@
-//! The execution of reading one element. Elements that wait for others are on an explicit stack; computed elements are kept in a table until the read
-//! ends. The indices and elements of all waiting elements are in lists that only grow at their ends, so nothing is allocated per element.
+//! Computes one element that a `Reader` is asked for. Elements that wait for other elements are on an explicit stack;
+//! computed elements are kept in a table until the read ends. The indices and operands of all waiting elements are in
+//! lists that only grow at their ends, so nothing is allocated per element.
 
 use super::Reader;
 use super::cell::{Cell, Term};
@@ -23,14 +24,14 @@ struct Frame {
     position: usize,
     /// The start of the element's index in the list of indices. The index in the space that is reduced follows it.
     index: usize,
-    /// The start of the elements that it was given, in the list of arguments.
+    /// The start, in the list of arguments, of the elements that were computed for this element.
     arguments: usize,
-    /// The progress: its meaning depends on the operation.
+    /// The progress of the computation, such as the number of terms so far. Its meaning depends on the operation.
     stage: usize,
     is_begun: bool,
 }
 
-/// The outcome of advancing an element that waited.
+/// The outcome of continuing the computation of a waiting element.
 enum Step {
     /// The element is computed: the number has its bits.
     Done(u64),
@@ -155,7 +156,8 @@ impl Workspace {
         }
     }
 
-    /// Advances the element that waits, after it was given what it asked for.
+    /// Continues the computation of the waiting element `frame`. `given` is the element that it has requested; `None`
+    /// if it has requested none yet.
     fn advance(&mut self, on: &Reader<'_>, mut frame: Frame, given: Option<u64>) -> Result<Step, Error> {
         let node = on.graph.node(frame.node);
         let step = match &node.operation {
@@ -173,7 +175,7 @@ impl Workspace {
         step
     }
 
-    /// Advances a map, a reduction, or a product.
+    /// Continues the computation of an element of a map, a reduction, or a product.
     fn cell(&mut self, cell: &Cell, node: &Node, frame: &mut Frame, given: Option<u64>) -> Result<Step, Error> {
         let space = frame.index + node.extents.len();
         if !frame.is_begun {
@@ -232,8 +234,9 @@ impl Workspace {
         }
     }
 
-    /// Advances a user's operation: first it asks for the elements that the operation reads, then computes the result. The
-    /// list of elements to read follows the index.
+    /// Continues the computation of an element of a user's operation: first requests the elements that the operation
+    /// reads, then computes the result. In the list of indices, the list of elements to read follows the element's own
+    /// index.
     fn custom(
         &mut self,
         on: &Reader<'_>,
@@ -271,7 +274,7 @@ impl Workspace {
         custom.element(form, node.scalar, inputs, &own, &read).map(Step::Done)
     }
 
-    /// Advances a gather: asks for the index value, then for the element at that index.
+    /// Continues the computation of an element of a gather: requests the index value, then the element at that index.
     fn take(
         &mut self,
         on: &Reader<'_>,
@@ -300,8 +303,8 @@ impl Workspace {
         }
     }
 
-    /// Advances a scatter: asks for each index value in turn, and adds the element that belongs to it if it names this
-    /// element's index.
+    /// Continues the computation of an element of a scatter: requests each index value in turn. If the value is this
+    /// element's index along the axis, adds the operand's element for that value.
     fn place_take(
         &mut self,
         on: &Reader<'_>,
@@ -348,7 +351,7 @@ impl Workspace {
     }
 }
 
-/// The index that an element of `named` stands for.
+/// Converts the bits of an element of `named` to an index along an axis with the extent `extent`.
 fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> Result<usize, Error> {
     match Wide::of(on.graph.scalar(named), bits) {
         Wide::Integer(index) => named_index(index, extent),
@@ -356,7 +359,7 @@ fn index_of(on: &Reader<'_>, named: TensorNodeId, bits: u64, extent: usize) -> R
     }
 }
 
-/// The number of an index in row-major order.
+/// The number of the element at `index` in row-major order, where the last axis varies fastest.
 fn position(extents: &[usize], index: &[usize]) -> usize {
     extents.iter().zip(index).fold(0, |position, (extent, index)| position * extent + index)
 }
@@ -371,7 +374,7 @@ pub(super) fn index(extents: &[usize], number: usize) -> Index {
     index
 }
 
-/// The source of an element of an operation on indices.
+/// The source of an element of an operation that only rearranges elements, such as a slice or a reshape.
 enum ElementSource {
     /// The element equals an element of an operand: the operand, and the index of that element.
     Element(TensorNodeId, Index),
@@ -380,7 +383,8 @@ enum ElementSource {
     Computed,
 }
 
-/// The source of the element at an index of an operation on indices.
+/// Returns the source of the element at the index `own` of an operation that only rearranges elements. For any other
+/// operation, the element must be computed.
 fn seen(on: &Reader<'_>, node: &Node, own: &[usize]) -> ElementSource {
     let Some(operand) = node.operands.first().copied() else { return ElementSource::Computed };
     let extents = on.graph.extents(operand);

@@ -1,7 +1,8 @@
-//! Prefetching for steps that run on one piece of a tensor after the other. Such a step has several parts, such as maps and sums. Parts that compute
-//! little per element wait for memory, while parts that compute much leave memory idle. So the most expensive sum of a piece prefetches for the other
-//! parts: for later parts, the same rows of their operands; for earlier parts, the next rows. A single sum prefetches its own operands, some distance
-//! ahead. No bits of results depend on this.
+//! Prefetching for steps that process a tensor piece by piece, where a piece is some of its rows. Such a step computes
+//! several maps and sums (the parts of the step) on a piece before the next piece. Parts that compute little per
+//! element wait for memory, while parts that compute much leave memory idle. So the most expensive sum of a piece
+//! prefetches for the other parts: for later parts, the same rows of their operands; for earlier parts, the rows of the
+//! next piece. A single sum prefetches its own operands, some distance ahead. Prefetching does not change results.
 
 use super::memory::{Memory, Operand, ValueOrigin};
 use super::{PartWork, PieceStep};

@@ -25,7 +25,8 @@ use std::sync::Arc;
 /// The most results of a reduction that are computed at a time if maps follow it.
 const STRIP: usize = 1 << 15;
 
-/// The elements per panel of a product that is followed by maps.
+/// The most elements per panel (a range of the first axis) of a product that maps follow. A panel of `LEAST_ROWS` rows
+/// may have more.
 const PANEL: usize = 1 << 17;
 /// The fewest rows per panel of a product that is followed by maps.
 const LEAST_ROWS: usize = 64;
@@ -37,7 +38,7 @@ type TypedOperand = (Operand, (Scalar, Layout));
 pub(super) struct Binding<'b> {
     pub(super) graph: &'b TensorGraph,
     pub(super) host: &'b TensorHost<'b>,
-    /// The place and layout of each node's value.
+    /// The location and layout of each node's value in memory.
     values: FxHashMap<TensorNodeId, StridedView>,
     pub(super) slots: Slots,
     held: TensorBytes,
@@ -174,7 +175,8 @@ impl Binding<'_> {
         self.values.get(&node).ok_or_else(not_computed)
     }
 
-    /// The places of a step's conditions, and the value that each must have.
+    /// Returns the location of each condition of a step, and the value that the condition must have for the step to
+    /// run.
     fn guard(&self, step: &Step) -> Result<BoundGuard, Error> {
         let seen = |condition: &Condition| Ok((self.seen(condition.node)?.clone(), condition.holds));
         step.guard.iter().map(seen).collect()
@@ -319,7 +321,7 @@ impl Binding<'_> {
     fn parts(&self, steps: &[Step], rows: &[usize], locals: &mut Slots) -> Result<Vec<PieceStep>, Error> {
         let mut left: FxHashMap<TensorNodeId, StridedView> = FxHashMap::default();
         let reads = |(at, step): (usize, &Step)| step.reads(self.graph).into_iter().map(move |node| (node, at));
-        // The last step that reads the value of another one.
+        // For each value, the last of the steps that read it.
         let last_reads: FxHashMap<TensorNodeId, usize> = steps.iter().enumerate().flat_map(reads).collect();
         let mut unread: Vec<(usize, u32)> = Vec::new();
         let mut parts = Vec::with_capacity(steps.len());

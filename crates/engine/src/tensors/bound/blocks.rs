@@ -10,7 +10,8 @@ use cembra_tensor::DataMut;
 use cembra_value::Error;
 use std::ops::Range;
 
-/// The partial results of some blocks; `None` if elements cannot be added as they are computed.
+/// The partial results of some blocks. `None` if elements cannot be added while they are computed; they must then be
+/// computed to memory first.
 type Blocks = Result<Option<Vec<Block>>, Error>;
 
 impl SharedReductions {
@@ -80,7 +81,7 @@ impl SharedReductions {
 }
 
 impl LongRuns {
-    /// The number of blocks per run.
+    /// The number of blocks of elements per result.
     fn blocks(&self) -> usize {
         self.block.map_or(1, |parts| self.parts.count.div_ceil(parts))
     }

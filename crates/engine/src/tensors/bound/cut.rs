@@ -1,5 +1,6 @@
-//! An index space cut into pieces. All pieces have one shape, except for smaller pieces at the end of the axis that is cut. Work that depends only on
-//! the shape is done once per shape.
+//! An index space (all indices of a tensor or of a step) cut into pieces, which a step computes one after the other or
+//! on several threads. All pieces have one shape, except for smaller pieces at the end of the axis that is cut. Work
+//! that depends only on the shape is done once per shape.
 
 use cembra_tensor::plan::some_pieces;
 use cembra_tensor::{Extents, Slice, pieces};

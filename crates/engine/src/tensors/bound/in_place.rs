@@ -12,14 +12,14 @@ use cembra_tensor::plan::{Region, Step, Work};
 use cembra_tensor::{Data, Elements, Extents, Layout, Node, Plan, Tensor, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 
-/// The elements of a map that are computed between copies.
+/// The most elements per piece of a map whose output overwrites a tensor.
 const BLOCK: usize = 1 << 12;
 
 /// The last step of a plan, bound to memory such that the step's value overwrites an existing tensor.
 #[derive(Debug)]
 pub(super) struct InPlace {
     workers: Vec<Worker>,
-    /// The number of elements per index of the pieces.
+    /// The number of elements of the output per index of the axes that are cut into pieces.
     within: usize,
     /// The index of the tensor that is overwritten.
     target: usize,

@@ -19,12 +19,12 @@ pub(crate) struct KeptPlan {
     outputs: Vec<Tensor>,
     /// The slots of the outputs, if each output has a slot of its own; else empty.
     slots: SmallVec<[u32; 4]>,
-    /// True if each output has two memories that alternate between runs, so that a run writes no layouts. Only for small
-    /// outputs.
+    /// True if each output has two blocks of memory that alternate between runs, so that a run writes no layouts. Only
+    /// small outputs have two blocks.
     takes_turns: bool,
 }
 
-/// The most bytes of an output with two memories.
+/// The most bytes of an output with two blocks of memory.
 const TWICE: usize = 1 << 10;
 
 impl BoundPlan {

@@ -1,5 +1,6 @@
-//! Maps (operations that compute each element by itself) over a piece of an index space, bound to the strides of their operands. A map runs as one
-//! line of elements, as several lines, or as blocks for which operands with other strides are copied.
+//! Maps (operations that compute each element by itself) over a piece of an index space, bound to the strides of their
+//! operands. A line is a sequence of elements in memory at equal distances. A map runs as one line, as several lines,
+//! or in blocks; for each block, operands that are not a line are copied.
 
 use super::cut::Cut;
 use super::memory::{Memory, Operand, ValueOrigin};
@@ -13,15 +14,16 @@ use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Ten
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// The fewest elements per call, if the operands are not all one line.
+/// The fewest elements per line for which a map runs line by line. A map with shorter lines runs in blocks.
 const LONG_LINE: usize = 256;
 
-/// The elements of a block for which operands are copied if they are not one line.
+/// The most elements of a block. Operands that are not one line are copied for each block.
 const BLOCK: usize = 1 << 12;
 
-/// The elements of a block if an operand's layout is transposed relative to the loops.
+/// The most elements of a block if an operand's layout is transposed relative to the loops.
 const BLOCK_ACROSS: usize = 1 << 16;
-/// The fewest lines for which larger blocks are worthwhile: then more than one element of each cache line is used.
+/// The fewest lines of a transposed operand for which larger blocks are worthwhile, because more than one element of
+/// each cache line is then used.
 const LINES_ACROSS: usize = 8;
 
 /// The fewest elements of a line that the host evaluates, with threads and non-temporal stores.
@@ -191,11 +193,12 @@ pub(super) fn fill<'m>(
     Ok(())
 }
 
-/// An index space in blocks. Operands that are one line are read in place, others are copied for each block.
+/// A map that runs in blocks of its index space. Operands that are one line are read in place; other operands are
+/// copied for each block.
 #[derive(Debug)]
 struct Blocks {
     cut: Cut<Shape>,
-    /// The steps of the lines that blocks consist of.
+    /// For each operand, the distance between the elements of its line within a block.
     steps: Strides,
     /// For each operand that is copied, the memory of the copy, and the strides of the operand.
     copies: SmallVec<[Option<(Data, Strides)>; 4]>,

@@ -11,10 +11,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use triomphe::Arc;
 
-/// The fewest bytes of a temporary that is not kept between runs.
+/// The fewest bytes for which the memory of a slot is freed after a run, and not kept for the next run.
 const LARGE: usize = 1 << 16;
 
-/// The fewest bytes of a worker's local memory that is not kept between runs. Most have less and are kept.
+/// The fewest bytes for which a worker's local memory is freed after a run. Most local memory is smaller, and is kept.
 const LARGE_LOCAL: u64 = 1 << 20;
 
 /// The memory that contains a value: an input, a slot of the plan, or local memory of a worker.
@@ -40,7 +40,8 @@ pub(super) struct StridedView {
 pub(super) struct Operand {
     pub(super) place: ValueOrigin,
     offset: usize,
-    /// The stride for each index that selects the piece.
+    /// For each index that selects a piece, the number of elements by which the operand's first element moves from one
+    /// index to the next.
     shifts: SmallVec<[isize; 4]>,
     /// The operand's stride along each axis of the piece.
     pub(super) strides: Strides,
@@ -181,7 +182,8 @@ pub(super) struct Locals {
 }
 
 impl Locals {
-    /// If `is_large`, the types and sizes of the memories that are dropped after a run; else of those that are kept.
+    /// Returns the type and size of each entry of the local memory that is freed after a run (if `is_large`) or kept
+    /// (otherwise).
     fn of_size(&self, is_large: bool) -> impl Iterator<Item = (Scalar, usize)> {
         let all = self.memory.iter().zip(&self.lens).map(|(data, len)| (data.scalar(), *len));
         all.filter(move |(scalar, len)| {

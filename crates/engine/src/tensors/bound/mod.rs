@@ -57,7 +57,7 @@ pub struct BoundPlan {
 /// A bound plan, and the facts about it that its verification needs.
 struct Bound {
     plan: BoundPlan,
-    /// The place and the layout of each node's value.
+    /// The location and the layout of each node's value in memory.
     values: FxHashMap<TensorNodeId, StridedView>,
     /// For each bound step, the index of the plan's step that it belongs to.
     step_of: Vec<usize>,
@@ -94,14 +94,16 @@ struct Worker {
     locals: Locals,
 }
 
-/// A part of the work on one piece, and the local memory of its result, unless that is a piece of the step's value.
+/// An operation (a map, a reduction or a product) of a step on one piece. Its result is in local memory, or is a piece
+/// of the step's value.
 #[derive(Debug)]
 struct PieceStep {
     work: PartWork,
     /// The number of elements of the result.
     len: usize,
     left: Option<u32>,
-    /// The local memory with a copy of the elements that the part overwrites.
+    /// The local memory to which the elements that the operation overwrites are copied first; `None` if no copy is
+    /// needed.
     over: Option<u32>,
 }
 
@@ -246,7 +248,8 @@ impl BoundStep {
         Ok(true)
     }
 
-    /// Leaves unspecified elements in the step's slots: other steps read them, but choose none of them.
+    /// Fills the slots of a step that does not run with unspecified elements. Later steps may read these elements, but
+    /// do not use them.
     #[cold]
     fn skip(&self, slots: &mut [Slot]) -> Result<(), Error> {
         let own = [(self.target, self.len)];

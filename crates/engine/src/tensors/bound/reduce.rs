@@ -22,7 +22,8 @@ use smallvec::SmallVec;
 /// The number of elements of a block, which are computed before they are combined.
 pub(super) const BLOCK: usize = 1 << 12;
 
-/// The fewest elements of a sum that are worth a call of its own.
+/// The fewest elements for which compiled code adds the elements of a sum as it computes them. The elements of shorter
+/// sums are computed to memory first.
 const LONG_SUM: usize = 256;
 
 // Sums that are added as they are computed use chains of partial sums.
@@ -65,11 +66,12 @@ struct Sums {
     length: usize,
     steps: Strides,
     kernel: Box<BodySums>,
-    /// The chains of partial sums for some lines, which are zeros between runs. They are zeroed after a sum and not before
-    /// the next one, so that memory just written in parts is read as a whole only later.
+    /// The chains of partial sums for some lines, which are zeros between runs. They are zeroed after a sum and not
+    /// before the next one, because memory that was just written in parts is slow to read as a whole.
     chains: Box<[Chains]>,
     fetched: Fetched,
-    /// A form of this reduction that computes elements before it adds them. It runs if an element fails, to report the error.
+    /// The variant of this reduction that computes elements before it adds them. It runs if an element fails, to report
+    /// the error.
     otherwise: Otherwise,
 }
 
@@ -364,7 +366,7 @@ pub(super) fn fold_runs<T: Reduced>(
     Ok(())
 }
 
-/// Reduces one run, given in parts.
+/// Reduces one run of `length` elements to one result. `parts` computes the elements, part by part.
 fn fold_parts<T: Reduced>(
     _: &[T],
     reduction: Reduction,
@@ -383,7 +385,8 @@ fn fold_parts<T: Reduced>(
     Ok(())
 }
 
-/// Reduces rows elementwise to results that are side by side.
+/// Reduces rows of `width` elements, element by element, to `width` adjacent results. `parts` computes the rows, some
+/// at a time.
 fn fold_beside<T: Reduced>(
     _: &[T],
     reduction: Reduction,

@@ -27,10 +27,12 @@ use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The elements of a block if the operands are one line, of which some may be added as they are computed.
+/// The most elements of a block if each operand is one line (elements in memory at equal distances). Some sums of such
+/// a block may be added as they are computed.
 const LINE: usize = 1 << 13;
 
-/// The fewest elements for which a shared loop is worthwhile: fewer stay in the nearest cache after the first reduction.
+/// The fewest elements for which a shared loop is worthwhile. Fewer elements stay in the nearest cache after the first
+/// reduction, so that the next reduction reads them from there.
 const LARGE: usize = 1 << 13;
 
 /// A reduction, the body that computes its elements, and the operands of the body.
@@ -50,7 +52,8 @@ pub(super) struct SharedReductions {
     source: Source,
 }
 
-/// The reductions, from which the loop can be bound again in another way.
+/// The reductions that the loop was bound from. The loop can be bound again from them, such that elements are computed
+/// before they are added.
 #[derive(Debug)]
 struct Source {
     reduces: Vec<(Reduction, Body, SmallVec<[Operand; 4]>)>,
@@ -214,7 +217,7 @@ pub(super) trait Folding: Any + Send {
     }
 }
 
-/// A sum of floats that are added to chains as they are computed.
+/// A sum of floats that a kernel adds to chains of partial sums as it computes them.
 struct Sum(ChainFold<f64, Addition>);
 
 impl Folding for Sum {
@@ -531,7 +534,7 @@ impl SharedReductions {
     }
 }
 
-/// The elements of a part of a line, for each of the reductions.
+/// Returns the sources of the elements of a part of a line, one for each of `reduces`.
 fn line_pieces(
     reduces: &[Reduce<'_>],
     operands: &[SmallVec<[Operand; 4]>],

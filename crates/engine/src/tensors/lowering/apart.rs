@@ -28,7 +28,7 @@ pub(super) struct Apart<'p> {
     stages: Vec<Stages>,
     /// For each node, true if it makes a tuple that contains a tensor with axes.
     pub(super) tuples_with_axes: Vec<bool>,
-    /// The types of nodes that do not depend on tensors; found when the first is needed.
+    /// The types of nodes that do not depend on tensors, computed when `type_of` is first called; `None` before.
     types: Option<Vec<Option<QType>>>,
     /// The values of other parts that tensors are computed from: each with its type in that part, and the tensor that it becomes.
     pub(super) imports: BTreeMap<NodeId, (QType, LoweredTensor)>,
@@ -68,7 +68,8 @@ impl<'p> Apart<'p> {
         let Apart { program, options, types, .. } = self;
         let types = types.get_or_insert_with(|| {
             let given = |name: &str| options.input_types.get(name).cloned();
-            // There, an input that is a tensor is an error, and only some errors are kept.
+            // For `node_types`, an input that is a tensor is an error. Only some errors are kept, so such inputs are
+            // left out.
             let mut others = Program::clone(program);
             others.inputs.retain(|input| !matches!(type_of_input(input, options), Some(QType::Tensor(..))));
             cembra_prepare::node_types(&others, &given, &options.prepare)

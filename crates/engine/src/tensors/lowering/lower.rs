@@ -42,7 +42,8 @@ pub(super) struct Lowering<'p> {
     /// meaning.
     pub(super) has_extents: bool,
     pub(super) made: Vec<NodeForm>,
-    /// The number of parts of all labelled expressions so far. A definition counts as often as it is used.
+    /// The number of parts (operators and operands) of all labelled expressions so far. A definition counts as often as
+    /// it is used.
     labelled: usize,
     /// True if the program has operators that mark integers to become f64 where they are divided or combined with floats.
     pub(super) has_wide_numbers: bool,
@@ -63,8 +64,8 @@ pub(super) struct Lowering<'p> {
     budget: Option<&'p Budget>,
 }
 
-/// The most nodes that the kept passes cover in total, unless there is only one pass. A node takes about two hundred bytes.
-/// Beyond this limit all passes are dropped, and begun again when they are needed.
+/// The most nodes that the reverse passes in `passes` cover in total, unless there is only one pass. A node takes about
+/// two hundred bytes. Beyond this limit all passes are dropped, and begun again when they are needed.
 const MOST_PASSED: usize = 1 << 19;
 
 /// The most parts of all labelled expressions of a model.
@@ -381,7 +382,8 @@ impl<'p> Lowering<'p> {
         Ok(LoweredTensor { is_weak: is_weak && self.graph.scalar(node) == Scalar::Float64, ..LoweredTensor::of(node) })
     }
 
-    /// Casts a weak value to the type that it takes on beside `beside`.
+    /// Casts a weak value (such as the literal `0.5`, whose type is open) to the type that it takes on in combination
+    /// with the tensors `beside`.
     fn strengthened(&mut self, node: Tensor, beside: &[Tensor]) -> Result<Tensor, Error> {
         let scalar = self.graph.number_type(beside);
         self.graph.cast(node, scalar)

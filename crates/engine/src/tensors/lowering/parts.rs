@@ -171,7 +171,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The values of tensors that outputs of the last part are computed from, with their types.
+    /// Returns the values of the tensor part from which the last part computes outputs, each with its type.
     ///
     /// A branch of a condition that the last part decides is computed only if it is chosen. The last part computes it again
     /// from its operands if it has axes or may fail.

@@ -36,7 +36,7 @@ impl Lowering<'_> {
         let starts_apart =
             may_be_apart && !depends && operands.iter().any(|operand| is_apart(&self.made[operand.index()]));
         let made = match if starts_apart { Ok(NodeForm::Apart) } else { self.operator(name, operands, node) } {
-            // Its errors are reported where it is computed.
+            // Errors of this node are reported by the part of the program that computes the node.
             Err(_) if may_be_apart || is_later => NodeForm::Apart,
             made => made?,
         };
@@ -119,7 +119,8 @@ impl Lowering<'_> {
         self.imported_array(node, qtype)
     }
 
-    /// Returns true for an array whose elements are all literals; it becomes a tensor where it meets one.
+    /// Returns true for an array whose elements are all literals. Such an array becomes a tensor where it is combined
+    /// with a tensor.
     fn is_written(&self, node: NodeId) -> bool {
         let Node::Operator(name, elements) = self.program.node(node) else { return false };
         self.registry.find(self.program.name(name)) == Some(id::ARRAY_MAKE_DENSE)

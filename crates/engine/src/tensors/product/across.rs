@@ -11,10 +11,10 @@ pub(super) const LINES: usize = 64;
 /// The most elements of each line that are copied at a time, chosen so that the copies stay in a near cache.
 pub(super) const WIDTH: usize = 1024;
 
-/// The elements between copies of lines, so that lines do not map to the same cache sets.
+/// The number of unused elements between the copies of two lines, so that the copies do not map to the same cache sets.
 const PADDING: usize = 16;
 
-/// The fewest lines, and the fewest elements of a line, that are worth copies.
+/// The fewest lines, and the fewest elements of a line, for which copying is worthwhile.
 const SEVERAL: usize = 8;
 
 /// Loops over lines (elements in memory at equal distances) and over their elements, for a product. Operands whose layout is transposed relative to

@@ -10,10 +10,11 @@ use cembra_value::Error;
 use multiversion::multiversion;
 use smallvec::SmallVec;
 
-/// The most elements of the result that are summed together.
+/// The most elements of the result whose sums are computed at the same time.
 const CHUNK: usize = ProductPlan::CHUNK;
 
-/// The least distance in elements between lines of a sum for which lines of other sums in between are read along with them.
+/// The least distance, in elements, between two lines of one sum for which lines of other sums that are between them in
+/// memory are processed in the same loop.
 const FAR: usize = 512;
 
 /// The number of lines that are added to one sum before lines are added to the next sum.
@@ -21,7 +22,7 @@ const IN_TURN: usize = 8;
 
 /// The approximate number of element products between two checks whether to go on.
 const AT_ONCE: usize = 1 << 20;
-/// The number of factors that all copies of factors but the last have a multiple of.
+/// If factors are copied to be contiguous, each copy except the last has a multiple of this number of factors.
 const FACTORS: usize = 256;
 
 /// The most elements of one sum that are added without a check whether to go on.
@@ -262,7 +263,7 @@ fn lines<T: Number>(
     })
 }
 
-/// The positions after `count` more steps.
+/// Returns the positions that are `count` steps of the strides `strides` after the positions `at`.
 fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
     std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
 }

@@ -81,7 +81,8 @@ impl Form {
         Ok((made, counters))
     }
 
-    /// Computes the product of operands of the planned form into `to`, from position `first` on.
+    /// Computes the product of operands with the planned types and layouts, and overwrites `to` from position `first`
+    /// on.
     fn run_into(
         &self,
         operands: [&Tensor; 2],
@@ -96,7 +97,8 @@ impl Form {
         Ok(counters)
     }
 
-    /// Computes the product of the operands that begin at these positions of memory, unless `go_on` ends it.
+    /// Computes the product of the operands that begin at these positions of memory. Stops with an error if `go_on`
+    /// returns one.
     fn run_at(
         &self,
         factors: &[(&Data, usize); 2],

@@ -7,23 +7,23 @@ use cembra_runtime::{LINE, prefetch};
 use cembra_tensor::ProductPlan;
 use multiversion::multiversion;
 
-/// The fewest sums that are kept side by side, a register of them.
+/// The number of sums in one vector register, which is the fewest sums that are computed at the same time.
 const LANES: usize = *ProductPlan::IN_REGISTERS.start();
 
 /// The number of elements of each line that are added at a time, to sums in registers.
 const TILE: usize = *ProductPlan::IN_REGISTERS.end();
 
-/// The most registers of sums.
+/// The most vector registers that hold sums.
 const REGISTERS: usize = TILE / LANES;
 
 // Otherwise lines would be split in another way than plans assume.
 const _: () = assert!(TILE == REGISTERS * LANES);
 
-/// The number of lines read side by side: more than one, because memory delivers more from several places; few enough for
-/// the processor to track.
+/// The number of lines that are read in parallel: more than one, because memory delivers more from several addresses
+/// than from one; few, because the processor can track only a few.
 const TOGETHER: usize = 8;
 
-/// The fewest elements of a line for which more sums are kept side by side.
+/// The fewest elements of a line for which a dot product uses all registers of sums, and not only two.
 const LONG: usize = 1024;
 
 /// The fewest elements of a line for which dot products read one line at a time.
@@ -342,7 +342,7 @@ fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Line
     }
 }
 
-/// Prefetches as many elements as `line` has, at a distance of `behind` elements.
+/// Prefetches as many elements as `line` has, at a distance of `behind` elements after the elements of `line`.
 #[inline(always)]
 fn fetch<T>(line: &[T], behind: isize) {
     for start in (0..line.len()).step_by(LINE / size_of::<T>()) {

@@ -8,7 +8,7 @@ use cembra_runtime::Scalar;
 use cembra_tensor::{Layout, Reduction, Tensor};
 use cembra_value::Error;
 
-/// A graph, its plan, and what it is bound to.
+/// A graph, its plan, and the inputs that the plan is bound to.
 struct Case {
     graph: TensorGraph,
     plan: Plan,
