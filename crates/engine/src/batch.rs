@@ -381,7 +381,7 @@ impl Rows {
         all.map_or_else(|| Err(faults::of_rows()), |_| Ok(()))
     }
 
-    /// Returns the sum of `bytes` over all columns that the outputs are made of.
+    /// Returns the sum of `bytes(type)` over the types of all columns that the outputs consist of.
     fn bytes_of_outputs(&self, bytes: impl Fn(&QType) -> usize) -> usize {
         let of = |output: &Field| match &output.qtype {
             qtype @ QType::Tuple(_) if let Some(columns) = struct_columns(qtype) => {

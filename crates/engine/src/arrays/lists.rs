@@ -38,31 +38,32 @@ const TOGETHER: usize = 1 << 14;
 /// rows contain no strings. The lookup table of such a dictionary is built again for each block, and should cost little
 /// in comparison with the block's rows.
 const TOGETHER_PER_KEY: usize = 16;
-/// The most rows that are evaluated together, however large a shared dictionary is.
+/// The most rows in a block that is evaluated together, for a shared dictionary of any size.
 const MOST_TOGETHER: usize = 1 << 20;
 
 /// The strings in a block of rows that is evaluated together may take at most the limit for one row divided by this
 /// number, because each thread copies such a block. The rows of a block with more bytes are evaluated one by one.
 const PIECE_SHARE: u64 = 16;
 
-/// A model that contains arrays, compiled to be evaluated over many rows: an array program for many rows at once, if there is one, and the model for
-/// one row.
+/// A model that contains arrays, compiled to be evaluated over many rows. It has an array program that evaluates blocks
+/// of rows, if one can be made from the model, and the model that evaluates one row.
 #[derive(Debug)]
 pub struct ListRows {
     by_row: ArrayModel,
     together: Result<Together, Diagnostic>,
     program: Arc<Program>,
     inputs: Box<[Field]>,
-    /// The columns of all inputs, one input after the other. An input without columns has one unused entry.
+    /// The columns of all inputs, one input after the other. An input whose type has no columns has one unused entry.
     columns: Box<[StructColumn]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
     watch: Watch,
-    /// False if rows must be evaluated once each, in their order.
+    /// False if an operator of the model has an effect that a user can see. Each row must then be evaluated once, and
+    /// rows in their order.
     is_pure: bool,
 }
 
-/// The array program that evaluates some rows together.
+/// The array program that evaluates a block of rows at once, and its relation to the columns of the model.
 #[derive(Debug)]
 struct Together {
     compiled: Compiled,
@@ -95,7 +96,7 @@ enum OutputForm {
     Elements(usize),
 }
 
-/// The reason why some rows are not evaluated together.
+/// The reason why a block of rows was not evaluated together.
 enum Apart {
     /// The run was cancelled, or its time is over.
     Cancelled,
@@ -351,7 +352,8 @@ impl Together {
         text + &self.compiled.program().to_string()
     }
 
-    /// The array of a column that is stored once for all rows; `None` for other columns.
+    /// The array of the column with index `at`, if the column's list is stored once for all rows; `None` for other
+    /// columns.
     fn once<'c>(&self, at: usize, column: &InputColumn<'c>) -> Option<&'c Arc<Array>> {
         if self.sought[at] { shared_array(column) } else { None }
     }
@@ -448,7 +450,7 @@ impl Together {
     }
 }
 
-/// The columns of an input; one unused entry for an input without columns.
+/// The columns of an input. An input whose type has no columns has one unused entry.
 fn columns_of(input: &Field) -> Vec<StructColumn> {
     match struct_columns(&input.qtype) {
         // The type of an array does not contain its promise.
@@ -542,7 +544,7 @@ struct RowOutputs {
     failures: Vec<(usize, Error)>,
     /// The number of rows that were evaluated one by one.
     row_by_row: usize,
-    /// The memory that runs over several rows share; `apart` is that of runs on single rows.
+    /// The memory that successive runs on several rows use; `apart` is the memory of runs on single rows.
     together: ArrayMemory,
     apart: ArrayMemory,
 }

@@ -49,7 +49,7 @@ impl LoopRoom {
 #[derive(Debug)]
 pub struct LoopPlan {
     model: FrameModel,
-    /// The inputs of the plan: slot, type and meaning of each.
+    /// The inputs of the plan: the slot (offset in the frame), the type and the meaning of each.
     leaves: Box<[(u32, QType, LoopLeaf)]>,
     lists: Box<[LoopList]>,
     /// For each list, the index of the first list that must have the same length.
@@ -59,9 +59,9 @@ pub struct LoopPlan {
     sizes: Box<[(usize, u64, bool)]>,
     /// The bytes of one element from every column together.
     bytes_of_all: u64,
-    /// The slot and type of each output of the plan.
+    /// The slot (offset in the frame) and the type of each output of the plan.
     made: Box<[(u32, QType)]>,
-    /// The type of each output of the program, and its source.
+    /// The type of each output of the program, and its source: a value or a column of the plan.
     outputs: Box<[(QType, LoopOutput)]>,
 }
 
@@ -188,7 +188,8 @@ impl LoopPlan {
         self.model.memory_bytes() + size_of_val(&*self.leaves) + size_of_val(&*self.columns)
     }
 
-    /// The inputs of the plan: the slot, the type and the meaning of each, such as the address of a column or the length of a list.
+    /// The inputs of the plan: the slot (offset in the frame), the type and the meaning of each, such as the address of
+    /// a column or the length of a list.
     #[must_use]
     pub fn leaves(&self) -> &[(u32, QType, LoopLeaf)] {
         &self.leaves
@@ -206,7 +207,7 @@ impl LoopPlan {
         &self.columns
     }
 
-    /// The slot and the type of each output of the plan.
+    /// The slot (offset in the frame) and the type of each output of the plan.
     #[must_use]
     pub fn made(&self) -> &[(u32, QType)] {
         &self.made
@@ -484,7 +485,7 @@ fn slot_of(plan: &Plan, value: cembra_plan::ValueId) -> (u32, QType) {
     (value.slot, value.qtype.clone())
 }
 
-/// The inputs of a plan: slot, type and meaning of each.
+/// The inputs of a plan: the slot (offset in the frame), the type and the meaning of each.
 fn leaves_of(plan: &Plan, leaves: &[LoopLeaf]) -> Box<[(u32, QType, LoopLeaf)]> {
     let inputs = plan.inputs().iter().map(|input| {
         let (slot, qtype) = slot_of(plan, input.value);
@@ -518,7 +519,7 @@ fn len(values: &[Value], list: &LoopList) -> Option<usize> {
     }
 }
 
-/// The split points of the edge at a path; `None` if it has none.
+/// The split points of the edge (the assignment of elements to groups) at a path; `None` if the edge has none.
 fn split_points<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v [i64]> {
     match inside(values, path)? {
         Value::Edge(edge) => match edge.form() {
@@ -549,7 +550,7 @@ const fn bytes(bytes: &[u8]) -> ValueRef<'_> {
     ValueRef::Bytes(Cow::Borrowed(bytes))
 }
 
-/// The arrays of the keys and the values of a dictionary; `None` if it is not one.
+/// The arrays of the keys and the values of a dictionary; `None` if `map` is not a dictionary.
 fn parts(map: &Value) -> Option<[&Array; 2]> {
     let Value::Tuple(fields) = map else { return None };
     match [fields.first()?, fields.get(1)?] {
@@ -558,7 +559,7 @@ fn parts(map: &Value) -> Option<[&Array; 2]> {
     }
 }
 
-/// A dictionary that is a value in a call, with the order of its keys.
+/// A dictionary that an input of a call contains as a value, with the order of its keys.
 #[derive(Debug)]
 struct ValueMap {
     map: *const Value,

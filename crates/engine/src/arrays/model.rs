@@ -38,7 +38,8 @@ pub struct ArrayModel {
     loops: OnceLock<Option<Box<LoopPlan>>>,
     /// The number of runs on short lists so far.
     short_runs: AtomicU32,
-    /// The reference that runs if the compiled program fails; made when that first happens.
+    /// The program of the reference implementation, which runs if the compiled program fails. It is compiled when that
+    /// first happens.
     reference: OnceLock<Compiled>,
 }
 
@@ -48,7 +49,7 @@ pub(crate) struct ArrayMemory {
     run: RunMemory,
     /// The memory of the plan for short lists.
     loops: Option<Box<(LoopMemory, Context)>>,
-    /// The memory of each plan of scalars that was run.
+    /// For each plan of the program, its memory if it runs on scalars; `None` until it is first run.
     scalars: Vec<Option<OnceMemory>>,
 }
 
@@ -138,7 +139,7 @@ impl Compiled {
         made.map_err(|error| error.in_sources(self.sources.as_deref().map(Sources::shared)))
     }
 
-    /// The inputs, with their promises.
+    /// The inputs of the array program, each with its type and its promise (a guarantee about its values).
     fn inputs(&self, placed: &Placed) -> Box<[Field]> {
         let field =
             |input: &ArrayInput| Field::of_leaf(&placed.model.graph, input.leaf, self.program.qtype(input.value));
@@ -307,7 +308,8 @@ impl ArrayModel {
     }
 }
 
-/// The number of runs on short lists by sweeps, which need no compilation, before a plan with loops is compiled.
+/// The number of runs on short lists by fused loops (sweeps), which need no further compilation, before a plan with
+/// loops is compiled.
 const RUNS_BEFORE_LOOPS: u32 = 8;
 
 /// The most bytes that an element of an array takes, without the contents of strings.
@@ -352,7 +354,8 @@ mod tests {
         assert!(found.iter().zip(&expected).all(|(found, expected)| found.same(expected)));
     }
 
-    /// Memory and sweeps of another program must be refused, and so must values of other types: their bytes would be misread.
+    /// Memory and fused loops (sweeps) of another program must be refused, and so must values of other types, because
+    /// their bytes would be misread.
     #[test]
     fn what_is_of_another_program_is_refused() {
         let numbers = |scalar: Scalar| {

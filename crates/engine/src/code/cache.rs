@@ -43,7 +43,8 @@ pub struct Cache<K, T> {
     /// At most `most` entries. The table is immutable; a thread that holds `changes` replaces it as a whole.
     table: ArcSwap<Table<K, T>>,
     changes: Mutex<()>,
-    /// The number of requests so far, which dates the entries.
+    /// The number of requests so far. It is the clock of the cache: each entry has its value at the last request of the
+    /// entry.
     clock: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -101,8 +102,8 @@ impl<K, T: Clone> Cache<K, T> {
         }
     }
 
-    /// Adds an entry for a key, unless another thread has added it meanwhile. In a full cache the entry that was not asked for the longest is
-    /// replaced.
+    /// Adds an entry for a key, unless another thread has added it meanwhile. In a full cache the least recently
+    /// requested entry is replaced.
     fn insert(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K) -> Arc<Entry<K, T>> {
         self.change(|table| {
             if let Some(entry) = find(table, hash, is_it) {

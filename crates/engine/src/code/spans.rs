@@ -1,14 +1,14 @@
 //! Spans of `tracing` around the stages of compiling a model: `prepare`, `plan` and `compile`. Each span has the model's name, the size of the
 //! stage's input (`nodes` or `steps`), and the size of the stage's result. Without the feature `tracing` the spans do nothing.
 
-/// The `tracing` span of a compilation stage. The span ends when this is dropped.
+/// The `tracing` span of a compilation stage. The span ends when the `StageSpan` is dropped.
 #[must_use]
 pub(crate) struct StageSpan {
     #[cfg(feature = "tracing")]
     span: tracing::span::EnteredSpan,
 }
 
-/// Opens a span. Without the feature `tracing` it evaluates its arguments and does nothing.
+/// Opens a span. Without the feature `tracing` the macro evaluates its arguments and does nothing.
 macro_rules! stage {
     ($name:literal, $model:expr, $given:ident = $size:expr, $made:ident $(, $other:ident = $value:expr)*) => {{
         #[cfg(feature = "tracing")]

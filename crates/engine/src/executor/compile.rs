@@ -19,7 +19,8 @@ use std::sync::Arc;
 /// whole program is examined.
 const MOST_TURNS: usize = 16;
 
-/// The error for tensors that become other values and tensors again more than `MOST_TURNS` times. It points at the first output of `rest`.
+/// The error for a model that converts tensors to other values, and these to tensors again, more than `MOST_TURNS`
+/// times. Its position is that of the first output of `rest`.
 fn too_many_turns(rest: &Program) -> Diagnostic {
     let message =
         format!("the model converts tensors to other values and back more than {MOST_TURNS} times, which is the limit");
@@ -59,8 +60,8 @@ impl Executable {
         Executable::of_values(program, options, true)
     }
 
-    /// Compiles a program with tensors and possibly other values. `turns` is the number of times that the model has gone from tensors to other
-    /// values and back before.
+    /// Compiles a program with tensors and possibly other values. `turns` is the number of times that the model has
+    /// converted tensors to other values, and these to tensors again, before this program.
     fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
             Sorted::Tensors(tensors) => {

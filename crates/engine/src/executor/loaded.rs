@@ -15,7 +15,7 @@ pub struct LoadedRows<'v> {
     inner: Arc<Executable>,
     frames: Vec<Frame>,
     context: Context,
-    /// Frames hold views of the texts among the values.
+    /// Stands for the borrow of the rows' values, because frames contain views of their texts.
     values: PhantomData<&'v [Vec<Value>]>,
 }
 

@@ -39,7 +39,7 @@ pub enum PartInput {
 /// A model with tensors and other values, as up to three parts that are evaluated one after the other.
 #[derive(Debug)]
 pub struct MixedModel {
-    /// The inputs of all parts, in the order of the program.
+    /// The inputs of the whole model, which are the inputs of all parts, in the order of the program.
     inputs: Box<[Field]>,
     outputs: Box<[Field]>,
     /// The part that computes the values that do not depend on tensors; `None` if there are no such values.

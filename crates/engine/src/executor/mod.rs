@@ -645,7 +645,8 @@ impl fmt::Debug for Executor {
 }
 
 impl Executable {
-    /// Shares the executable. If the backend is `Tiered` and the model must be compiled before its first call, requests the compilation.
+    /// Moves the executable to shared memory (`Arc`). If the backend is `Tiered` and the model must be compiled before
+    /// its first call, requests the compilation.
     pub(crate) fn started(self) -> Arc<Executable> {
         let shared = Arc::new(self);
         if let Some(tiered) = shared.tiered() {

@@ -51,7 +51,8 @@ impl Executable {
     }
 }
 
-/// The error for running a model with other values on tensors, or planning it for extents.
+/// The error for a call that takes only models of tensors (a run on tensors, or a plan for extents), on a model that
+/// also has other values.
 #[cold]
 fn no_tensors() -> Error {
     let problem = Diagnostic::new(Code::Tensors, "the model has values that are neither tensors nor numbers");

@@ -43,7 +43,8 @@ impl WholeMemory {
         self.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes()).saturating_add(tensors).saturating_add(mixed)
     }
 
-    /// Returns the options for a run on many rows, with the limits of evaluations with this memory and the token of `context`.
+    /// Returns the options for a run on many rows, with the limits of runs with this memory, and with the token of
+    /// `context`.
     #[must_use]
     pub fn row_options(&self, context: &Context) -> RunOptions {
         self.options.of_rows(context.cancellation())

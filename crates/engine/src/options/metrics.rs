@@ -54,9 +54,9 @@ pub enum Event<'e> {
     },
     /// The machine code of a model was not in its code cache, or could not be taken from there, so it was compiled.
     CacheMiss,
-    /// A model has no machine code, or none of a higher tier. The model runs without that code.
+    /// Machine code, or code of a higher tier, is not available for a model. The model runs without it.
     Fallback {
-        /// The reason why the model has no machine code, or none of a higher tier.
+        /// The reason why the code is not available.
         reason: &'e Diagnostic,
     },
     /// From now on, calls of a model run the code of the tier `tier`.
@@ -82,8 +82,8 @@ pub enum Event<'e> {
         /// The number of files in the folder that are not valid models.
         failed: usize,
     },
-    /// Too many models wait to be compiled in the background, so this model was not queued. The model stays interpreted for now, and asks again
-    /// later.
+    /// Too many models wait to be compiled in the background, so this model was not queued. The interpreter runs the
+    /// model for now, and the model is queued again after further calls.
     QueueFull,
     /// A profile of machine code (a file for `perf`) could not be written and was closed.
     ProfileFailed {

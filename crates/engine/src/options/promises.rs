@@ -6,7 +6,8 @@ use cembra_expr::{Program, print_type};
 use cembra_value::Error;
 use cembra_value::{BrokenPromise, Code, Diagnostic, Limit, Limits, Value};
 
-/// Checks that `values`, which have the types of `inputs`, keep the promises of `inputs`, and that dictionaries are within `limits`.
+/// Checks that `values`, which have the types of `inputs`, satisfy the promises of `inputs` (guarantees, such as that
+/// no element is missing), and that dictionaries have no more entries than `limits` allows.
 ///
 /// # Errors
 /// The error of the first value that breaks a promise or a limit.
@@ -20,7 +21,7 @@ pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value], limit
     })
 }
 
-/// The error for a value that breaks the promise of `input`.
+/// The error for a value that breaks the promise of `input`, such as an array with a missing element.
 #[cold]
 fn refusal(program: &Program, input: &Field, broken: BrokenPromise) -> Error {
     let (name, spelled) = (&input.name, input.spelled_type());

@@ -129,7 +129,7 @@ pub struct LineCall {
     /// The function's machine code, if it takes nothing but columns. A call then reads no other object.
     entry: Option<LoopEntry>,
     function: Arc<dyn BareFunction>,
-    /// The inputs in the order of the function's ports.
+    /// The inputs, in the order in which the function's code takes their addresses (its ports).
     inputs: SmallVec<[LineInput; 4]>,
     output: (Scalar, Sink),
     rows: usize,

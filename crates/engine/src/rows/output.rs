@@ -9,7 +9,7 @@ use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
 
 impl OutputRoom {
-    /// Returns the bytes that strings may still take if the strings of `columns` are counted, too.
+    /// Returns this limit, reduced by the bytes of the strings in `columns`.
     #[must_use]
     pub fn beside(self, columns: &[OutputColumn]) -> Self {
         let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);

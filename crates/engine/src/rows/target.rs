@@ -12,7 +12,7 @@ use cembra_runtime::{
 use cembra_value::{Value, Words};
 use std::ops::{DerefMut, Range};
 
-/// Words of a new column, which threads write while it is built.
+/// The words of a new column. Several threads write to them while the column is built.
 #[derive(Debug)]
 struct SharedWords<L> {
     list: L,
@@ -46,7 +46,7 @@ enum Data<'a> {
     Strings,
     /// The values are dictionary keys of strings in a new column; the keys are those of an input.
     Numbered(SharedWords<Vec<u64>>, Numbering<'a>),
-    /// Code writes cells, which are converted to values one by one.
+    /// Code writes values in the layout of frames (cells). Each cell is then converted to a `Value`.
     Values,
     Fields(*mut u8, isize, ReadField),
 }

@@ -36,17 +36,20 @@ pub(crate) fn of_arrays(failed: FailedOperator) -> Error {
     fault.operator(Some(failed.name)).at(failed.span).into()
 }
 
-/// The error for a run over more rows than the limit allows, if the caller has no memory for each row.
+/// The error for a run over more rows than the limit allows, whose columns take no memory per row in the caller (such
+/// as columns of units).
 pub(crate) fn of_rows() -> Error {
     of_array_bytes("the outputs of all rows exceed the limit `array_bytes`").into()
 }
 
-/// The error for a run over lists with more elements than the limit allows, if the caller has no memory for each element.
+/// The error for a run over lists with more elements than the limit allows, whose elements take no memory in the
+/// caller.
 pub(crate) fn of_elements() -> Error {
     of_array_bytes("the elements of the lists of all rows exceed the limit `array_bytes`").into()
 }
 
-/// The error for an input with more units than the limit allows. Units take no memory, but results for each of them do.
+/// The error for an input with more units (values of the type without data) than the limit allows. Units take no
+/// memory, but results for each of them do.
 pub(crate) fn of_units() -> Error {
     of_array_bytes("the results for an array with this many units may exceed the limit `array_bytes`").into()
 }

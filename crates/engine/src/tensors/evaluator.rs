@@ -216,7 +216,7 @@ impl Evaluator {
         self.options.started(None, None, self.registry)
     }
 
-    /// Returns a body compiled for many rows.
+    /// Returns an element expression, compiled for many rows.
     fn rows(&self, body: &Body) -> Result<Arc<PlanRows>, Error> {
         kernel_of(&self.kernels, body, || {
             let options = self.started();
@@ -257,7 +257,7 @@ impl<'e> TensorHost<'e> {
         TensorHost { asked: Some(asked), ..self }
     }
 
-    /// Returns the host of a run of the same evaluator that cannot be cancelled.
+    /// Returns the environment (host) of a run of the same evaluator that cannot be cancelled.
     pub(crate) fn uninterrupted(&self) -> TensorHost<'e> {
         self.evaluator.host()
     }

@@ -201,8 +201,8 @@ impl TensorModel {
         }
     }
 
-    /// Returns the plan for these extents from the cache, or makes it. There must be a list per input, as long as its
-    /// number of axes.
+    /// Returns the plan for these extents from the cache, or makes it. `extents` must have a list for each input, with
+    /// one extent per axis.
     fn kept_plan(
         &self,
         program: &TensorProgram,

@@ -221,12 +221,13 @@ impl RunMemory {
     }
 }
 
-/// The bytes that dropping this reference to an edge frees: 0 while other references are left.
+/// Drops a reference to an edge, and returns the bytes that this frees: 0 while other references are left.
 fn bytes_of_edge(edge: Arc<Edge>) -> u64 {
     Arc::into_inner(edge).map_or(0, |edge| edge.memory_bytes() as u64)
 }
 
-/// The bytes that dropping this reference to a tensor frees: 0 while other references to it, or to its memory, are left.
+/// Drops a reference to a tensor, and returns the bytes that this frees: 0 while other references to the tensor, or to
+/// its memory, are left.
 fn bytes_of_tensor(tensor: Arc<Tensor>) -> u64 {
     let alone = Arc::into_inner(tensor);
     alone.map_or(0, |mut tensor| if tensor.own_data().is_some() { tensor.memory_bytes() as u64 } else { 0 })
@@ -260,7 +261,8 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     found
 }
 
-/// The length of the longest array in `values` whose elements take no memory, because they are units that are all present.
+/// The length of the longest array in `values` whose elements take no memory: an array of units (values of the type
+/// without data) that are all present.
 pub(crate) fn most_units(values: &[Value]) -> usize {
     let mut open: SmallVec<[&[Value]; 4]> = smallvec![values];
     let mut most = 0;

@@ -16,7 +16,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Makes room for `elements` elements of a column with this storage, and for their presence bits if `has_bits`.
+    /// Makes room for `elements` elements in the layout `storage`, and for their presence bits if `has_bits`.
     pub(super) fn reserve(&mut self, storage: Storage, has_bits: bool, elements: usize) {
         let (values, bits) = (storage.words(elements), elements.div_ceil(64));
         if self.data.len() < values {

@@ -12,8 +12,8 @@ use cembra_value::Error;
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// Runs the array program of a host on values of exactly its inputs' types, with the program's compiled loops. Appends the outputs to `results`, in
-/// the order of the program.
+/// Runs the array program of `host` on `inputs`, which must have exactly the types of the program's inputs, with the
+/// program's compiled loops `sweeps`. Appends the outputs to `results`, in the order of the program.
 ///
 /// # Errors
 /// The error of the first step that fails; then nothing is appended. If the values have other types than the inputs, or the compiled loops are those

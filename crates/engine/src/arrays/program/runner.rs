@@ -26,7 +26,7 @@ const _: () = assert!(SUM_BLOCK.is_multiple_of(LONG_STRIP_ROWS) && SUM_BLOCK.is_
 #[derive(Debug)]
 pub(crate) struct SweepRunners {
     of: ProgramId,
-    /// The compiled sweeps; `None` for a sweep whose stages must be run one by one.
+    /// The compiled fused loops; `None` for a loop whose stages must be run one by one over whole arrays.
     runners: Vec<Option<SweepRunner>>,
 }
 
@@ -42,7 +42,8 @@ impl SweepRunners {
         self.of == program.id()
     }
 
-    /// The compiled form of each fused loop of the program; `None` for a loop whose stages must be run one by one over whole arrays.
+    /// The compiled fused loops of the program, in its order; `None` for a loop whose stages must be run one by one
+    /// over whole arrays.
     pub(super) fn all(&self) -> &[Option<SweepRunner>] {
         &self.runners
     }
@@ -57,7 +58,7 @@ impl SweepRunners {
 #[derive(Debug)]
 pub(super) struct SweepRunner {
     pub(super) layout: SweepLayout,
-    /// The variants, by the set of arrays that have presence bits.
+    /// The cached variants of the loop's machine code. The key is the bit set of the arrays that have presence bits.
     variants: Cache<u128, Option<Arc<Variant>>>,
 }
 
@@ -100,7 +101,8 @@ pub(crate) struct Workspace {
     pub(super) edge_bits: Vec<u64>,
     pub(super) accumulators: Vec<Accumulator>,
     pub(super) scanners: Vec<Scanner>,
-    /// The bytes by which strips that hold large groups exceed ordinary strips.
+    /// The bytes of the largest strip (block of elements) so far, if it was longer than usual because it contained a
+    /// large group; else 0.
     pub(super) strip_bytes: u64,
     /// The bytes that accumulators (of reductions) and scanners (of scans) take for all groups.
     pub(super) group_bytes: u64,
@@ -109,7 +111,7 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The bytes of memory for groups, including the memory in the workspaces of other threads.
+    /// The bytes of memory for groups: long strips, in the workspaces of all threads, and the state of each group.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let own = self.strip_bytes.saturating_add(self.group_bytes);
         self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))

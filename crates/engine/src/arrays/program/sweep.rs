@@ -284,7 +284,7 @@ impl<'r> SweepRun<'r> {
     /// An upper bound for the bytes that the strips of `shares` take at the same time. A strip of whole groups may be
     /// long, because it has at least one group. A tighter bound is computed if a rough one exceeds `room`.
     fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
-        /// An upper bound for one lane: the bits of a string view, and a presence bit.
+        /// The most bits per element of a column: those of a string view, and a presence bit.
         const MOST_BITS: u64 = 129;
         let Some(points) = self.points else { return 0 };
         let most_bits = (self.layout().lanes().len() as u64 + 1) * MOST_BITS;
@@ -367,7 +367,7 @@ impl<'r> SweepRun<'r> {
         self.points.is_none() && share.elements.len() < self.elements
     }
 
-    /// Reserves memory for the arrays that the sweep makes.
+    /// Reserves memory for the arrays that the fused loop makes.
     fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
         workspace.bases.clear();
         workspace.bases.resize(self.layout().lanes().len(), ColumnPointers::NOWHERE);
@@ -472,7 +472,8 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
     memory.reserve(lane.storage, lane.has_bits, count);
 }
 
-/// Takes the memory of a column as a value; `None` if it does not fit.
+/// Converts the memory of the column with index `at` to a value of `count` elements; `None` if it does not fit the
+/// value's type.
 fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &Lane, count: usize) -> Option<Value> {
     let memory = &mut workspace.memory[at];
     match program.qtype(lane.value) {

@@ -23,13 +23,13 @@ pub enum Profile {
     Jitdump,
 }
 
-/// A file that grows with each model that is compiled.
+/// A profile file that is open for writing. It gets a record for each function that is compiled.
 trait Sink: Send {
     /// Appends a record of the function `name` to the profile file.
     fn add(&mut self, name: &str, code: &CodePages) -> io::Result<()>;
 }
 
-/// The sink of a format; `None` before it is opened and after a write failed.
+/// The open profile file of a format; `None` before the file is opened and after a write failed.
 type SinkCell = OnceLock<Mutex<Option<Box<dyn Sink>>>>;
 
 static PERF_MAP: SinkCell = OnceLock::new();

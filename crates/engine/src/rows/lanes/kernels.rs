@@ -5,7 +5,8 @@ use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
 use smallvec::SmallVec;
 
-/// Calls the kernel for each row in the mask of its segment. Returns false if a call fails.
+/// Calls the kernel of `segment` for each row that needs its result, as the mask of the segment states. Returns false
+/// if a call fails.
 ///
 /// # Safety
 /// COLUMNS: `addresses` has an address for each of the program's columns, which has all rows. KERNEL-ROW and FRAME-SLOT: the frame is of the plan

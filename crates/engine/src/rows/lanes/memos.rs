@@ -27,7 +27,7 @@ pub(super) struct MemoStrip<'s> {
     pub(super) rows: usize,
 }
 
-/// The part of a vectorised program that is computed once per dictionary value, with its code.
+/// A memo: the part of a vectorised program that is computed once per dictionary value, with its code.
 #[derive(Debug)]
 pub(super) struct MemoFunction {
     pub(super) input: u32,
@@ -43,7 +43,7 @@ pub(super) struct MemoFunction {
     parts: Vec<(usize, ValuePart, MachineType, ColumnId)>,
 }
 
-/// The memory layout of a result for a chunk of values.
+/// The memory layout of a memo's result, for a chunk of dictionary values.
 #[derive(Debug)]
 struct Cells {
     form: ColumnForm,
@@ -195,7 +195,7 @@ impl MemoFunction {
         }
     }
 
-    /// Makes an empty memo.
+    /// Makes the empty tables in which one thread stores the results of this memo.
     fn memo(&self, context: &Context) -> Memo {
         let most = self.chunk();
         let results: usize = self.results.iter().map(|cells| cells.words(most)).sum();
@@ -217,8 +217,8 @@ impl MemoFunction {
         }
     }
 
-    /// Makes a table by key for each stored part. The result is empty unless all rows need the results, no part is a string, and the tables are
-    /// small enough.
+    /// Makes, for each stored part of the results, a table by dictionary key. The list is empty unless all rows need
+    /// the results, no part is a string, and the tables are small enough.
     fn by_number(&self, values: usize) -> Vec<ByNumber> {
         let is_string = |part: &ValuePart| matches!(part, ValuePart::Pointer | ValuePart::Length);
         if self.rows.is_some() || self.parts.iter().any(|(_, part, ..)| is_string(part)) {
@@ -228,7 +228,7 @@ impl MemoFunction {
         tables.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
-    /// The most values that are computed at once.
+    /// The most dictionary values that are computed at once.
     fn chunk(&self) -> usize {
         BatchFunction::rows(&self.function).min(STRIP_ROWS)
     }

@@ -40,7 +40,8 @@ pub struct LaneFunction {
     program: LaneProgram,
     /// The parts of the program that are computed once per dictionary value (memos), in the order of the segments.
     memos: Vec<MemoFunction>,
-    /// For each output the location of its string in a memo, if it depends on a dictionary alone.
+    /// For each output, the location of its string in a memo; `None` if the output does not depend on one dictionary
+    /// alone.
     results: Vec<Option<ByValue>>,
     /// The indices of the dictionary inputs that memos depend on, ascending.
     numbered: Vec<u32>,

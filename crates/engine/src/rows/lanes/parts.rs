@@ -48,7 +48,7 @@ impl LanePlace {
 pub(super) struct Stage {
     /// The index of the strip's column.
     column: u32,
-    /// The staged part of the column: its presence if true, else its data from `offset` bytes on.
+    /// True if the column's presence is copied. Otherwise its data are copied, from `offset` bytes on.
     is_presence: bool,
     offset: u32,
     ty: MachineType,

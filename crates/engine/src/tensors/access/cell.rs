@@ -96,7 +96,8 @@ fn choice(graph: &TensorGraph, node: &Node) -> Option<Vec<ViewedNode>> {
     if has_type { node.operands.iter().map(seen).collect() } else { None }
 }
 
-/// Makes the cell of a product by labels (einsum of two operands), whose index space has an axis for each label.
+/// Describes how an element of a product by labels (einsum of two operands) is computed. The index space has an axis
+/// for each label.
 fn product(graph: &TensorGraph, node: &Node, labels: &Labels) -> Result<Cell, Error> {
     let operands: Vec<&[usize]> = node.operands.iter().map(|operand| graph.extents(*operand)).collect();
     let extents = labels.label_extents(&operands)?;

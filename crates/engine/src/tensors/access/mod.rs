@@ -44,7 +44,7 @@ pub struct Reader<'e> {
     wholes: Vec<TensorNodeId>,
     /// The values of the nodes in `wholes`, once one was needed: at most one value per node.
     whole_values: OnceLock<FxHashMap<TensorNodeId, Tensor>>,
-    /// The compiled expressions, which each workspace clones: at most one per cell.
+    /// The compiled expressions, which each workspace clones: at most one per node.
     singles: Mutex<Vec<SingleElement>>,
     /// The memory of finished accesses: at most one workspace for each access that ran at the same time.
     free: Mutex<Vec<Workspace>>,

@@ -26,7 +26,8 @@ const BLOCK_ACROSS: usize = 1 << 16;
 /// each cache line is then used.
 const LINES_ACROSS: usize = 8;
 
-/// The fewest elements of a line that the host evaluates, with threads and non-temporal stores.
+/// The fewest elements of a line for which the run's environment (host) evaluates a map, with threads and non-temporal
+/// stores.
 const LARGE: usize = 1 << 18;
 
 /// The lines of a map's operands: for each operand, one line (elements in memory at equal distances).
@@ -224,7 +225,8 @@ enum Copying {
     Across(Vec<CopiedAxis>),
 }
 
-/// Returns true if an operand's elements are far apart along the last axis, and near along the one before.
+/// Returns true if an operand's elements are far apart along the last axis, and near each other along the axis before
+/// it.
 fn lies_across(extents: &[usize], strides: &[isize]) -> bool {
     let (&[.., rows, width], &[.., near, far]) = (extents, strides) else { return false };
     let is_nearer = (1..far.unsigned_abs()).contains(&near.unsigned_abs());

@@ -173,7 +173,8 @@ impl Slots {
     }
 }
 
-/// The local memory of a worker, which computes pieces of a step: the values that one part of the step computes for a piece and later parts read.
+/// The local memory of a worker, which computes pieces of a step. It has the values that one operation of the step
+/// computes for a piece and that later operations read.
 #[derive(Debug)]
 pub(super) struct Locals {
     pub(super) memory: Vec<Data>,
@@ -271,7 +272,7 @@ impl Slot {
 pub(super) struct Sources<'m> {
     pub(super) inputs: &'m [Tensor],
     pub(super) slots: &'m [Slot],
-    /// The host of the run, which tells whether the run may go on.
+    /// The environment (host) of the run, which the worker asks whether the run was cancelled.
     pub(super) host: &'m TensorHost<'m>,
 }
 

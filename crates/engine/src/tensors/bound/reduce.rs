@@ -19,7 +19,7 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
-/// The number of elements of a block, which are computed before they are combined.
+/// The most elements of a block. The elements of a block are computed to memory before they are combined.
 pub(super) const BLOCK: usize = 1 << 12;
 
 /// The fewest elements for which compiled code adds the elements of a sum as it computes them. The elements of shorter
@@ -51,8 +51,8 @@ enum ReduceLoop {
     Nothing(SmallVec<[Axis; 8]>, Extents),
     /// The reduction is a sum, and each element is added as soon as it is computed.
     Sums(Box<Sums>),
-    /// A block has several runs of contiguous elements, and each run is combined to one result. The fields are the number of elements per run, and
-    /// the blocks. In `LongRuns`, a run has several parts instead.
+    /// A block has several runs (sequences of contiguous elements), and each run is combined to one result. The fields
+    /// are the number of elements per run, and the blocks. In `LongRuns`, a run consists of several blocks instead.
     Runs(usize, Box<Cut<MapPiece>>),
     LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
     /// Neighbouring results combine adjacent elements, as the sums of a matrix's columns do: pieces of results, each with its pieces of elements to
@@ -75,7 +75,7 @@ struct Sums {
     otherwise: Otherwise,
 }
 
-/// A reduction that computes elements before it adds them; bound when it is needed first.
+/// A reduction that computes elements before it adds them. It is bound when it is first needed.
 #[derive(Debug)]
 struct Otherwise {
     axes: SmallVec<[Axis; 8]>,
@@ -265,7 +265,7 @@ impl ReducePiece {
     }
 }
 
-/// A function that computes parts in a block, one after the other, and passes each to a callback.
+/// A function that computes a sequence of blocks in the given memory, and passes each block to a callback.
 type Parts<'p> = &'p mut dyn FnMut(&mut Data, &mut dyn FnMut(&Data)) -> Result<(), Error>;
 
 impl Sums {

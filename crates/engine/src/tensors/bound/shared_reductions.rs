@@ -75,8 +75,8 @@ pub(super) type Pieces = Vec<Piece>;
 /// The loop that computes several reductions together, by the arrangement of their elements.
 #[derive(Debug)]
 pub(super) enum SharedLoop {
-    /// A block has several runs of contiguous elements, and each run is combined to one result. The fields are the number of elements per run, and
-    /// the blocks.
+    /// A block has several runs (sequences of contiguous elements), and each run is combined to one result. The fields
+    /// are the number of elements per run, and the blocks.
     Runs(usize, Cut<Pieces>),
     /// Long runs of elements, each combined to one result in several parts.
     LongRuns(LongRuns),
@@ -85,7 +85,8 @@ pub(super) enum SharedLoop {
     Beside(Cut<(usize, Cut<Pieces>)>),
 }
 
-/// Long runs of `length` elements each, which are combined part by part.
+/// Long runs (sequences of elements) of `length` elements each. The elements of a run are combined to one result, part
+/// by part.
 #[derive(Debug)]
 pub(super) struct LongRuns {
     pub(super) length: usize,
@@ -93,7 +94,8 @@ pub(super) struct LongRuns {
     pub(super) parts: Cut<Pieces>,
     /// For each reduction, true if it is a sum whose elements are added as soon as they are computed.
     pub(super) added: Vec<bool>,
-    /// The number of a run's parts per block of sums; `None` if blocks of sums do not consist of whole parts.
+    /// The number of parts per block of the reference, which sums each block by itself; `None` if such blocks do not
+    /// consist of whole parts.
     pub(super) block: Option<usize>,
 }
 
@@ -549,7 +551,7 @@ fn line_pieces(
     reduces.iter().zip(operands).map(piece).collect()
 }
 
-/// Begins the reductions of runs of `length` elements, one for each of `members`.
+/// Begins the reductions of runs (sequences of elements) of `length` elements, one for each of `members`.
 pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block {
     let fold = |(member, is_added): (&Member, &bool)| -> Box<dyn Folding> {
         if *is_added { Box::new(Sum(ChainFold::new(length, 0.0, Addition))) } else { member.one(length) }
@@ -557,7 +559,8 @@ pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block 
     members.iter().zip(added).map(fold).collect()
 }
 
-/// Combines the parts `which` of long runs. `starts` converts the first index of a part to the first index of its pieces.
+/// Combines the parts `which` of long runs (sequences of elements that are combined to one result). `starts` converts
+/// the first index of a part to the first index of its pieces.
 pub(super) fn fold_parts(
     members: &mut [Member],
     parts: &mut Cut<Pieces>,

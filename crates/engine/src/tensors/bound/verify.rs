@@ -35,7 +35,7 @@ pub(super) enum BoundFlaw {
 /// The state of verification: a bound plan, its graph, and the contents of slots so far.
 struct Verifier<'v> {
     graph: &'v TensorGraph,
-    /// The place and layout of each node's value.
+    /// The location and layout of each node's value in memory.
     values: &'v FxHashMap<TensorNodeId, StridedView>,
     bound: &'v BoundPlan,
     /// For each node, the node whose memory it is a view of; else the node itself.
@@ -75,7 +75,7 @@ fn origins(graph: &TensorGraph, values: &FxHashMap<TensorNodeId, StridedView>) -
     origins
 }
 
-/// The expected work of a part: the node that it makes, and the operands that it reads.
+/// The expected work of an operation on a piece: the node that it computes, and the operands that it reads.
 struct Expected<'p> {
     node: TensorNodeId,
     reads: Reads<'p>,
@@ -121,7 +121,8 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks that a value is in its place, and fits it.
+    /// Checks that the value of `node` is in its memory when a step reads it, and that the memory has the right size
+    /// and type.
     fn read(&self, node: TensorNodeId) -> Result<(), BoundFlaw> {
         let wrong = BoundFlaw::Overwritten(node.index());
         let seen = self.values.get(&node).ok_or(wrong)?;
@@ -144,7 +145,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks and records that a node is written to a slot, by a step with these `reads`.
+    /// Checks that a step with the operands `reads` may write the value of `node` to the slot `target`, and records it.
     fn write(&mut self, node: TensorNodeId, target: u32, len: usize, reads: &[TensorNodeId]) -> Result<(), BoundFlaw> {
         let (slot, made) = (&self.bound.slots[target as usize], self.graph.node(node));
         if slot.len != len || len != made.extents.iter().product::<usize>() || slot.scalar != made.scalar {
@@ -312,7 +313,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The expected parts of a piece of a step, in order.
+/// The expected operations on a piece of a step, in order.
 fn expected<'p>(graph: &'p TensorGraph, step: &'p Step) -> SmallVec<[Expected<'p>; 2]> {
     let led = |reads: Reads<'p>, then: &'p Option<Region>| -> SmallVec<[Expected<'p>; 2]> {
         match then {

@@ -3,7 +3,8 @@
 use cembra_expr::NodeId;
 use cembra_tensor::TensorNodeId as Tensor;
 
-/// A program's node that was lowered to a tensor without labels. If `is_weak`, its type is still open, as the type of the literal `0.5` is.
+/// A program's node that was lowered to a tensor without labels. If `is_weak`, the tensor takes on the type of the
+/// values that it is combined with, as the literal `0.5` does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoweredTensor {
     pub(super) node: Tensor,

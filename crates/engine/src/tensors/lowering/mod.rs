@@ -98,7 +98,7 @@ pub(crate) struct TileInputs<'t> {
     pub(crate) numbers: &'t [Option<ScalarValue>],
 }
 
-/// A program with tensors, once it is decided which of its values are tensors: a tensor program, or several parts.
+/// A program with tensors, after it was decided which of its values are tensors: a tensor program, or several parts.
 #[derive(Debug)]
 pub(crate) enum Sorted {
     /// The program has only values that are tensors or numbers.

@@ -68,7 +68,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Makes the value of `node`, which another part of the program computes, an input of the tensors. Returns it as a tensor.
+    /// Makes the value of `node`, which another part of the program computes, an input of the tensor part. Returns this
+    /// input as a tensor.
     pub(super) fn imported(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         let qtype = match self.import(node)? {
             Ok(known) => return Ok(known),
