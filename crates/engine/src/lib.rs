@@ -1,5 +1,6 @@
-//! The engine: compiles plans, array programs and tensor plans, caches and counts the compiled code, and runs it. For every kind of model, the engine
-//! decides about compilation, caching, threads, cancellation and errors of a run.
+//! The engine: compiles plans (of scalars), array programs (for models with arrays) and tensor plans, caches and counts
+//! the compiled code, and runs it. For every kind of model, the engine decides about compilation, caching, threads,
+//! cancellation and errors of a run.
 //!
 //! The engine takes programs and values. Other crates decide how a model is read, and how its inputs and outputs are bound to the caller's data.
 

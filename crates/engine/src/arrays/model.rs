@@ -1,6 +1,7 @@
-//! Models that contain arrays, compiled to an array program. Its plans run over the elements of arrays, or once on the
-//! scalars between operations on arrays. If anything fails, or may have failed, the reference implementation runs the
-//! model again, operator by operator, and its result or error is returned.
+//! Models that contain arrays, compiled to an array program: a list of steps on whole arrays and on scalars. The
+//! program contains plans, which run over the elements of arrays, or once on the scalars between operations on arrays.
+//! If anything fails, or may have failed, the reference implementation runs the model again, operator by operator, and
+//! its result or error is returned.
 
 use crate::arrays::loops::{self, LoopMemory, LoopPlan, LoopRoom};
 use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};

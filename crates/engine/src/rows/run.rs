@@ -103,7 +103,7 @@ pub struct RowPlan {
 /// The input and output columns of a run, after it was checked that they fit the model.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The batch; `None` once the job has run, because its targets are gone then.
+    /// The number of the job's batch; `None` once the job has run, because it has given its memory for outputs away.
     of: Option<BatchId>,
     rows: usize,
     pub(in crate::rows) sources: Vec<Source<'a>>,
@@ -111,9 +111,9 @@ pub struct Job<'a> {
     terms: RunTerms<'a>,
     /// The memory that strings, lists and tuples in new columns may still take.
     strings: &'a OutputRoom,
-    /// True if an input is copied strip by strip, or an output is moved to its column strip by strip.
+    /// True if an input is copied, or an output is moved to its column, once per strip (block of rows).
     is_staged: bool,
-    /// True if an output is moved to its column strip by strip.
+    /// True if an output is moved to its column once per strip (block of rows).
     finishes: bool,
 }
 
@@ -190,7 +190,7 @@ impl<E> Range<E> {
 }
 
 impl RowPlan {
-    /// Makes a batch that evaluates `plan`.
+    /// Makes the batch that evaluates `plan` on many rows.
     #[must_use]
     pub fn of(plan: &Plan) -> RowPlan {
         RowPlan {
@@ -333,7 +333,7 @@ impl RowPlan {
         Ok(Finished { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
     }
 
-    /// Evaluates a range of rows, strip by strip.
+    /// Evaluates the rows from `start` up to `end`, one strip (block of rows) after the other.
     fn range<E>(
         &self,
         job: &Job<'_>,
@@ -611,7 +611,7 @@ impl Job<'_> {
         self.sources.iter().map(|source| &source.form).chain(self.targets.iter().map(|target| &target.form))
     }
 
-    /// Returns the number of rows per strip.
+    /// Returns the most rows per strip (the block of rows that one call of the function evaluates).
     fn strip_rows(&self, player: &Player) -> usize {
         let most = player.function.as_ref().map_or(STRIP_ROWS, |function| function.rows());
         let most = most.min((self.terms.strip_rows / 64).max(1).saturating_mul(64));

@@ -15,7 +15,7 @@ enum Data {
     At(*const u8, isize),
     /// The values are bits that are read in place, from the start of a byte on.
     BitsAt(*const u8),
-    /// The values are staged: copied strip by strip into memory of the run.
+    /// The values are staged: copied into memory of the run, one strip (block of rows) at a time.
     Staged,
 }
 
@@ -216,7 +216,8 @@ impl<'a> Source<'a> {
         read_strides(self.form, self.strides())
     }
 
-    /// Returns true if rows of the column are copied strip by strip before code reads them.
+    /// Returns true if the values or the presence of the column are copied, one strip (block of rows) at a time, before
+    /// code reads them.
     pub(in crate::rows) fn is_staged(&self) -> bool {
         matches!(self.data, Data::Staged) || matches!(self.presence, Presence::Staged)
     }

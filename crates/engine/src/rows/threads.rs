@@ -1,5 +1,6 @@
-//! Divides the work of one run among threads: rows, lists, blocks of arrays, blocks of tensors. The caller divides the work into shares. Where a sum
-//! depends on the division, the caller does not make the division depend on the number of threads.
+//! Divides the work of one run among threads: rows, lists, blocks of arrays, blocks of tensors. The caller divides the
+//! work into shares, and this module runs them. If the result of a sum depends on the division, the caller must choose
+//! a division that does not depend on the number of threads.
 
 use cembra_value::ProcessPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};

@@ -163,7 +163,7 @@ impl Bound {
     }
 }
 
-/// The error for a step that cannot run on pieces of its index space.
+/// The error for a step that cannot be computed piece by piece.
 #[cold]
 pub(super) fn no_pieces() -> Error {
     Error::tensors(TensorErrorKind::Evaluation, "a step that has no pieces")
@@ -182,7 +182,8 @@ impl Binding<'_> {
         step.guard.iter().map(seen).collect()
     }
 
-    /// Returns true, and records the view, if a step only makes another layout of existing memory.
+    /// Returns true if a step only makes another layout of existing memory. The new layout is then recorded as the
+    /// step's value.
     fn sees(&mut self, step: &Step) -> Result<bool, Error> {
         let node = self.graph.node(step.node);
         if !matches!(step.work, Work::Node) {

@@ -17,7 +17,7 @@ pub(crate) struct KeptPlan {
     /// The plan as a single call, if it maps or sums one line (elements at equal distances) of each input; else `None`.
     one: Option<OneCall>,
     outputs: Vec<Tensor>,
-    /// The slots of the outputs, if each output has a slot of its own; else empty.
+    /// The slots (memory of the plan) of the outputs, if each output has a slot of its own; else empty.
     slots: SmallVec<[u32; 4]>,
     /// True if each output has two blocks of memory that alternate between runs, so that a run writes no layouts. Only
     /// small outputs have two blocks.

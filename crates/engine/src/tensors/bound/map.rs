@@ -47,8 +47,8 @@ pub(super) struct MapPiece {
 enum MapLoop {
     /// The map runs as one line per operand, with these distances between elements.
     One { steps: Strides, kernel: Box<BodyLines> },
-    /// The map runs as one line per operand, with these distances between elements. The line is so large that the host evaluates it, possibly on
-    /// several threads.
+    /// The map runs as one line per operand, with these distances between elements. The line is so large that the run's
+    /// environment (host) evaluates it, possibly on several threads.
     Large { steps: Strides, body: Body },
     /// The map runs as several lines: `axes` has the extents of the outer axes, with the stride of each operand, and `inner` is the number of
     /// elements per line.
@@ -118,7 +118,7 @@ impl MapPiece {
         Ok(MapPiece { operands, count, way })
     }
 
-    /// Returns true if the host evaluates the map, possibly on several threads.
+    /// Returns true if the run's environment (host) evaluates the map, possibly on several threads.
     pub(super) const fn is_large(&self) -> bool {
         matches!(self.way, MapLoop::Large { .. })
     }

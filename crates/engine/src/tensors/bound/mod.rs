@@ -66,7 +66,7 @@ struct Bound {
 /// The conditions of a step: where truth values are in memory, and the value that each must have for the step to run.
 type BoundGuard = Box<[(StridedView, bool)]>;
 
-/// A bound step, the slot of its value, and the slots that no later step reads.
+/// A bound step, the slot (memory of the plan) of its value, and the slots that no later step reads.
 #[derive(Debug)]
 struct BoundStep {
     work: BoundWork,
@@ -79,7 +79,8 @@ struct BoundStep {
 
 #[derive(Debug)]
 enum BoundWork {
-    /// The step runs on pieces of the value's leading axes: the workers that compute them, and the number of elements per index of these axes.
+    /// The step computes its value piece by piece, where a piece is a range of the value's leading axes. The fields are
+    /// the workers that compute pieces, and the number of elements per index of the leading axes.
     Pieces(Vec<Worker>, usize),
     /// The step is several reductions that share one loop: a worker for each thread that takes part in it, and the slots of the results.
     SharedReductions(Vec<SharedReductions>, Targets),
@@ -126,7 +127,7 @@ impl PieceStep {
 }
 
 impl Worker {
-    /// Returns true if the host runs one of the worker's maps on several threads.
+    /// Returns true if the run's environment (host) runs one of the worker's maps on several threads.
     fn is_large(&self) -> bool {
         let is_large = |part: &PieceStep| matches!(&part.work, PartWork::Map(map) if map.is_large());
         self.cut.each_shape().flatten().any(is_large)
@@ -142,7 +143,8 @@ impl Worker {
         })
     }
 
-    /// Computes the pieces `which`, with `within` elements per index, and overwrites `to`.
+    /// Computes the pieces `which`, and overwrites `to`. A piece has `within` elements per index of the axes that are
+    /// cut.
     #[inline]
     fn run(
         &mut self,

@@ -9,7 +9,8 @@ use cembra_expr::{NodeId, Program};
 use cembra_runtime::QType;
 use std::collections::BTreeMap;
 
-/// The dependence of a node on tensors: whether the node is computed from tensors, and whether by operators that tensors do not have.
+/// The dependence of a node on tensors: whether the node is computed from tensors, and whether operators that tensors
+/// do not have are used for that.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Stages {
     /// True if the node is computed from a tensor.
@@ -19,14 +20,14 @@ pub(super) struct Stages {
     pub(super) is_later: bool,
 }
 
-/// The facts about values that are not tensors, while a program is split into parts.
+/// The facts that are collected about values that are not tensors, until a program is split into parts.
 #[derive(Debug)]
 pub(super) struct Apart<'p> {
     program: &'p Program,
     options: &'p CompileOptions,
-    /// The dependence of each node on tensors, by position.
+    /// The dependence of each node on tensors, by the node's index.
     stages: Vec<Stages>,
-    /// For each node, true if it makes a tuple that contains a tensor with axes.
+    /// For each node, true if the node makes a tuple that contains a tensor with axes.
     pub(super) tuples_with_axes: Vec<bool>,
     /// The types of nodes that do not depend on tensors, computed when `type_of` is first called; `None` before.
     types: Option<Vec<Option<QType>>>,

@@ -47,7 +47,8 @@ pub(super) struct Lowering<'p> {
     labelled: usize,
     /// True if the program has operators that mark integers to become f64 where they are divided or combined with floats.
     pub(super) has_wide_numbers: bool,
-    /// The element types of labelled expressions, by node; recorded only if integers may become f64.
+    /// The element types of labelled expressions such as `a("i") / n`, by node; recorded only if the program has
+    /// operators that may convert integers to f64.
     pub(super) labelled_types: FxHashMap<NodeId, Scalar>,
     /// True if a branch is left out when a known condition does not choose it. An evaluation in tiles knows the conditions that do not depend on
     /// tensors.
@@ -68,7 +69,7 @@ pub(super) struct Lowering<'p> {
 /// two hundred bytes. Beyond this limit all passes are dropped, and begun again when they are needed.
 const MOST_PASSED: usize = 1 << 19;
 
-/// The most parts of all labelled expressions of a model.
+/// The most parts (operators and operands) of all labelled expressions of a model together.
 const MOST_LABELLED: usize = 1 << 22;
 
 impl<'p> Lowering<'p> {
@@ -389,15 +390,16 @@ impl<'p> Lowering<'p> {
         self.graph.cast(node, scalar)
     }
 
-    /// Lowers the labelled expression `of` to a tensor whose axes have the labels `labels`.
+    /// Lowers the labelled expression `of`, such as `a("i,k") * b("k,j")`, to a tensor whose axes have the labels
+    /// `labels`.
     pub(super) fn bound(&mut self, of: NodeId, labels: &str, span: Span) -> Result<Tensor, Error> {
         let mut expression = Expression::new(labels, span)?;
         self.add_parts(&mut expression, of, span)?;
         expression.lower(&mut self.graph)
     }
 
-    /// Adds the parts of the labelled expression `of` to `expression`, and returns the part for the whole expression. Errors about its size are
-    /// reported at `span`.
+    /// Adds the parts (operators and operands) of the labelled expression `of` to `expression`, and returns the part
+    /// for the whole expression. Errors about the size of the expression are reported at `span`.
     pub(super) fn add_parts(
         &mut self,
         expression: &mut Expression,
@@ -480,8 +482,8 @@ impl<'p> Lowering<'p> {
         self.registry.find(self.program.name(name)) == Some(id::TENSOR_AT)
     }
 
-    /// The nodes of a labelled expression, operands before their users. A node that is used in several places is listed as
-    /// often, because it may be summed over other labels in each.
+    /// The nodes of a labelled expression such as `a("i,k") * b("k,j")`, operands before their users. A node that is
+    /// used several times is listed several times, because each use may be summed over other labels.
     fn parts(&self, of: NodeId) -> Result<Vec<NodeId>, Error> {
         let mut found = Vec::new();
         let mut open = vec![of];
@@ -556,7 +558,8 @@ pub(super) fn functional(what: &str) -> Error {
     Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
 }
 
-/// Returns true if, in models without tensors, the operator `op` gives a mask for scalars such as `operands`.
+/// Returns true if, in models without tensors, the operator `op` gives a mask (an optional unit, as comparisons give)
+/// for scalars such as `operands`.
 pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     match op {
         id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL => true,
@@ -566,7 +569,7 @@ pub(super) fn makes_mask(op: OpId, operands: &[LoweredTensor]) -> bool {
     }
 }
 
-/// Returns true if the operator `op` on scalars takes masks as truth values.
+/// Returns true if the operator `op` on scalars takes masks (optional units, as comparisons give) as truth values.
 pub(super) fn takes_masks(op: OpId) -> bool {
     matches!(op, id::AND | id::OR | id::NOT | id::WHERE | id::SHORT_WHERE)
 }
@@ -576,12 +579,13 @@ pub(super) fn of_elements(op: OpId) -> OpId {
     OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
 }
 
-/// Returns true if an operator is arithmetic, for which labelled expressions convert number literals.
+/// Returns true if an operator is arithmetic. In a labelled expression, its number literals take on the type of the
+/// other values.
 fn is_arithmetic(op: OpId) -> bool {
     matches!(of_elements(op), id::ADD | id::SUBTRACT | id::MULTIPLY | id::DIVIDE | id::NEG | id::POS)
 }
 
-/// Combines parts of a labelled expression by an operator.
+/// Combines parts of a labelled expression by an operator, and returns the part for the result.
 fn combined(
     expression: &mut Expression,
     op: ElementOperator,

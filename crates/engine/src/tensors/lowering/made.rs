@@ -27,7 +27,8 @@ pub(super) enum NodeForm {
     Nothing,
     /// The node is a tensor.
     Tensor(LoweredTensor),
-    /// The node is an expression over labelled tensors. The expression is lowered when the text binds it to labels.
+    /// The node is an expression over labelled tensors, such as `a("i,k") * b("k,j")`. It is lowered when the text
+    /// gives labels to the result, as in `c("i,j") = ..`.
     Labelled,
     /// The node is an expression over labelled tensors, and is assigned to a tensor with more labels. The assignment repeats the expression along the
     /// labels that it lacks.

@@ -14,7 +14,8 @@ use cembra_value::Error;
 use std::collections::BTreeSet;
 
 impl Lowering<'_> {
-    /// Records whether the input `leaf` of the program is a tensor.
+    /// Records whether the input `leaf` of the program is a tensor. An input that is not a tensor is marked as not
+    /// computed by tensors.
     pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
         if let Some(apart) = &mut self.apart {
             apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
@@ -160,7 +161,7 @@ impl Lowering<'_> {
         Ok(NodeForm::Apart)
     }
 
-    /// Returns the input that a value was already imported as, else `Err` with its type.
+    /// Returns the tensor for a value that is already an input of the tensor part; else `Err` with the value's type.
     fn import(&mut self, node: NodeId) -> Result<Result<LoweredTensor, QType>, Error> {
         let span = self.span(node);
         let Some(apart) = &mut self.apart else {

@@ -119,7 +119,7 @@ fn run_into<T: Number>(
     Ok(())
 }
 
-/// Computes a product of prepared operands; returns the number of matrix products.
+/// Computes a product of operands that are in the order that `kernel` needs; returns the number of matrix products.
 fn compute<T: Number>(
     kernel: &Kernel,
     factors: &[Memory<'_, T>; 2],
@@ -141,7 +141,8 @@ fn compute<T: Number>(
     Ok(0)
 }
 
-/// Copies or sums an operand as the plan requires; `None` if it is used as it is.
+/// Copies an operand into another order, or sums it over labels, as the plan requires. `None` if the operand is used as
+/// it is.
 fn prepare<T: Number>(
     preparation: &Preparation,
     (elements, first): Memory<'_, T>,

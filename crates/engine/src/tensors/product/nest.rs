@@ -20,12 +20,12 @@ const FAR: usize = 512;
 /// The number of lines that are added to one sum before lines are added to the next sum.
 const IN_TURN: usize = 8;
 
-/// The approximate number of element products between two checks whether to go on.
+/// The approximate number of element products between two checks for cancellation.
 const AT_ONCE: usize = 1 << 20;
 /// If factors are copied to be contiguous, each copy except the last has a multiple of this number of factors.
 const FACTORS: usize = 256;
 
-/// The most elements of one sum that are added without a check whether to go on.
+/// The most elements of one sum that are added without a check for cancellation.
 const LONG_LINE: usize = 1 << 24;
 
 /// Adds the products of two lines' elements to `sums`. The code is compiled for several instruction sets.
@@ -105,7 +105,7 @@ struct SumLoops<'l> {
     terms: &'l FusedLabels,
 }
 
-/// The axis of a single row.
+/// The axis of an operand with a single row: one index, and no distances.
 const ONE_ROW: WalkedAxis<3> = (1, [0; 3]);
 
 type Axes3 = SmallVec<[WalkedAxis<3>; 6]>;

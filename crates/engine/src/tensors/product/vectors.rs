@@ -26,16 +26,17 @@ const TOGETHER: usize = 8;
 /// The fewest elements of a line for which a dot product uses all registers of sums, and not only two.
 const LONG: usize = 1024;
 
-/// The fewest elements of a line for which dot products read one line at a time.
+/// The fewest elements of a line for which dot products read one line at a time. Shorter lines are read from two places
+/// alternately.
 const FILLING: usize = 128;
 
 /// The fewest bytes of memory for which prefetching is worthwhile, because that much memory does not fit a near cache.
 const FETCHED: usize = 1 << 18;
 
-/// The distance of prefetching, in bytes.
+/// The distance, in bytes, between the elements that are read and those that are prefetched.
 const AHEAD: usize = 4096;
 
-/// The number of strided elements that are copied at a time.
+/// The number of elements that are copied at a time, if the elements of a line are not contiguous.
 const PIECE: usize = 256;
 
 /// The position after `count` steps from `first`.
