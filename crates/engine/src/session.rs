@@ -51,7 +51,7 @@ impl Clone for Session {
 }
 
 impl Session {
-    /// Makes a session with a new frame and context.
+    /// Makes a session with a new frame (the memory of one evaluation) and a new context.
     fn of(inner: Arc<Executable>) -> Session {
         let (frame, context) = (inner.frame(), inner.context());
         Session { inner, frame, context, memory: WholeMemory::default(), has_terms: false, made: Vec::new() }
@@ -223,8 +223,8 @@ impl Session {
 }
 
 impl Executor {
-    /// Makes a session with a frame of its own, for one thread at a time. A session of a `ModelExecutor` cannot evaluate values, because that
-    /// executor is bound to structs.
+    /// Makes a session with a frame (the memory of one evaluation) of its own, for one thread at a time. A session of a
+    /// `ModelExecutor` cannot evaluate values, because that executor is bound to structs.
     #[must_use]
     pub fn session(&self) -> Session {
         Session::of(self.inner().clone())

@@ -112,7 +112,7 @@ fn lane_function(plan: &Plan, forms: &[ColumnForm]) -> LaneFunction {
 /// A limit on the bytes of strings that no test reaches.
 static ROOM: OutputRoom = OutputRoom::of(u64::MAX);
 
-/// Returns the terms of a run on two threads, in strips of `strip_rows` rows.
+/// Returns the terms of a run on two threads, in strips (blocks) of `strip_rows` rows.
 fn terms(strip_rows: usize, on_error: OnError) -> RunTerms<'static> {
     RunTerms { threads: 2, strip_rows, on_error, keep_failures: 5, ..RunTerms::default() }
 }

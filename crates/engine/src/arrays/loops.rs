@@ -65,7 +65,8 @@ pub struct LoopPlan {
     outputs: Box<[(QType, LoopOutput)]>,
 }
 
-/// The memory that all runs of a [`LoopPlan`] use: a frame, the columns, and the lengths of the lists.
+/// The memory that all runs of a [`LoopPlan`] use: a frame (the plan's scalars), the columns, and the lengths of the
+/// lists.
 #[derive(Debug)]
 pub struct LoopMemory {
     frame: Frame,
@@ -86,7 +87,7 @@ pub struct LoopMemory {
 }
 
 impl LoopMemory {
-    /// The frame that the plan reads its inputs from and writes its outputs to.
+    /// The frame (memory of scalars) that the plan reads its inputs from and writes its outputs to.
     pub fn frame(&mut self) -> FramePtr {
         self.frame.ptr()
     }
@@ -506,8 +507,8 @@ fn inside<'v>(values: &'v [Value], path: &InputPath) -> Option<&'v Value> {
     Some(value)
 }
 
-/// The number of elements of the list `list` in `values`; `None` if the value is not a list, or is an edge without
-/// split points.
+/// The number of elements of the list `list` in `values`; `None` if the value is not a list, or is an edge (an
+/// assignment of elements to groups) without split points.
 fn len(values: &[Value], list: &LoopList) -> Option<usize> {
     match list {
         LoopList::Items(path) => match inside(values, path)? {

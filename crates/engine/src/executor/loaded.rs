@@ -9,7 +9,8 @@ use cembra_value::Value;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Rows of inputs of a compiled model, each row loaded into a frame of its own, to be evaluated any number of times.
+/// Rows of inputs of a compiled model, each row loaded into a frame (memory of an evaluation) of its own, to be
+/// evaluated any number of times.
 #[derive(Debug)]
 pub struct LoadedRows<'v> {
     inner: Arc<Executable>,
@@ -20,7 +21,7 @@ pub struct LoadedRows<'v> {
 }
 
 impl Executor {
-    /// The bytes of one frame of the model; 0 for a model with arrays or tensors.
+    /// The bytes of one frame (the memory of one evaluation) of the model; 0 for a model with arrays or tensors.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.inner().frame_bytes()

@@ -50,11 +50,12 @@ pub struct Executable {
 #[expect(clippy::large_enum_variant, reason = "calls read the model of a frame without a pointer in between")]
 #[repr(u8)]
 pub(crate) enum ExecutableForm {
-    /// A model of scalars, whose values are in a frame.
+    /// A model of scalars, whose values are in a frame (the memory of one evaluation).
     Frame(FrameModel),
-    /// A model of scalars whose code for one row is compiled when the first frame is made.
+    /// A model of scalars whose code for one row is compiled when the first frame (the memory of one evaluation) is
+    /// made.
     OnDemand(Box<OnDemandModel>),
-    /// A model of arrays, of tensors or of both, whose values are not stored in a frame.
+    /// A model of arrays, of tensors or of both, whose values are not stored in a frame, the memory of scalars.
     Whole(WholeModel),
 }
 
@@ -66,7 +67,8 @@ pub(crate) struct OnDemandModel {
     compiled: OnceLock<FrameModel>,
 }
 
-/// The memory that successive evaluations of one part of a mixed model use: a frame, a context, and memory for arrays and tensors.
+/// The memory that successive evaluations of one part of a mixed model use: a frame (for scalars), a context, and
+/// memory for arrays and tensors.
 #[derive(Debug)]
 pub(crate) struct PartMemory {
     frame: Frame,
@@ -190,7 +192,8 @@ impl Executable {
         }
     }
 
-    /// Makes an executable from a model with arrays or tensors, whose values are not stored in a frame.
+    /// Makes an executable from a model with arrays or tensors, whose values are not stored in a frame, the memory of
+    /// scalars.
     pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
         check_float_mode()?;
         let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
@@ -279,7 +282,8 @@ impl Executable {
         }
     }
 
-    /// Returns the model if it has arrays or tensors, whose values are not stored in a frame; else `None`.
+    /// Returns the model if it has arrays or tensors, whose values are not stored in a frame (the memory of scalars);
+    /// else `None`.
     #[inline]
     pub(crate) fn whole(&self) -> Option<&WholeModel> {
         match &self.form {
@@ -304,7 +308,8 @@ impl Executable {
         memory.options.run_limits().unwrap_or(&self.limits).array_bytes
     }
 
-    /// Returns the model if its values are in a frame, else `None`. A model that is compiled on demand is compiled first.
+    /// Returns the model if its values are in a frame (the memory of scalars), else `None`. A model that is compiled on
+    /// demand is compiled first.
     pub(crate) fn frame_model(&self) -> Option<&FrameModel> {
         match &self.form {
             ExecutableForm::OnDemand(model) => Some(self.compiled_on_demand(model)),
@@ -323,7 +328,8 @@ impl Executable {
         }
     }
 
-    /// Returns true if the model has arrays or tensors, so that its values are not stored in a frame. `evaluate_whole` runs such a model.
+    /// Returns true if the model has arrays or tensors, so that its values are not stored in a frame (the memory of
+    /// scalars). `evaluate_whole` runs such a model.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         matches!(self.form, ExecutableForm::Whole(_))
@@ -381,13 +387,15 @@ impl Executable {
         error
     }
 
-    /// Makes a frame that contains the plan's literals; for a model with arrays or tensors, an empty frame.
+    /// Makes a frame (the memory of one evaluation) that contains the plan's literals; for a model with arrays or
+    /// tensors, an empty frame.
     #[must_use]
     pub fn frame(&self) -> Frame {
         self.frame_model().map_or_else(|| Frame::zeroed(0), FrameModel::frame)
     }
 
-    /// Returns the bytes of one frame of the model; 0 for a model with arrays or tensors.
+    /// Returns the bytes of one frame (the memory of one evaluation) of the model; 0 for a model with arrays or
+    /// tensors.
     pub(crate) fn frame_bytes(&self) -> usize {
         self.frame_model().map_or(0, FrameModel::frame_bytes)
     }

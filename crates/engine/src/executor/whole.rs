@@ -13,7 +13,7 @@ use cembra_value::Error;
 use cembra_value::RunTerms;
 use cembra_value::Value;
 
-/// A compiled model with arrays or tensors, whose values are not stored in a frame.
+/// A compiled model with arrays or tensors, whose values are not stored in a frame, the memory of scalars.
 #[derive(Debug)]
 pub(crate) enum WholeModel {
     Arrays(Box<ArrayModel>),

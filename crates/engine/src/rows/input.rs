@@ -53,7 +53,8 @@ pub type WriteField = unsafe fn(*const u8, FramePtr, u32);
 pub(in crate::rows) enum DataIn<'a> {
     /// The column has units, which have no data.
     Nothing,
-    /// The column has values in the layout of frames: the scalar type, the address of the first value, and the stride in bytes.
+    /// The column has values in the layout that they have in frames (the memory of an evaluation): the scalar type, the
+    /// address of the first value, and the stride in bytes.
     Values(Scalar, *const u8, isize),
     /// The column has truth values, one bit per row.
     Bits(Bitmap<'a>),
@@ -312,8 +313,9 @@ impl<'a> InputColumn<'a> {
         if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
     }
 
-    /// Makes a column of values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a
-    /// row's value to the byte that says whether the row is present.
+    /// Makes a column of values in the layout that they have in frames (the memory of an evaluation), `stride` bytes
+    /// apart, such as fields of structs. `presence` is the distance in bytes from a row's value to the byte that says
+    /// whether the row is present.
     ///
     /// # Safety
     /// COLUMNS: the value and the byte of each row exist for as long as the column lives.
@@ -330,7 +332,8 @@ impl<'a> InputColumn<'a> {
         InputColumn { presence, ..InputColumn::new(rows, data) }
     }
 
-    /// Makes a column of fields of Rust structs that are not in the layout of frames. `write` copies a field of type `qtype` to a cell.
+    /// Makes a column of fields of Rust structs that are not in the layout that values have in frames (the memory of an
+    /// evaluation). `write` copies a field of type `qtype` to a cell.
     ///
     /// # Safety
     /// FIELD-TABLE: the field of each row exists for as long as the column lives.

@@ -347,8 +347,9 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence: PresenceTo::Bits(bits), ..self }
     }
 
-    /// Makes memory for values in the layout of frames, `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a
-    /// row's value to the byte for its presence.
+    /// Makes memory for values in the layout that they have in frames (the memory of an evaluation), `stride` bytes
+    /// apart, such as fields of structs. `presence` is the distance in bytes from a row's value to the byte for its
+    /// presence.
     ///
     /// # Safety
     /// COLUMNS: the value and the byte of each row exist for as long as the column lives, and nothing else uses them.
@@ -359,7 +360,8 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence, ..ColumnMut::new(rows, data) }
     }
 
-    /// Makes memory for fields of Rust structs that are not in the layout of frames. `read` moves a value from a cell to a field.
+    /// Makes memory for fields of Rust structs that are not in the layout that values have in frames (the memory of an
+    /// evaluation). `read` moves a value from a cell to a field.
     ///
     /// # Safety
     /// FIELD-TABLE: the field of each row exists for as long as the column lives, and nothing else uses it.
@@ -389,7 +391,8 @@ impl<'a> ColumnMut<'a> {
         }
     }
 
-    /// Returns the current contents of the memory as an input column of at most `rows` rows; `None` for fields that are not in the layout of frames.
+    /// Returns the current contents of the memory as an input column of at most `rows` rows; `None` for fields that are
+    /// not in the layout that values have in frames (the memory of an evaluation).
     pub(in crate::rows) fn as_input(&self, rows: usize) -> Option<InputColumn<'_>> {
         let data = match &self.data {
             DataTo::Nothing => DataIn::Nothing,

@@ -112,7 +112,7 @@ struct Lanes {
     compile: fn(&Tape, [&[Port]; 2], &Budget) -> Loop,
 }
 
-/// A compiled tape, or the reason why the tape could not be compiled.
+/// A compiled tape (a loop of vector operations), or the reason why the tape could not be compiled.
 type Loop = Result<Box<dyn TapeLoop>, Diagnostic>;
 
 fn lanes(player: RowPlayer) -> Option<Lanes> {

@@ -394,7 +394,8 @@ impl RowPlan {
         workspace
     }
 
-    /// Evaluates a strip: the `rows` rows from row `start` on. The interpreter evaluates failed rows again.
+    /// Evaluates a strip (block of rows): the `rows` rows from row `start` on. The interpreter evaluates failed rows
+    /// again.
     ///
     /// # Safety
     /// COLUMNS: the job's columns have the rows, nothing else writes them, and the first row is a multiple of 64, or no column has bits.
@@ -483,8 +484,9 @@ impl RowPlan {
         workspace.columns = strip.columns;
     }
 
-    /// Evaluates the failed rows of a strip again, with the interpreter. If the strings of all these rows do not fit
-    /// into the scratch memory, outputs of finished rows are moved to their columns before the next row is evaluated.
+    /// Evaluates the failed rows of a strip (block of rows) again, with the interpreter. If the strings of all these
+    /// rows do not fit into the scratch memory, outputs of finished rows are moved to their columns before the next row
+    /// is evaluated.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the job, and all other rows of the strip were written.

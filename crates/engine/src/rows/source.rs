@@ -39,7 +39,7 @@ pub(in crate::rows) struct Source<'a> {
     presence: Presence,
     qtype: QType,
     pub(in crate::rows) form: ColumnForm,
-    /// The size in bytes of a value that is copied strip by strip.
+    /// The size in bytes of a value that is copied, one strip (block of rows) at a time.
     cell: usize,
     /// The memory of the value that all rows share; `None` for other columns.
     #[expect(dead_code, reason = "the value lies in it")]

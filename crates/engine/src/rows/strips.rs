@@ -251,7 +251,8 @@ impl Strips {
         }
     }
 
-    /// Runs the function on `rows` rows of the columns, strip by strip. Returns false if a row fails or may fail.
+    /// Runs the function on `rows` rows of the columns, one strip (block of rows) after the other. Returns false if a
+    /// row fails or may fail.
     ///
     /// # Safety
     /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.

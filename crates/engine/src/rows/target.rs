@@ -42,11 +42,13 @@ enum Data<'a> {
     Numbers(SharedWords<Words>),
     /// The values are bits of a new column, or bits that are copied to the caller's memory at the end.
     Bits(SharedWords<Words>, Option<BitmapMut<'a>>),
-    /// The values are strings of a new column. Code writes views of them, and their bytes are copied strip by strip.
+    /// The values are strings of a new column. Code writes views of them, and their bytes are copied after each strip
+    /// (block of rows).
     Strings,
     /// The values are dictionary keys of strings in a new column; the keys are those of an input.
     Numbered(SharedWords<Vec<u64>>, Numbering<'a>),
-    /// Code writes values in the layout of frames (cells). Each cell is then converted to a `Value`.
+    /// Code writes the values to cells, in the layout of frames (the memory of an evaluation). Each cell is then
+    /// converted to a `Value`.
     Values,
     Fields(*mut u8, isize, ReadField),
 }

@@ -11,7 +11,7 @@ use cembra_plan::{Binding, Plan, Template, ValueId};
 use cembra_runtime::{Context, Frame, FramePtr, STATUS_OK};
 use cembra_value::{Diagnostic, Error, Value, ValueRun};
 
-/// A compiled model of scalars, whose values are all in a frame.
+/// A compiled model of scalars, whose values are all in a frame (the memory of one evaluation).
 #[derive(Debug)]
 pub struct FrameModel {
     pub(crate) runnable: Runnable,

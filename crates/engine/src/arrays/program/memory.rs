@@ -16,8 +16,8 @@ const MOST_WORDS: usize = 1 << 25;
 /// Spare arrays keep at most the limit on the array bytes of a run, divided by this number.
 const PART_OF_LIMIT: u64 = 4;
 
-/// The most bytes of data per group (the state of reductions and scans), and of strips that contain large groups, that
-/// the workspaces of all fused loops keep between runs.
+/// The most bytes of data per group (the state of reductions and scans), and of strips (blocks of elements) that
+/// contain large groups, that the workspaces of all fused loops keep between runs.
 const MOST_GROUP_BYTES: u64 = 64 << 20;
 
 /// A run counts the bytes in its slots again when the arrays made since the last count exceed the run's limit divided
@@ -102,8 +102,8 @@ pub(super) struct RunParts<'r> {
     /// The results of the current step, before they are moved to their slots.
     pub(super) results: &'r mut Vec<Value>,
     group_bytes: &'r mut u64,
-    /// An estimate of the bytes of arrays and edges in the run. An array in several slots counts several times, until
-    /// an exact count corrects the estimate.
+    /// An estimate of the bytes of arrays and edges (assignments of elements to groups) in the run. An array in several
+    /// slots counts several times, until an exact count corrects the estimate.
     made: u64,
     /// The bytes of arrays that were made since the last exact count.
     since: u64,
@@ -166,7 +166,8 @@ impl RunParts<'_> {
         self.workspaces[sweep.index()] = Some(workspace);
     }
 
-    /// The exact bytes of arrays and edges in slots. Each array or edge counts once; arrays and edges of inputs and literals are not counted.
+    /// The exact bytes of arrays and edges (assignments of elements to groups) in slots. Each array or edge counts
+    /// once; arrays and edges of inputs and literals are not counted.
     fn held(&self) -> u64 {
         let literal = |slot: &'_ Slot| if let Slot::Literal(value) = slot { parts(value) } else { SmallVec::new() };
         let literals = self.slots.slots.iter().flat_map(literal);
@@ -221,7 +222,8 @@ impl RunMemory {
     }
 }
 
-/// Drops a reference to an edge, and returns the bytes that this frees: 0 while other references are left.
+/// Drops a reference to an edge (an assignment of elements to groups), and returns the bytes that this frees: 0 while
+/// other references are left.
 fn bytes_of_edge(edge: Arc<Edge>) -> u64 {
     Arc::into_inner(edge).map_or(0, |edge| edge.memory_bytes() as u64)
 }
@@ -233,7 +235,7 @@ fn bytes_of_tensor(tensor: Arc<Tensor>) -> u64 {
     alone.map_or(0, |mut tensor| if tensor.own_data().is_some() { tensor.memory_bytes() as u64 } else { 0 })
 }
 
-/// The bytes of the arrays, edges and tensors of a value.
+/// The bytes of the arrays, edges (assignments of elements to groups) and tensors of a value.
 fn bytes(value: &Value) -> u64 {
     match value {
         Value::Array(_, array) => array.memory_bytes() as u64,
@@ -242,7 +244,7 @@ fn bytes(value: &Value) -> u64 {
     }
 }
 
-/// The arrays, edges and tensors in a value: the address and the bytes of each.
+/// The arrays, edges (assignments of elements to groups) and tensors in a value: the address and the bytes of each.
 fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     let mut found = SmallVec::new();
     let mut open: SmallVec<[&Value; 4]> = SmallVec::new();

@@ -77,8 +77,8 @@ pub(super) struct Variant {
 pub(crate) struct Workspace {
     /// The memory of each column that is not in an input array: one per column of the loop.
     pub(super) memory: Vec<Memory>,
-    /// Temporary memory for each column, for one strip of elements: for presence bits that do not begin at a word, and for values that are then
-    /// copied by non-temporal stores.
+    /// Temporary memory for each column, for one strip (block of elements): for presence bits that do not begin at a
+    /// word, and for values that are then copied by non-temporal stores.
     pub(super) staged: Vec<Memory>,
     /// For each column, true if its values are written by non-temporal stores.
     pub(super) is_far: Vec<bool>,
@@ -93,9 +93,10 @@ pub(crate) struct Workspace {
     pub(super) with_bits: u128,
     pub(super) context: Context,
     pub(super) columns: Vec<Column>,
-    /// The pointers to the first element of each column: in its array, or in its memory for one strip.
+    /// The pointers to the first element of each column: in its array, or in its memory for one strip (block of
+    /// elements).
     pub(super) bases: Vec<ColumnPointers>,
-    /// The pointers to the current strip's first element in each column.
+    /// The pointers to the first element of the current strip (block of elements) in each column.
     pub(super) places: Vec<ColumnPointers>,
     /// The presence bits of an edge (the assignment of each element to a group or to none), for one strip (block of elements).
     pub(super) edge_bits: Vec<u64>,
@@ -111,7 +112,8 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The bytes of memory for groups: long strips, in the workspaces of all threads, and the state of each group.
+    /// The bytes of memory for groups: long strips (blocks of elements), in the workspaces of all threads, and the
+    /// state of each group.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let own = self.strip_bytes.saturating_add(self.group_bytes);
         self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))

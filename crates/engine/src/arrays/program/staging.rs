@@ -11,12 +11,14 @@ use cembra_value::Array;
 use std::ops::Range;
 
 impl SweepRun<'_> {
-    /// Returns true if the strip `bounds` begins at the start of a word in every bitmap of its columns, so that bits need no temporary memory.
+    /// Returns true if the strip `bounds` (a block of elements) begins at the start of a word in every bitmap of its
+    /// columns, so that bits need no temporary memory.
     pub(super) fn is_straight(&self, bounds: &Bounds) -> bool {
         self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
     }
 
-    /// Sets the pointers to the columns of the strip `bounds`. Returns false if an accumulator (the state of a reduction) has no sums for the strip.
+    /// Sets the pointers to the columns of the strip `bounds` (a block of elements). Returns false if an accumulator
+    /// (the state of a reduction) has no sums for the strip.
     pub(super) fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
         let is_straight = self.is_straight(bounds);
         for (at, lane) in self.layout().lanes().iter().enumerate() {
@@ -40,7 +42,8 @@ impl SweepRun<'_> {
         true
     }
 
-    /// Copies the values and the bits of the strip `bounds` from temporary memory to their arrays.
+    /// Copies the values and the bits of the strip `bounds` (a block of elements) from temporary memory to their
+    /// arrays.
     pub(super) fn put_back(&self, workspace: &mut Workspace, bounds: &Bounds) {
         let is_straight = self.is_straight(bounds);
         if is_straight && !workspace.is_far.contains(&true) {
@@ -72,8 +75,9 @@ impl SweepRun<'_> {
     }
 }
 
-/// The pointers to a strip's column in an array that the loop makes. They point into the array, except for bits that do
-/// not begin at a word and for values that non-temporal stores will write: these are in temporary memory first.
+/// The pointers to the column of a strip (block of elements) in an array that the loop makes. They point into the
+/// array, except for bits that do not begin at a word and for values that non-temporal stores will write: these are in
+/// temporary memory first.
 fn apart(
     lane: &Lane,
     base: ColumnPointers,
@@ -94,8 +98,8 @@ fn apart(
     }
 }
 
-/// The pointers to a strip's column in an input array. Bits that do not begin at a word are copied to temporary memory,
-/// at the start of a word.
+/// The pointers to the column of a strip (block of elements) in an input array. Bits that do not begin at a word are
+/// copied to temporary memory, at the start of a word.
 fn realigned(
     array: &Array,
     place: ColumnPointers,

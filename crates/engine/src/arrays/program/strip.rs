@@ -11,7 +11,8 @@ use cembra_value::EdgeForm;
 use std::ops::Range;
 
 impl<'r> SweepRun<'r> {
-    /// Runs all stages of the loop on the strip `bounds` of the share `share`. Returns false if an element failed, or the run was cancelled.
+    /// Runs all stages of the loop on the strip `bounds` (a block of elements) of the share `share` (the elements of
+    /// one thread). Returns false if an element failed, or the run was cancelled.
     pub(super) fn strip(&self, workspace: &mut Workspace, share: &Bounds, bounds: &Bounds) -> bool {
         let lanes = self.layout().lanes();
         let mut functions = 0;
@@ -103,7 +104,7 @@ impl<'r> SweepRun<'r> {
     }
 
     /// The column `values`, which has one value per group, and the range of groups that it contains: all groups for an
-    /// input array, or the groups of the strip if the loop computed the column.
+    /// input array, or the groups of the strip (block of elements) if the loop computed the column.
     fn of_groups(
         &self,
         workspace: &Workspace,
@@ -121,9 +122,9 @@ impl<'r> SweepRun<'r> {
         Some((place, 0..self.array(lane.value)?.len()))
     }
 
-    /// The assignment of a strip's elements to groups: by all split points, by only the split points of `groups`, or by
-    /// the group of each element in `range`. Presence bits of elements that do not begin at a word are copied to
-    /// `bits`. `None` if the edge has another representation.
+    /// The assignment of the elements of a strip (block of elements) to groups: by all split points, by only the split
+    /// points of `groups`, or by the group of each element in `range`. Presence bits of elements that do not begin at a
+    /// word are copied to `bits`. `None` if the edge has another representation.
     fn grouping<'e>(
         &self,
         over: Over,
@@ -156,7 +157,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Evaluates a plan on the elements of a strip; returns false if an element fails.
+    /// Evaluates a plan on the elements of a strip (block of elements); returns false if an element fails.
     fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[Port], outputs: &[usize], len: usize) -> bool {
         let lanes = self.layout().lanes();
         let Workspace { scratch, of, context, columns, places, .. } = workspace;

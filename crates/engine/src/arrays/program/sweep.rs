@@ -152,7 +152,8 @@ impl SweepRunner {
         Some(())
     }
 
-    /// Begins a run on the values in `slots`; `None` if the sizes of arrays and edges do not agree.
+    /// Begins a run on the values in `slots`; `None` if the sizes of arrays and edges (assignments of elements to
+    /// groups) do not agree.
     fn begin<'r>(&'r self, slots: &'r Slots<'r>) -> Option<SweepRun<'r>> {
         let (layout, strip) = (&self.layout, STRIP_ROWS);
         let mut run = SweepRun { runner: self, slots, elements: 0, points: None, with_bits: 0, strip, all_there: 0 };
@@ -267,8 +268,8 @@ impl<'r> SweepRun<'r> {
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
-    /// The bits of memory per element of a strip that consists of whole groups: in intermediate columns and in
-    /// temporary memory.
+    /// The bits of memory per element of a strip (block of elements) that consists of whole groups: in intermediate
+    /// columns and in temporary memory.
     fn strip_bits(&self, adds: bool) -> u64 {
         let bits = |lane: &Lane| match (lane.origin, lane.over) {
             (Origin::Strip, Side::Elements) => lane.storage(adds).bits() + u64::from(lane.has_bits),
@@ -281,8 +282,9 @@ impl<'r> SweepRun<'r> {
         self.layout().lanes().iter().map(bits).fold(1, u64::saturating_add)
     }
 
-    /// An upper bound for the bytes that the strips of `shares` take at the same time. A strip of whole groups may be
-    /// long, because it has at least one group. A tighter bound is computed if a rough one exceeds `room`.
+    /// An upper bound for the bytes that the strips (blocks of elements) of `shares` take at the same time. A strip of
+    /// whole groups may be long, because it has at least one group. A tighter bound is computed if a rough one exceeds
+    /// `room`.
     fn strip_bytes(&self, shares: &[Bounds], workspace: &Workspace, room: u64) -> u64 {
         /// The most bits per element of a column: those of a string view, and a presence bit.
         const MOST_BITS: u64 = 129;
@@ -303,8 +305,8 @@ impl<'r> SweepRun<'r> {
         shares.iter().map(|share| bytes(self.widest(points, share))).fold(0, u64::saturating_add)
     }
 
-    /// The most elements in a strip of `share`, where each strip consists of whole groups with the split points
-    /// `points`.
+    /// The most elements in a strip (block of elements) of `share`, where each strip consists of whole groups with the
+    /// split points `points`.
     fn widest(&self, points: &[i64], share: &Bounds) -> usize {
         let sizes = points[share.groups.start..=share.groups.end].windows(2);
         let widest = sizes.map(|ends| (ends[1] - ends[0]) as usize).max();
@@ -319,7 +321,7 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// The strip of a share after the one that ends at `end`; `None` if there are no more.
+    /// The strip (block of elements) of a share after the one that ends at `end`; `None` if there are no more.
     fn next(&self, share: &Bounds, end: &Bounds) -> Option<Bounds> {
         let start = end.elements.end;
         let Some(points) = self.points else {
@@ -377,8 +379,8 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Prepares `workspace` for the strips of `share`: reserves memory, and writes the values that all elements share. The pointers to the arrays
-    /// that the run makes must be set before.
+    /// Prepares `workspace` for the strips (blocks of elements) of `share`: reserves memory, and writes the values that
+    /// all elements share. The pointers to the arrays that the run makes must be set before.
     pub(super) fn begin_share(&self, workspace: &mut Workspace, share: &Bounds) {
         let (layout, lanes) = (self.layout(), self.layout().lanes());
         let widest = match self.points {
@@ -454,7 +456,8 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Returns true if `over` is the assignment of elements to groups in which each strip consists of whole groups.
+    /// Returns true if `over` is the assignment of elements to groups in which each strip (block of elements) consists
+    /// of whole groups.
     pub(super) fn is_of_strips(&self, over: Over) -> bool {
         self.layout().groups().is_some_and(|edge| over == Over::Edge(edge))
     }

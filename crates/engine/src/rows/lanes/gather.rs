@@ -40,7 +40,7 @@ impl Mask {
 pub(super) const UNKNOWN: u8 = 0x80;
 
 /// The number that marks a result as not computed yet, in a table of numbers. A computed result that equals it, which
-/// is rare, is found by its index in the memo's tables instead.
+/// is rare, is found by its index in the tables of the memo (the results per dictionary value) instead.
 const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
 
 /// The most bytes of a table of results by key. A table is filled when it is made, and must stay in the first-level

@@ -71,7 +71,8 @@ pub(in crate::rows) struct Memo {
     /// The indices of results whose computation failed, ascending.
     failing: Vec<u32>,
     /// A second table for each stored part, by dictionary key; after the last key it has an entry for missing values.
-    /// Empty for memos that only some rows need, for results with strings, and for large dictionaries.
+    /// Empty for memos (results per dictionary value) that only some rows need, for results with strings, and for large
+    /// dictionaries.
     by_number: Vec<ByNumber>,
     /// The number of dictionary values whose results are computed, and whether the results for a missing value are
     /// computed.
@@ -105,8 +106,9 @@ pub(super) struct ByValue {
     length: usize,
 }
 
-/// Returns, for each of `outputs` outputs, the location of its string in the tables of a memo. `None` unless all parts of the output (presence,
-/// address, length) are parts of one result of a memo that all rows need, and nothing else in the program reads the string.
+/// Returns, for each of `outputs` outputs, the location of its string in the tables of a memo (results computed once
+/// per dictionary value). `None` unless all parts of the output (presence, address, length) are parts of one result of
+/// a memo that all rows need, and nothing else in the program reads the string.
 pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<ByValue>> {
     if memos.is_empty() {
         return (0..outputs).map(|_| None).collect();
@@ -195,7 +197,8 @@ impl MemoFunction {
         }
     }
 
-    /// Makes the empty tables in which one thread stores the results of this memo.
+    /// Makes the empty tables in which one thread stores the results of this memo (the part of a program that is
+    /// computed once per dictionary value).
     fn memo(&self, context: &Context) -> Memo {
         let most = self.chunk();
         let results: usize = self.results.iter().map(|cells| cells.words(most)).sum();
@@ -252,7 +255,8 @@ impl Memos {
         }
     }
 
-    /// Drops all results of each memo whose strings together take more bytes than the limit for one row.
+    /// Drops all results of each memo (results computed once per dictionary value) whose strings together take more
+    /// bytes than the limit for one row.
     pub(super) fn bound(&mut self) {
         for memo in &mut self.0 {
             if memo.texts.used() > memo.context.arena().limit() {
@@ -278,8 +282,8 @@ impl Memos {
         *known = u64::from(memo.forgotten) << 32 | memo.numbers.len() as u64;
     }
 
-    /// Returns true if computing one dictionary value in each memo stays within the limits on work and string bytes, given the amounts already used
-    /// in `context`.
+    /// Returns true if computing one dictionary value in each memo (the part of a program that is computed per
+    /// dictionary value) stays within the limits on work and string bytes, given the amounts already used in `context`.
     pub(super) fn fit(&self, context: &Context) -> bool {
         let work = self.0.iter().map(|memo| memo.work).sum();
         context.has_room(work, self.0.iter().map(|memo| memo.bytes).sum())

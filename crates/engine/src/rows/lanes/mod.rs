@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The most rows that are run again at once, after a strip (a block of rows) has failed, to find the rows that fail.
-/// Only programs without kernels, memos and strings are run again this way.
+/// Only programs without kernels, memos (results per dictionary value) and strings are run again this way.
 const PROBED: usize = 256;
 
 /// The alignment of addresses in scratch memory, in bytes.
@@ -40,10 +40,11 @@ pub struct LaneFunction {
     program: LaneProgram,
     /// The parts of the program that are computed once per dictionary value (memos), in the order of the segments.
     memos: Vec<MemoFunction>,
-    /// For each output, the location of its string in a memo; `None` if the output does not depend on one dictionary
-    /// alone.
+    /// For each output, the location of its string in a memo (results computed once per dictionary value); `None` if
+    /// the output does not depend on one dictionary alone.
     results: Vec<Option<ByValue>>,
-    /// The indices of the dictionary inputs that memos depend on, ascending.
+    /// The indices of the dictionary inputs that memos (results computed once per dictionary value) depend on,
+    /// ascending.
     numbered: Vec<u32>,
     /// The compiled loops of the program's tapes (sequences of vector operations), in the order of the segments.
     loops: Vec<Arc<dyn TapeLoop>>,
@@ -142,8 +143,8 @@ impl LaneFunction {
         &self.program
     }
 
-    /// Returns the input columns that are prefetched while the results of memos are copied to rows, because memory
-    /// would be idle meanwhile. Empty if the columns may be in the caches already.
+    /// Returns the input columns that are prefetched while the results of memos (computed once per dictionary value)
+    /// are copied to rows, because memory would be idle meanwhile. Empty if the columns may be in the caches already.
     fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[Ahead; MOST_AHEAD]> {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();

@@ -46,7 +46,7 @@ impl LanePlace {
 /// A column that is copied to or from scratch memory, because its values are not contiguous in the caller's memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
-    /// The index of the strip's column.
+    /// The index of the column in the strip (block of rows).
     column: u32,
     /// True if the column's presence is copied. Otherwise its data are copied, from `offset` bytes on.
     is_presence: bool,
@@ -236,8 +236,8 @@ impl Staging {
     }
 }
 
-/// Returns the memory of a part (such as data or presence) of the strip's column `column`, and the copy to or from
-/// scratch memory; no copy if the part is used in place.
+/// Returns the memory of a part (such as data or presence) of the column `column` in the strip (block of rows), and the
+/// copy to or from scratch memory; no copy if the part is used in place.
 fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (LanePlace, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
         ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),

@@ -33,7 +33,8 @@ pub(super) enum Fetched {
     Own,
     /// The sum prefetches nothing, because another sum prefetches.
     Nothing,
-    /// The sum prefetches rows of these operands. The number is the distance from the rows of the current piece to the rows to prefetch, in elements.
+    /// The sum prefetches rows of these operands. The number is the distance from the rows of the current piece (some
+    /// rows of the tensor) to the rows to prefetch, in elements.
     Rows(Vec<(Operand, isize)>),
 }
 
@@ -91,7 +92,8 @@ pub(super) struct RowRead {
 }
 
 impl RowRead {
-    /// Describes the rows of `operand`. `None` if they are not contiguous, or if the operand is computed anew for each piece.
+    /// Describes the rows of `operand`. `None` if they are not contiguous, or if the operand is computed anew for each
+    /// piece (some rows of the tensor).
     pub(super) fn of(part: usize, operand: &Operand, extents: &Extents) -> Option<RowRead> {
         let mut length: usize = 1;
         for (extent, stride) in extents.iter().zip(&operand.strides).skip(1).rev() {
@@ -109,7 +111,8 @@ impl RowRead {
     }
 }
 
-/// Makes the most expensive sum of a piece, by the `costs` per element, prefetch the rows that the parts of the piece read. A piece has `rows` rows.
+/// Makes the most expensive sum of a piece (some rows of the tensor), by the `costs` per element, prefetch the rows
+/// that the parts of the piece read. A piece has `rows` rows.
 pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {

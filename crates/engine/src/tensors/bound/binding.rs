@@ -28,7 +28,7 @@ const STRIP: usize = 1 << 15;
 /// The most elements per panel (a range of the first axis) of a product that maps follow. A panel of `LEAST_ROWS` rows
 /// may have more.
 const PANEL: usize = 1 << 17;
-/// The fewest rows per panel of a product that is followed by maps.
+/// The fewest rows per panel (a range of the first axis) of a product that is followed by maps.
 const LEAST_ROWS: usize = 64;
 
 /// An operand with its element type and its layout.
@@ -239,8 +239,8 @@ impl Binding<'_> {
         Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
     }
 
-    /// Counts the memory that `workers`, which compute pieces of a step, need besides the step's value. Workers with which the memory limit would be
-    /// exceeded are dropped.
+    /// Counts the memory that `workers`, which compute pieces (parts of the value) of a step, need besides the step's
+    /// value. Workers with which the memory limit would be exceeded are dropped.
     pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
@@ -454,7 +454,8 @@ impl Binding<'_> {
         region.inputs.iter().map(operand).collect()
     }
 
-    /// Returns the number of leading axes of a product that are cut into panels, and the number of their indices per panel.
+    /// Returns the number of leading axes of a product that are cut into panels (ranges of these axes), and the number
+    /// of their indices per panel.
     fn panels(&self, product: TensorNodeId, is_followed: bool) -> Result<(usize, usize), Error> {
         // Without fast products there are no panels.
         let extents = self.graph.extents(product);
@@ -475,7 +476,7 @@ impl Binding<'_> {
         Ok(planned.panel().map_or((0, 1), |rows| (1, rows)))
     }
 
-    /// Binds a product for a panel whose leading axes have the extents `rows`.
+    /// Binds a product for a panel (a range of the result's first axis) whose leading axes have the extents `rows`.
     fn product(&self, product: TensorNodeId, rows: &[usize]) -> Result<ProductPiece, Error> {
         let (node, labels) = self.contraction(product)?;
         check_size(node, self.host.most_bytes())?;
@@ -497,8 +498,8 @@ impl Binding<'_> {
         }
     }
 
-    /// Returns the operands of a product, each with its type and layout, for a panel of `rows` indices of the first axis,
-    /// or for the whole product if `None`.
+    /// Returns the operands of a product, each with its type and layout, for a panel, which is a range of `rows`
+    /// indices of the first axis, or for the whole product if `None`.
     fn factors(&self, product: TensorNodeId, rows: Option<usize>) -> Result<[TypedOperand; 2], Error> {
         let (node, labels) = self.contraction(product)?;
         let first = labels.output.first().zip(rows);

@@ -50,8 +50,8 @@ impl<T> Cut<T> {
         Ok(Cut { extents: extents.into(), most, full, last, count, size })
     }
 
-    /// Calls `visit` for all pieces in order, with the value for the piece's shape, its first index, and the number of indices in the pieces before
-    /// it.
+    /// Calls `visit` for all pieces of the index space in order, with the value for the piece's shape, its first index,
+    /// and the number of indices in the pieces before it.
     pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
         self.run_some(0..usize::MAX, visit)
     }
@@ -91,7 +91,7 @@ impl<T> Cut<T> {
         Ok(())
     }
 
-    /// Returns the value for each shape that pieces have: one or two values.
+    /// Returns the value for each shape that pieces of the index space have: one or two values.
     pub(super) fn each_shape(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.full).chain(&self.last)
     }
@@ -101,7 +101,8 @@ impl<T> Cut<T> {
         if self.count == 1 { Some(&self.full) } else { None }
     }
 
-    /// Returns the first piece and the last, each with the value for its shape, its first index, and its extents.
+    /// Returns the first piece of the index space and the last, each with the value for its shape, its first index, and
+    /// its extents.
     pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
         let last = self.count.saturating_sub(1);
         let ends = [Some(0), (last > 0).then_some(last)];
@@ -114,7 +115,7 @@ impl<T> Cut<T> {
         })
     }
 
-    /// The number of indices that the pieces `which` have together.
+    /// The number of indices that the pieces `which` of the index space have together.
     pub(super) fn indices(&self, which: Range<usize>) -> usize {
         let count = |slices: SmallVec<[Slice; 6]>| slices.iter().map(|slice| slice.count).product::<usize>();
         some_pieces(&self.extents, self.most, which).map(count).sum()

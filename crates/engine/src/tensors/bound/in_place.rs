@@ -12,7 +12,8 @@ use cembra_tensor::plan::{Region, Step, Work};
 use cembra_tensor::{Data, Elements, Extents, Layout, Node, Plan, Tensor, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 
-/// The most elements per piece of a map whose output overwrites a tensor.
+/// The most elements per piece (the elements that are computed between two copies) of a map whose output overwrites a
+/// tensor.
 const BLOCK: usize = 1 << 12;
 
 /// The last step of a plan, bound to memory such that the step's value overwrites an existing tensor.
@@ -124,7 +125,7 @@ impl Binding<'_> {
         Ok(InPlace { workers, within, target, scalar: node.scalar, extents: node.extents.clone(), way })
     }
 
-    /// Binds a map for each thread, in pieces that read the target's elements from a copy.
+    /// Binds a map for each thread, in pieces of its index space that read the target's elements from a copy.
     fn map_over(&self, node: &Node, region: &Region, target: Option<TensorNodeId>) -> Result<Vec<Worker>, Error> {
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();

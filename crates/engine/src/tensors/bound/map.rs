@@ -38,7 +38,7 @@ pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 pub(super) struct MapPiece {
     /// The operands from which the map computes its elements.
     pub(super) operands: SmallVec<[Operand; 4]>,
-    /// The number of elements that the map computes for the piece.
+    /// The number of elements that the map computes for the piece of its index space.
     pub(super) count: usize,
     way: MapLoop,
 }
@@ -129,7 +129,7 @@ impl MapPiece {
         kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
     }
 
-    /// Computes the piece that begins at the index `starts`, and overwrites `to` with its elements.
+    /// Computes the piece of the index space that begins at the index `starts`, and overwrites `to` with its elements.
     pub(super) fn run(&mut self, memory: &Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         if self.count == 0 {
             return Ok(());
@@ -177,8 +177,8 @@ impl MapPiece {
     }
 }
 
-/// Appends one line for each operand to `lines`, for the piece that begins at `starts`. The vector is filled in place, because this is done for many
-/// lines.
+/// Appends one line for each operand to `lines`, for the piece of the index space that begins at `starts`. The vector
+/// is filled in place, because this is done for many lines.
 #[inline]
 pub(super) fn fill<'m>(
     lines: &mut Lines<'m>,

@@ -24,7 +24,8 @@ pub(super) enum ValueOrigin {
     Input(u32),
     /// The value is in the slot of the plan with this index.
     Slot(u32),
-    /// The value is in local memory of a worker, with this index. A worker computes pieces of a step.
+    /// The value is in local memory of a worker, with this index. A worker computes pieces (parts of the value) of a
+    /// step.
     Local(u32),
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Operand {
     /// For each index that selects a piece, the number of elements by which the operand's first element moves from one
     /// index to the next.
     shifts: SmallVec<[isize; 4]>,
-    /// The operand's stride along each axis of the piece.
+    /// The operand's stride along each axis of the piece of the index space.
     pub(super) strides: Strides,
 }
 
@@ -55,13 +56,14 @@ impl Operand {
         Operand { place: seen.place, offset, shifts, strides: strides.into() }
     }
 
-    /// Makes the operand for pieces that begin at indices of one axis. From one index to the next, the operand's first element moves by `shift`
-    /// elements.
+    /// Makes the operand for pieces of an index space that begin at indices of one axis. From one index to the next,
+    /// the operand's first element moves by `shift` elements.
     pub(super) fn along(seen: &StridedView, shift: isize) -> Operand {
         Operand { shifts: SmallVec::from_elem(shift, 1), ..Operand::of(seen, &[]) }
     }
 
-    /// Makes the operand for a value that is computed anew for each piece. A piece is selected by `pieces` indices.
+    /// Makes the operand for a value that is computed anew for each piece of an index space. A piece is selected by
+    /// `pieces` indices.
     pub(super) fn of_piece(seen: &StridedView, pieces: usize) -> Operand {
         Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
     }
@@ -85,7 +87,8 @@ impl Operand {
         self.place == other.place && self.offset == other.offset && self.strides.first() == other.strides.first()
     }
 
-    /// The position of the element at `index` of the piece that begins at `starts`, counted from the value's first element.
+    /// The position of the element at `index` of the piece of the index space that begins at `starts`, counted from the
+    /// value's first element.
     pub(super) fn position(&self, starts: &[usize], index: &[usize]) -> isize {
         let along =
             |at: isize, (stride, index): (&isize, &usize)| at.wrapping_add(stride.wrapping_mul(index.cast_signed()));
@@ -93,12 +96,13 @@ impl Operand {
         self.strides.iter().zip(index).fold(first, along)
     }
 
-    /// The position in memory of the operand's first element, for the piece that begins at `starts`.
+    /// The position in memory of the operand's first element, for the piece of the index space that begins at `starts`.
     pub(super) fn first(&self, memory: &Memory<'_>, starts: &[usize]) -> usize {
         self.shifted(memory.sources.base(self.place), starts)
     }
 
-    /// Returns the operand's memory, and the position of its first element for the piece that begins at `starts`.
+    /// Returns the operand's memory, and the position of its first element for the piece of the index space that begins
+    /// at `starts`.
     #[inline]
     pub(super) fn begin<'d>(
         &self,

@@ -88,7 +88,7 @@ enum BoundWork {
     Node(Box<Node>, Vec<StridedView>),
 }
 
-/// A worker, which computes pieces of a step, with memory of its own.
+/// A worker computes pieces (parts of the value) of a step on one thread, with memory of its own.
 #[derive(Debug)]
 struct Worker {
     cut: Cut<Vec<PieceStep>>,
@@ -304,7 +304,8 @@ impl BoundStep {
     }
 }
 
-/// Runs the pieces `which` of a step on several workers, in equal numbers. Returns the error of the first piece that fails.
+/// Runs the pieces `which` (parts of the value) of a step on several workers, in equal numbers. Returns the error of
+/// the first piece that fails.
 fn run_pieces(
     workers: &mut [Worker],
     which: Range<usize>,

@@ -11,9 +11,10 @@ use std::sync::Arc;
 /// A panel of a product by labels (einsum of two operands). A panel is a range of the first axis of the product's result.
 #[derive(Debug)]
 pub(super) struct ProductPiece {
-    /// The plan that computes the panel; `None` if the reference implementation computes it.
+    /// The plan that computes the panel (a range of the result's first axis); `None` if the reference implementation
+    /// computes it.
     pub(super) planned: Option<Arc<PlannedProduct>>,
-    /// The two factors of the product, as the panel reads them.
+    /// The two factors of the product, as they are read for the panel (a range of the result's first axis).
     pub(super) operands: [Operand; 2],
     pub(super) whole: Arc<FullProduct>,
 }
@@ -39,7 +40,8 @@ impl ProductPiece {
         }
     }
 
-    /// Computes the panel that begins at the index `starts`, and overwrites the elements of `to`.
+    /// Computes the panel (a range of the result's first axis) that begins at the index `starts`, and overwrites the
+    /// elements of `to`.
     pub(super) fn run(&self, memory: &mut Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let Some(planned) = &self.planned else {
             let FullProduct { product, labels, operands: [a, b] } = &*self.whole;

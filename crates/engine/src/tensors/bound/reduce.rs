@@ -195,7 +195,7 @@ impl ReducePiece {
         sums.kernel.one_line(&Operand::lines(&self.operands, inputs)?, sums.length)
     }
 
-    /// Reduces the piece that begins at the index `starts`, and overwrites `to` with the results.
+    /// Reduces the piece of the index space that begins at the index `starts`, and overwrites `to` with the results.
     pub(super) fn run(&mut self, memory: &Memory<'_>, starts: &[usize], to: &mut DataMut<'_>) -> Result<(), Error> {
         let ReducePiece { reduction, operands, block, way } = self;
         let go_on = || memory.sources.host.go_on();

@@ -154,8 +154,8 @@ impl Piece {
             .map(|kernel| Piece::Added(Box::new(Added { operands: operands.into(), steps, kernel, count: *count }))))
     }
 
-    /// Adds the elements of the piece that begins at `starts` to `fold`. Returns false if they cannot be added as they are
-    /// computed.
+    /// Adds the elements of the piece of the index space that begins at `starts` to `fold`. Returns false if they
+    /// cannot be added as they are computed.
     fn fold(
         &mut self,
         memory: &Memory<'_>,
@@ -173,7 +173,8 @@ impl Piece {
         fold.take(data, first, count).map(|()| true)
     }
 
-    /// Returns the elements of the piece that begins at `starts`: their memory, the first position, and their number.
+    /// Returns the elements of the piece of the index space that begins at `starts`: their memory, the first position,
+    /// and their number.
     fn run<'p>(
         &mut self,
         memory: &'p Memory<'_>,

@@ -21,10 +21,10 @@ pub(super) enum BoundFlaw {
     /// The value of this node is larger than its memory, or has another type.
     #[error("%{0} does not fit its memory")]
     Size(usize),
-    /// A piece of the step that computes this node reads other elements than the graph prescribes.
+    /// A step computes this node piece by piece, and a piece reads other elements than the graph prescribes.
     #[error("a piece of %{0} reads other elements")]
     Operand(usize),
-    /// The work bound for a piece does not match the step that computes this node.
+    /// The work bound for a piece (a part of the node's elements) does not match the step that computes this node.
     #[error("the pieces of %{0} are those of another step")]
     Pieces(usize),
     /// The step that computes this node runs under other conditions than in the plan.
@@ -280,7 +280,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Returns true if an operand of a piece of a map has the elements that a view prescribes.
+    /// Returns true if an operand of a map, for a piece of its index space, has the elements that a view prescribes.
     fn sees(
         &self,
         operand: &Operand,
@@ -313,7 +313,7 @@ impl Verifier<'_> {
     }
 }
 
-/// The expected operations on a piece of a step, in order.
+/// The expected operations on a piece (a part of the value) of a step, in order.
 fn expected<'p>(graph: &'p TensorGraph, step: &'p Step) -> SmallVec<[Expected<'p>; 2]> {
     let led = |reads: Reads<'p>, then: &'p Option<Region>| -> SmallVec<[Expected<'p>; 2]> {
         match then {

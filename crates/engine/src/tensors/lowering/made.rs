@@ -14,7 +14,7 @@ pub(super) struct LoweredTensor {
 }
 
 impl LoweredTensor {
-    /// Makes a lowered tensor whose type is known, and that is not a mask.
+    /// Makes a lowered tensor whose type is known, and that is not a mask (a truth value from a comparison of scalars).
     pub(super) const fn of(node: Tensor) -> LoweredTensor {
         LoweredTensor { node, is_weak: false, is_mask: false }
     }

@@ -187,7 +187,8 @@ impl PlannedProduct {
         self.form.run_into(operands, to, first, self.matrices)
     }
 
-    /// The number of indices of the first axis per panel, if the product is computed in panels; `None` if it has only one.
+    /// The number of indices of the first axis per panel (a range of that axis), if the product is computed in panels;
+    /// `None` if it has only one.
     pub(crate) fn panel(&self) -> Option<usize> {
         let Form { factors: Factors { labels, .. }, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
