@@ -1,6 +1,6 @@
-//! Prepares a plan for the interpreter: its flat program becomes sequences of kernel calls, and instructions between them.
-//! The first calls copy values in the caller's structs to slots of the frame, and the last calls copy outputs back to the
-//! structs.
+//! Prepares a plan for the interpreter: the plan's flat program (steps and jumps) becomes sequences of kernel calls,
+//! with instructions such as jumps between the sequences. The first calls copy values from the caller's structs to
+//! slots of the frame, and the last calls copy outputs back to the structs.
 
 use crate::{Instruction, Interpreted, copies};
 use cembra_plan::{Action, Base, Binding, Linear, Plan, StepId, ValueId, ValueLocation};
@@ -9,10 +9,13 @@ use cembra_runtime::{KernelChain, QType};
 /// The least number of instructions and calls between two checks of the evaluation's token for cancellation.
 const POLL_EVERY: usize = 256;
 
-/// The most calls in a row. Kernels whose last call the compiler did not turn into a jump leave a stack frame each.
+/// The most kernel calls in one row (a sequence of kernels, each of which calls the next). The limit bounds the use of
+/// the stack, because a kernel takes a stack frame if the Rust compiler did not turn its call of the next kernel into a
+/// jump.
 const LONGEST_ROW: usize = 16;
 
-/// Prepares `plan` for the interpreter. `binding` gives the locations of the plan's inputs and outputs: in the caller's structs or in the frame.
+/// Prepares `plan` for the interpreter. `binding` gives the locations of the plan's inputs and outputs: in the caller's
+/// structs or in the frame.
 #[must_use]
 pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let mut binder = Binder { plan, instructions: Vec::new(), calls: KernelChain::default(), made: 0, open: 0 };
@@ -52,8 +55,8 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
         }
     }
     starts.push(binder.here(is_target.last() == Some(&true)));
-    // Outputs are stored after the last step, without a check of the token in between, so a failed call leaves the caller's
-    // outputs as they were.
+    // Outputs are stored after the last step, without a check of the token in between, so a failed call leaves the
+    // caller's outputs as they were.
     binder.stores(binding);
     binder.end_row();
     let Binder { mut instructions, mut calls, .. } = binder;
@@ -88,7 +91,8 @@ impl Binder<'_> {
         self.instructions.push(instruction);
     }
 
-    /// The index of the next instruction. If it is a jump target, the open row is ended.
+    /// The index of the next instruction. If it is a jump target, the open row (sequence of kernel calls) is ended
+    /// first.
     fn here(&mut self, is_target: bool) -> u32 {
         if is_target {
             self.end_row();
@@ -96,7 +100,8 @@ impl Binder<'_> {
         self.instructions.len() as u32
     }
 
-    /// Ends the open row, so that the next call begins another. The first row exists even if it is empty.
+    /// Ends the open row (sequence of kernel calls), so that the next call begins another row. The first row exists
+    /// even if it has no calls.
     fn end_row(&mut self) {
         if self.open > 0 || self.calls.position() == 0 {
             self.calls.end();
@@ -104,7 +109,8 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the chain to push a call to, beginning a new row if the open one is full.
+    /// Returns the chain to which the caller must push exactly one call. If the open row (sequence of calls) is full, a
+    /// new row begins.
     fn call(&mut self) -> &mut KernelChain {
         if self.open == LONGEST_ROW {
             self.end_row();
@@ -138,7 +144,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Copies a value from one slot to another.
+    /// Appends a call that copies a value of type `qtype` from the slot `from` to the slot `to`.
     fn copy(&mut self, from: u32, to: u32, qtype: &QType) {
         if from != to {
             self.transfer(Base::Frame, from, Base::Frame, to, qtype.layout().size);
@@ -149,7 +155,8 @@ impl Binder<'_> {
         self.call().push(copies(source, target, size), std::ptr::null(), 0, [from, to, size]);
     }
 
-    /// Copies the inputs outside of the frame to their slots. Inputs that are adjacent on both sides are copied together.
+    /// Appends calls that copy the inputs outside of the frame to their slots. Inputs that are adjacent both in the
+    /// source and in the frame are copied by one call.
     fn loads(&mut self, binding: &Binding) {
         let values = self.plan.inputs().iter().map(|input| input.value);
         let mut loads: Vec<(ValueLocation, u32, u32)> = Vec::new();
@@ -171,8 +178,9 @@ impl Binder<'_> {
         }
     }
 
-    /// Copies the outputs from their slots to their places outside of the frame, in the parts in which kernels wrote them:
-    /// a processor forwards a store to a load only if that store contains all of it, else the load waits for the stores.
+    /// Appends calls that copy the outputs from their slots to their locations outside of the frame. The presence and
+    /// the number of an optional are copied separately, as kernels wrote them: a processor forwards a store to a load
+    /// only if that store contains all loaded bytes, otherwise the load waits for the stores.
     fn stores(&mut self, binding: &Binding) {
         let values = self.plan.outputs().iter().map(|output| output.value);
         for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.outputs)) {
@@ -186,7 +194,8 @@ impl Binder<'_> {
     }
 }
 
-/// The values whose place is not their slot, each with its place, its slot and its type.
+/// Selects the values of `values` whose location is not their slot in the frame. The result has each value's location,
+/// the offset of its slot, and its type.
 fn elsewhere<'p>(
     plan: &'p Plan,
     values: impl Iterator<Item = (ValueId, &'p ValueLocation)>,

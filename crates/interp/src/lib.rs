@@ -1,6 +1,6 @@
-//! The interpreter backend. It runs a plan as sequences of calls (of operators' kernels, and of copies), and instructions
-//! that decide which sequence comes next. It is used where native code is not available, and native code is tested
-//! against it.
+//! The interpreter backend, which is used where native code is not available, and which native code is compared with in
+//! tests. It runs a plan as sequences of calls of kernels (functions that compute an operator or copy a value), with
+//! instructions that choose the next sequence.
 
 mod bind;
 
@@ -16,29 +16,30 @@ enum Instruction {
     Row { position: u32 },
     /// Jumps to the instruction `target` if the byte at offset `byte` of the frame is 0.
     JumpIfNot { byte: u32, target: u32 },
-    /// Jumps to the instruction `target` if the byte at offset `byte` of the frame is not 0. Fails if the evaluation is
-    /// cancelled or the limit on loop rounds is reached.
+    /// Jumps to the instruction `target`, the begin of a loop's round, if the byte at offset `byte` of the frame is not
+    /// 0. Fails if the evaluation is cancelled or, for a loop that `is_counted`, if the limit on loop rounds is
+    /// reached.
     Repeat { byte: u32, target: u32, is_counted: bool, site: u32 },
     /// Jumps to the instruction `target`.
     Jump { target: u32 },
-    /// Fails if the evaluation is cancelled. This check is an instruction of its own, so that short plans do without it.
+    /// Fails if the evaluation is cancelled. This check is a separate instruction, so that short plans can omit it.
     Poll,
 }
 
-/// A plan that is prepared for the interpreter: a function that evaluates one row.
+/// A plan that is prepared for the interpreter: a function that evaluates the plan once per call.
 #[derive(Debug)]
 pub struct Interpreted {
-    /// The kernel calls of all rows (sequences without decisions). The first row is at the start and has no instruction, because small models consist
-    /// of little else.
+    /// All kernel calls, as sequences without decisions. The first sequence begins at position 0 and needs no
+    /// instruction to run it, because a small model often has no other.
     calls: KernelChain,
-    /// The instructions that follow the first row (sequence of kernel calls).
+    /// The instructions to run after the first sequence of kernel calls.
     instructions: Vec<Instruction>,
     /// The compiled states of operators, such as regular expressions, to which calls have pointers.
     states: Vec<CompiledLiteral>,
 }
 
 impl Interpreted {
-    /// Runs the instructions after the first row; returns the status.
+    /// Runs the instructions that follow the first sequence of kernel calls. Returns the status of the evaluation.
     ///
     /// # Safety
     /// CALL, and the first row must have been run.
@@ -91,8 +92,8 @@ impl Function for Interpreted {
     // SAFETY: CALL, as the trait says.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32 {
         // SAFETY: CALL, promised by the caller, for the structs. KERNEL-ROW: the first row begins at the start. CALL,
-        // promised by the caller, gives a frame of the plan's layout and the structs that are bound; slots have the types
-        // of the overloads (FRAME-SLOT), and the plan was verified to write each before it is read.
+        // promised by the caller, gives a frame of the plan's layout and the structs that are bound; slots have the
+        // types of the overloads (FRAME-SLOT), and the plan was verified to write each before it is read.
         unsafe {
             context.set_structs(input, output);
             let status = self.calls.call(0).run(context, frame);
@@ -106,8 +107,8 @@ impl Function for Interpreted {
     }
 }
 
-/// Returns the kernel that copies `size` bytes from one memory to another, one of which must be the frame. Its slots are
-/// the offset in each memory, then the size.
+/// Returns the kernel that copies `size` bytes from the memory area `from` to the memory area `to`. One of the areas
+/// must be the frame. The arguments of a call are the offset in each area, then the size.
 fn copies(from: Base, to: Base, size: u32) -> Kernel {
     match (from, to) {
         (Base::Frame, Base::Frame) => sized::<FRAME, FRAME>(size),
@@ -122,7 +123,8 @@ const FRAME: u8 = Base::Frame as u8;
 const INPUT: u8 = Base::Input as u8;
 const OUTPUT: u8 = Base::Output as u8;
 
-/// Returns a kernel for a constant size if there is one, because then the copy is a move instead of a call.
+/// Returns a copy kernel that is compiled for the constant size `size` if there is one, because such a copy is a single
+/// move. Otherwise returns the kernel for any size.
 fn sized<const FROM: u8, const TO: u8>(size: u32) -> Kernel {
     match size {
         1 => copy::<FROM, TO, 1>,

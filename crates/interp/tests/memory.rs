@@ -1,6 +1,6 @@
-//! What an evaluation views and writes, with nothing around the interpreter but a plan: frames that move, literals whose plan
-//! is gone, strings over many chunks of the arena, structs with garbage behind what is missing. Small, so that tools that
-//! watch each access of memory can run it.
+//! Tests of the memory that the interpreter reads and writes: frames that move, literals whose plan is dropped, strings over
+//! many chunks of the arena, structs with arbitrary bytes in missing values. The tests use only a plan and the interpreter, and
+//! are small, so tools that check each memory access, such as Miri, can run them.
 
 use cembra_expr::parse;
 use cembra_interp::{Interpreted, bind};

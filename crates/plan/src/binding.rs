@@ -1,10 +1,11 @@
-//! Bindings: the memory locations that a backend reads a plan's inputs from and writes its outputs to. Also here is
-//! [`Function`], the interface of a plan that a backend has made runnable, with the contract that both backends keep.
+//! Bindings: the memory locations from which a backend reads a plan's inputs, and to which it writes the outputs. The
+//! trait [`Function`] is also here: it is the interface of a plan that a backend has compiled, with the safety contract
+//! of its call.
 
 use crate::{Plan, ValueId};
 use cembra_runtime::{Context, FramePtr};
 
-/// A memory area that a call of a compiled plan is given: the frame, the input struct or the output struct.
+/// A memory area that is passed to a call of a compiled plan: the frame, the input struct or the output struct.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Base {
     /// The frame of the evaluation, which has the plan's own slots.
@@ -52,9 +53,9 @@ impl Plan {
 
 /// A plan made runnable by a backend: the interpreter, or machine code.
 pub trait Function: Send + Sync + std::fmt::Debug {
-    /// Evaluates the plan. Returns `STATUS_OK` with the outputs written, or `STATUS_FAULT` with the context's fault record
-    /// filled. Memory other than the frame is written only after the last step: a fault leaves the caller's outputs as they
-    /// were.
+    /// Evaluates the plan. Returns `STATUS_OK` with the outputs written, or `STATUS_FAULT` with the context's fault
+    /// record filled. Memory outside of the frame is written only after the last step, so after a fault the caller's
+    /// outputs are unchanged.
     ///
     /// # Safety
     /// CALL: `frame` must be a frame of the plan's layout that started as its template. `input` and `output` must hold
@@ -62,6 +63,6 @@ pub trait Function: Send + Sync + std::fmt::Debug {
     /// alive. Nothing else may use that memory during the call.
     unsafe fn call(&self, input: FramePtr, output: FramePtr, frame: FramePtr, context: &mut Context) -> i32;
 
-    /// The bytes of memory that this function owns, without its struct itself.
+    /// The bytes of heap memory that this function owns.
     fn memory_bytes(&self) -> usize;
 }

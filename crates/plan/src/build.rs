@@ -1,5 +1,6 @@
-//! Building a plan: nodes become steps in depth-first order, so that values have short lives and need few slots. A step is
-//! in the block of its region (a branch, or a round of a loop).
+//! Builds a plan from a prepared model. Nodes of the expression graph become steps in depth-first order, so that values
+//! have short lifetimes and need few slots. A step belongs to the block for its region: the top, a branch of a
+//! conditional, or a round of a loop.
 
 use crate::error::PlanError;
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
@@ -12,8 +13,8 @@ use rustc_hash::FxHashMap;
 /// Makes the plan for a prepared model.
 ///
 /// # Errors
-/// If a limit is exceeded, if the model has arrays, if an operator cannot be compiled from its literal, or if a rewrite of
-/// the user made a model that cannot run.
+/// If a limit is exceeded, if the model has arrays, if an operator cannot be compiled from its literal (such as a
+/// regular expression), or if a user's rewrite made a model that cannot run.
 pub fn build(placed: &Placed, budget: &Budget) -> Result<Plan, PlanError> {
     budget.check_time()?;
     let Placed { model, regions } = placed;
@@ -72,26 +73,27 @@ struct Builder<'p> {
     values: Vec<Option<ValueId>>,
     /// The block of each region; `None` until it is needed.
     blocks: Vec<Option<BlockId>>,
-    /// The result and the state of each loop found so far.
+    /// For each loop found so far, the value of the loop's result and the value of its state.
     loops: FxHashMap<LoopId, [ValueId; 2]>,
 }
 
 impl<'p> Builder<'p> {
     fn new_value(&mut self, node: Id) -> ValueId {
         let id = ValueId::from_index(self.plan.values.len());
-        // The type is cloned in place: cloning it on the stack, in parts, and then copying it would stall the processor.
+        // The type is cloned in place: cloning it on the stack, in parts, and then copying it would stall the
+        // processor.
         self.plan.values.push(PlanValue { qtype: QType::Nothing, slot: 0, owner: None });
         self.plan.values[id.index()].qtype = self.model.graph.qtype(node).clone();
         self.values[node.index()] = Some(id);
         id
     }
 
-    /// The value of a node that was already added.
+    /// The value of a node that was already added to the plan.
     fn value(&self, node: Id) -> ValueId {
         self.values[node.index()].unwrap_or(ValueId::from_index(0))
     }
 
-    /// Adds the inputs that outputs need, in the order of the program's leaves, before everything else.
+    /// Adds the inputs that outputs need, in the order of the program's leaves. They are the first values of the plan.
     fn add_inputs(&mut self) {
         let graph = &self.model.graph;
         let needed = self.model.needed();
@@ -233,7 +235,8 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// The operands that are values at run time: all but the index of a field and the names of a tuple.
+    /// The operands of a node that are values at run time: all but the index in an access to a field, and the names in
+    /// a named tuple.
     fn operands(&self, node: Id) -> &'p [Id] {
         let graph = &self.model.graph;
         let all = graph.operands(node);
@@ -244,7 +247,8 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The compiled state of an operator; `None` if the operator is not one that is compiled with the model.
+    /// The state that an operator compiles from its literal operand, such as a regular expression; `None` if the
+    /// operator compiles nothing.
     fn state(&self, node: Id, action: &Action) -> Result<Option<CompiledLiteral>, PlanError> {
         let Action::Operator { op, overload, .. } = *action else { return Ok(None) };
         let def = self.registry.get(op);
@@ -268,7 +272,7 @@ impl<'p> Builder<'p> {
         })
     }
 
-    /// The error for an operator without a kernel, which only a rewrite of the user can cause.
+    /// The error for an operator without a kernel, which only a user's rewrite can cause.
     fn unsound(&self, op: OpId) -> PlanError {
         PlanError::Unsound(format!("{} has no kernel", self.registry.get(op).name))
     }

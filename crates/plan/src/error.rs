@@ -10,20 +10,21 @@ pub enum PlanError {
     /// The model exceeds a limit: on the size of the frame, or on the time to compile.
     #[error("{0}")]
     Limit(Diagnostic),
-    /// An operator cannot be compiled from its literal.
+    /// An operator cannot be compiled from its literal, for example because the literal is not a valid regular
+    /// expression.
     #[error("{operator}: {reason}")]
     Compile {
         /// The name of the operator that cannot be compiled.
         operator: &'static str,
-        /// The reason why the operator refuses its literal.
+        /// The reason why the operator rejects its literal, for the message.
         reason: String,
         /// The expression node that applies the operator.
         origin: NodeId,
     },
-    /// The model has arrays, which are not stored in frames.
+    /// The model has arrays. Plans cannot have them, because frames store only scalars, optionals and tuples.
     #[error("the model has arrays")]
     Arrays,
-    /// A user's rewrites made a plan that the verifier refuses; the text gives the reason.
+    /// A user's rewrites led to a plan that cannot run; the text gives the reason.
     #[error("the rewrites of an extension lead to a plan that cannot run: {0}")]
     Unsound(String),
 }

@@ -1,5 +1,5 @@
-//! A cache of field offsets. The offsets of a tuple's fields are computed once per tuple, and not again for each field that
-//! is taken out.
+//! A cache of the offsets of fields in tuples, for the assignment and the verification of slots. All offsets of a tuple
+//! are computed at the first lookup, because computing them again for each field would take quadratic time.
 
 use crate::{Plan, ValueId};
 use cembra_runtime::FieldOffset;

@@ -1,13 +1,13 @@
-//! The hash of everything in a plan that its machine code depends on. Every field of a plan is named here, whether the field
-//! is hashed or not, so that a new field cannot be forgotten.
+//! Hashes everything in a plan that determines its machine code, as a key for compiled code. The code here names every
+//! field of a plan, including fields that are not hashed, so that it does not compile until a new field is considered.
 
 use crate::{Action, Block, Input, Output, Plan, PlanValue, Step};
 use cembra_ops::{Lower, OpDef, OpId, Overload, Registry, time_zones};
 use std::hash::{Hash, Hasher};
 
 impl Plan {
-    /// Returns true if the plan's machine code has instructions of a user's operator, recorded by a rule that the user
-    /// wrote. Only this process knows the meaning of such a rule.
+    /// Returns true if the plan's machine code has instructions that a user's own lowering rule records. The rule is
+    /// code of this process, so a hash of the plan does not determine the machine code.
     #[must_use]
     pub fn has_rules_of_users(&self) -> bool {
         let foreign = |step: &Step| match step.action {
@@ -20,9 +20,10 @@ impl Plan {
         self.steps.iter().any(foreign)
     }
 
-    /// Hashes everything that the plan's machine code depends on, except the operators' own code. If two plans pass equal
-    /// data to the hasher, their machine code is equal, within one version of cembra and without rules of users. Names of
-    /// inputs and outputs and the data given to calls do not matter.
+    /// Hashes everything that the plan's machine code depends on, except the operators' own code. If two plans pass
+    /// equal data to the hasher, their machine code is equal, provided that both use the same version of cembra and no
+    /// lowering rules of users. Names of inputs and outputs are not hashed, nor are the data that calls pass to
+    /// kernels.
     pub fn hash_code(&self, state: &mut impl Hasher) {
         let Plan {
             registry: _,
@@ -94,7 +95,7 @@ impl Plan {
     }
 }
 
-/// Returns true if an operator is one of the library's.
+/// Returns true if the operator is defined by cembra and not by a user.
 fn is_standard(def: &'static OpDef) -> bool {
     let standard = Registry::standard();
     def.is_of_plans || standard.find(def.name).is_some_and(|known| std::ptr::eq(standard.get(known), def))

@@ -1,4 +1,5 @@
-//! The plan as a flat program with jumps, which the interpreter binds and the listing prints.
+//! Converts a plan's tree of blocks to a flat program with jumps. The interpreter is prepared from this program, and
+//! listings of plans print it.
 
 use crate::slots::lies_in_join;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
@@ -6,7 +7,7 @@ use crate::{Action, BlockId, Plan, StepId, ValueId};
 /// An instruction of the flat program: a step, a copy or a jump. The target of a jump is the index of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Linear {
-    /// Runs the operator of this step, or makes the tuple of its arguments.
+    /// Runs this step: its operator, or the construction of a tuple from its arguments.
     Step(StepId),
     /// Copies a value to the slot of another value of the same type.
     Copy {
@@ -15,7 +16,7 @@ pub enum Linear {
         /// The value whose slot the copy is written to.
         to: ValueId,
     },
-    /// Jumps to a target if a mask is missing.
+    /// Jumps if a mask is missing.
     JumpIfNot {
         /// The mask that is tested.
         condition: ValueId,
@@ -30,7 +31,7 @@ pub enum Linear {
         /// The index of the first instruction of the loop's round.
         target: u32,
     },
-    /// Jumps to a target unconditionally.
+    /// Jumps unconditionally.
     Jump {
         /// The index of the instruction to jump to.
         target: u32,

@@ -1,6 +1,7 @@
-//! Plans: a prepared expression laid out in one frame. A plan consists of steps in a tree of blocks, the slot of every value
-//! in the frame (the memory of one evaluation), and the literals that a fresh frame starts with. Both backends run the same
-//! plan: the interpreter on slots, the native backend on values.
+//! Plans: a plan is a prepared model whose values have slots in one frame (the memory of one evaluation). It consists
+//! of steps in a tree of blocks, the slot of every value, and the literals that a fresh frame contains. Both backends
+//! start from the same plan: the interpreter reads and writes slots, native code keeps values in registers where it
+//! can.
 
 mod binding;
 mod build;
@@ -30,8 +31,8 @@ use rustc_hash::FxHashMap;
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// Declares types of indices, stored plus one in a non-zero integer, so that an `Option` of one takes no extra memory.
-/// Plans and their builder have many of them.
+/// Declares types of indices, stored plus one in a non-zero integer, so that an `Option` of such a type takes no extra
+/// memory. Plans and their builder have many such options.
 macro_rules! index_types {
     ($($(#[$doc:meta])* $name:ident;)*) => { $(
         $(#[$doc])*
@@ -63,14 +64,14 @@ macro_rules! index_types {
 index_types! {
     /// The id of a plan's value: an input, a literal, or the result of a step.
     ValueId;
-    /// The id of a step of a plan. A fault of the step has the same id as its site.
+    /// The id of a step of a plan. A fault in the step reports the step's index as its site.
     StepId;
     /// The id of a block of steps in a plan.
     BlockId;
 }
 
 impl BlockId {
-    /// The top block, which always runs.
+    /// The block of the whole plan, which always runs. Branches and loops have blocks of their own.
     pub const TOP: BlockId = BlockId::from_index(0);
 }
 
@@ -81,7 +82,8 @@ pub struct PlanValue {
     pub qtype: QType,
     /// The offset of the value's slot in the frame, in bytes.
     pub slot: u32,
-    /// For a view (a value that is part of another value's slot), that other value; else `None`.
+    /// The value whose slot contains this value's slot, if this value is a view (a part of another value, such as a
+    /// field of a tuple); else `None`.
     pub owner: Option<ValueId>,
 }
 
@@ -94,15 +96,16 @@ pub enum Action {
         op: OpId,
         /// The index of the overload, among the operator's overloads.
         overload: u16,
-        /// True if the overload is defined on plain values and runs on optionals: the result is present where all
-        /// arguments are.
+        /// True if the overload is defined for values that are not optional, but is applied to optionals. Then the
+        /// result is present only if all arguments are.
         lifted: bool,
     },
     /// Gathers the arguments into a tuple.
     MakeTuple,
-    /// Takes the tuple's field with this index. The result is a view: it is read from the argument's slot, without a copy.
+    /// Takes the tuple's field with this index. The result is a view: it is read from the argument's slot, without a
+    /// copy.
     Field(u32),
-    /// Tells whether an optional is present. The result is a view: it is the argument's presence byte, without a copy.
+    /// Tests whether an optional is present. The result is a view: it is the argument's presence byte, without a copy.
     Has,
     /// Runs one of two blocks, depending on whether the argument is present. The result is that block's result.
     Where {
@@ -111,13 +114,13 @@ pub enum Action {
         /// The block that runs if the argument is missing.
         off: BlockId,
     },
-    /// Runs a block repeatedly. The argument is the first state of the loop. The result is a tuple: the state after a
-    /// round, and the mask that is present if there is another round.
+    /// Runs a block repeatedly. The argument is the initial state of the loop. The result is a tuple: the state after
+    /// the last round, and a mask that is present while another round follows.
     Loop {
         /// The block of one round. Its result is the tuple of the next state and the mask for another round.
         round: BlockId,
-        /// The value from which a round reads the loop's state. It is a view: the first field in the slot of this step's
-        /// result.
+        /// The value from which a round reads the loop's state. It is a view: the first field of this step's result,
+        /// without a copy.
         state: ValueId,
         /// True if the rounds of this loop count towards the limit on rounds.
         is_counted: bool,
@@ -129,12 +132,12 @@ pub enum Action {
 pub struct Step {
     /// The operation that the step performs.
     pub action: Action,
-    /// The start of the step's arguments in the plan's list of arguments.
+    /// The index of the step's first argument in the plan's list of arguments.
     args_start: u32,
     args_len: u32,
     /// The value that is the step's result.
     pub out: ValueId,
-    /// The expression node that the step comes from.
+    /// The node of the model's expression that the step was made for, for messages.
     pub origin: NodeId,
 }
 
@@ -152,7 +155,7 @@ pub struct Block {
 pub struct Input {
     /// The name of the input's leaf.
     pub name: Arc<str>,
-    /// The index of the input's leaf in the model that was planned.
+    /// The index of the input's leaf in the prepared model.
     pub leaf: u32,
     /// The value of the plan that the input is stored in.
     pub value: ValueId,
@@ -240,20 +243,20 @@ impl Plan {
         &self.inputs
     }
 
-    /// The literals of the plan: the id and the content of each.
+    /// The literals of the plan, each with the id of its value and its content.
     #[must_use]
     pub fn literals(&self) -> &[(ValueId, Value)] {
         &self.literals
     }
 
-    /// The outputs of the plan, the main one first.
+    /// The outputs of the plan, in the order of the model. The first is the main output.
     #[must_use]
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// The data that the kernel of a step gets in addition to slots: the operator's compiled state, or the data that
-    /// the kernel closes over.
+    /// The data that is passed to the kernel of a step in addition to slots: the operator's compiled state (such as a
+    /// regular expression), or else the data of the operator's overload.
     #[must_use]
     pub fn data(&self, step: StepId) -> KernelData {
         match (self.states.get(&step), &self.step(step).action) {
@@ -265,8 +268,8 @@ impl Plan {
         }
     }
 
-    /// The compiled states of the plan's operators. Whoever holds the kernel data of a step must keep these states alive
-    /// too.
+    /// The compiled states of the plan's operators, such as regular expressions. They must stay alive as long as kernel
+    /// data of a step ([`Plan::data`]) is used, because it may point to them.
     #[must_use]
     pub fn states(&self) -> Vec<CompiledLiteral> {
         self.states.values().cloned().collect()
@@ -290,7 +293,8 @@ impl Plan {
         self.reused_slots
     }
 
-    /// The offset in the frame of the mask that tells whether the loop with the result `out` begins another round.
+    /// The offset in the frame of a loop's mask, which is present if another round follows. `out` is the result of the
+    /// loop.
     #[must_use]
     pub fn again_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);
@@ -309,7 +313,7 @@ impl Plan {
         self.steps.iter().any(|step| matches!(step.action, Action::Loop { .. }))
     }
 
-    /// Frees memory that was needed only to build the plan.
+    /// Frees the unused capacity of the plan's lists.
     pub fn shrink_to_fit(&mut self) {
         self.values.shrink_to_fit();
         self.steps.shrink_to_fit();

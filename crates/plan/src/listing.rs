@@ -1,4 +1,5 @@
-//! The listing: a plan as text in the documented format, literals first, then the flat program with its jumps.
+//! Prints a plan as text (a listing) in the documented format: inputs, literals, the flat program with its jumps, and
+//! outputs.
 
 use crate::{Action, Linear, Plan, ValueId};
 use cembra_runtime::{QType, TypedSlot};

@@ -1,6 +1,7 @@
-//! Slot assignment: every value gets a slot in the frame, and slots are reused once nothing reads them. Inputs, literals and
-//! outputs keep their slots. A view (such as a field of a tuple) is part of another value's slot, and prolongs the life of
-//! that value. The result of a branch is computed directly into the slot of its conditional, so a conditional needs no copy.
+//! Assigns every value of a plan a slot in the frame. A slot is reused for another value after its value's last use,
+//! but inputs, literals and outputs keep their slots. A view (such as a field of a tuple) is part of another value's
+//! slot, so a use of the view is a use of that value. If the last step of a branch computes the branch's result, it
+//! writes the result directly to the slot of the conditional, without a copy.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
@@ -9,15 +10,16 @@ use cembra_value::{Budget, Limit};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 
-/// A step of the walk over the tree of blocks, in the order of evaluation.
+/// A position in the walk over a plan's blocks, in the order of evaluation. The block is the one that contains the
+/// step.
 enum Visit {
     Step(StepId, BlockId),
-    /// The branches of the conditional, or the round of the loop, are done.
+    /// The position after both branches of a conditional, or after the round of a loop.
     Join(StepId, BlockId),
 }
 
-/// The order in which steps run, found without recursion: a conditional, its branches, then its join; a loop, its round
-/// once, then its join.
+/// The steps of a plan in the order in which they run, found without recursion. A conditional is followed by its
+/// branches and then its join, a loop by one round and then its join.
 fn walk(plan: &Plan) -> Vec<Visit> {
     let mut order = Vec::with_capacity(plan.steps.len());
     enum Todo {
@@ -87,9 +89,10 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// For each value that may give up its slot, the position in the walk after which nothing reads it. A use inside of a
-/// branch or a round counts as a use at the join of the outermost conditional or loop that does not contain the value's own
-/// definition, because the next round reads what this one reads.
+/// For each value, the position in the walk of its last use, after which its slot is free; `None` if the slot must not
+/// be reused. A use inside of a branch or a round, of a value that is defined outside of it, counts as a use at the
+/// join. The join is that of the outermost conditional or loop that does not contain the value's definition. This is
+/// needed because the next round of a loop may read the value again.
 fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     let mut defined_in: Vec<Option<BlockId>> = vec![None; plan.values.len()];
     // For each block, the spans of its conditionals and loops in the walk, in order.
@@ -148,8 +151,8 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
                 }
                 if let Action::Where { on, off } = plan.step(*id).action {
                     for branch in [on, off] {
-                        // A value that the branch makes is in the conditional's slot and dies with it; any other value is read
-                        // here.
+                        // A value that the branch makes is in the conditional's slot and dies with it; any other value
+                        // is read here.
                         if let Some(result) = plan.block(branch).result.filter(|r| !lies_in_join(plan, branch, *r)) {
                             note(result, position, *block);
                         }
@@ -176,8 +179,9 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
     last
 }
 
-/// Returns true if the last step of the branch computes the branch's result, so that the result can be in the slot of the
-/// conditional. The result of a view (such as a field of a tuple) cannot, because it is part of another value's slot.
+/// Returns true if the last step of the branch computes the branch's result, so that the result can be in the slot of
+/// the conditional. This is false for a view (such as a field of a tuple), because a view is part of another value's
+/// slot.
 pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
     let made = plan.block(branch).steps.last().is_some_and(|step| plan.step(*step).out == result);
     made && plan.value(result).owner.is_none()
@@ -188,7 +192,8 @@ pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> boo
 struct Free {
     scalars: [Vec<u32>; Scalar::ALL.len()],
     optionals: [Vec<u32>; Scalar::ALL.len()],
-    /// Hashed with a random seed, because models choose the types.
+    /// The free slots of all types that are not scalars or optionals. The map has a random seed, because a model
+    /// chooses the types and could choose types with equal hashes.
     others: HashMap<QType, Vec<u32>, RandomState>,
 }
 
@@ -231,8 +236,8 @@ impl Slots<'_> {
         self.assigned[value.index()] = true;
     }
 
-    /// Assigns a slot to the result of a step. A conditional passes its slot on to the results of its branches, a loop to
-    /// its state.
+    /// Assigns a slot to the result of a step. The results of a conditional's branches get the slot of the conditional
+    /// if possible, and the state of a loop gets the slot of the loop.
     fn place(&mut self, step: StepId) -> Result<(), PlanError> {
         let step = self.plan.step(step);
         let (out, action) = (step.out, step.action.clone());

@@ -1,14 +1,16 @@
-//! Templates: the contents of fresh frames. A template is independent of its plan, so executors need not keep the plan.
+//! Templates: a template has the initial bytes of every frame (the memory of one evaluation) of a plan. It stays valid
+//! without the plan, so executors can drop the plan.
 
 use crate::Plan;
 use cembra_runtime::{Frame, QType, Scalar};
 use cembra_value::Value;
 
-/// The content of a fresh frame (the memory of one evaluation): literals in their slots, and zeros elsewhere. It also owns
-/// the texts to which literals in the frame point.
+/// The content of a fresh frame (the memory of one evaluation): literals in their slots, and zeros elsewhere. The
+/// template also owns the texts to which literals in the frame point.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    /// The content as a frame and not as bytes, because bytes would lose the provenance of pointers to texts.
+    /// The content of a fresh frame. It is stored as a frame and not as bytes, because bytes would lose the provenance
+    /// of pointers to texts.
     frame: Frame,
     size: usize,
     texts: Box<[Value]>,
@@ -36,20 +38,20 @@ impl Template {
         self.frame.clone()
     }
 
-    /// The size of a frame in bytes, as made from this template.
+    /// The size in bytes of a frame that is made from this template.
     #[must_use]
     pub fn frame_bytes(&self) -> usize {
         self.size
     }
 
-    /// The bytes of memory that the template owns, without its struct itself and without texts.
+    /// The bytes of heap memory that the template owns, without texts.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.frame.size() + size_of_val(&*self.texts)
     }
 }
 
-/// Returns true if values of a type are or contain views of strings.
+/// Returns true if a value of the type `qtype` is a string or a tuple that contains a string.
 fn holds_texts(qtype: &QType) -> bool {
     // Types nest only as deep as the text that spelled them.
     match qtype {

@@ -1,11 +1,12 @@
-//! The verifier: an independent check of a plan, without liveness analysis or free lists. The verifier runs the plan
-//! symbolically, once through every block, and tracks which value each piece of the frame holds. It finds every read that
-//! would see another value on some path, every slot that is unaligned or outside of the frame, and every write over a
-//! literal or an input. If a finished output is overwritten, the read of the outputs at the end finds it. Then it checks the
-//! types of each step (`types`).
+//! The verifier: checks a finished plan independently of the code that assigned the slots. The verifier runs the plan
+//! symbolically, once through every block, and tracks which value is in each piece (range of bytes) of the frame. It
+//! finds every read that would see another value on some path, every slot that is unaligned or outside of the frame,
+//! and every write over a literal or an input. Outputs are read at the end, which finds outputs that were overwritten.
+//! Then the module `types` checks the types of each step.
 //!
-//! Nothing is undone when a branch is left. A write records when its block was entered, which tells whether a later reader
-//! is on the same path. So the time is nearly linear, however deep conditionals nest.
+//! The state of the memory is not restored when a branch is left. Instead, every write records the number of its block,
+//! counted in the order in which blocks are entered. This number tells whether a later reader is on the same path. So
+//! the time is nearly linear in the size of the plan, however deep conditionals nest.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
@@ -15,23 +16,23 @@ mod types;
 #[cfg(test)]
 mod tests;
 
-/// A value written to a piece of memory.
+/// A write of a value to a piece (range of bytes) of the frame.
 struct Write {
     /// The number of blocks entered before the writing block.
     entered: u32,
     value: ValueId,
 }
 
-/// A block that is being run symbolically.
+/// A block that is being run symbolically, and has not ended.
 struct Open {
-    /// The number of blocks entered before this one, which tells when it was entered.
+    /// The number of blocks entered before this one. It identifies the block.
     entered: u32,
     /// For the second branch of a conditional, the number of blocks entered before the first branch; else `None`.
     first_branch: Option<u32>,
 }
 
-/// The memory of the symbolic run. The frame is cut wherever a slot begins or ends, so that every slot consists of whole
-/// pieces.
+/// The state of the symbolic run of a plan. The frame is divided into pieces (ranges of bytes) wherever a slot begins
+/// or ends, so that every slot consists of whole pieces.
 struct Memory<'p> {
     plan: &'p Plan,
     bounds: Vec<u32>,
@@ -44,9 +45,9 @@ struct Memory<'p> {
     entered: u32,
     /// The values read in the rounds of the enclosing loops.
     reads: Vec<ValueId>,
-    /// For each enclosing loop, the numbers of reads and of writes before it.
+    /// For each enclosing loop, the number of `reads` before it and the number of writes before it.
     loops: Vec<(usize, u64)>,
-    /// For each value, the number of writes up to its last one.
+    /// For each value, the number of writes of all values up to the last write of this value; 0 if it was not written.
     written: Vec<u64>,
     writes_so_far: u64,
 }
@@ -78,7 +79,7 @@ impl<'p> Memory<'p> {
         self.entered += 1;
     }
 
-    /// Leaves a block; returns when it was entered.
+    /// Leaves the innermost block. Returns the number of blocks that were entered before it.
     fn leave(&mut self) -> u32 {
         self.open.pop().map_or(0, |block| block.entered)
     }
@@ -89,14 +90,15 @@ impl<'p> Memory<'p> {
         at(slot.start)..at(slot.end)
     }
 
-    /// The value that a piece holds on every path to the current step; `None` if paths differ or nothing was written.
+    /// The value that is in the piece `piece` on every path to the current step; `None` if paths differ or nothing was
+    /// written.
     fn holds(&self, piece: usize) -> Option<ValueId> {
         for write in self.writes[piece].iter().rev() {
             let Err(inside) = self.open.binary_search_by_key(&write.entered, |block| block.entered) else {
                 return Some(write.value);
             };
-            // The writing block was left. If it is in the first branch of a conditional whose second branch is being run, no
-            // path leads from there to here; otherwise some path does.
+            // The writing block was left. If it is in the first branch of a conditional whose second branch is being
+            // run, no path leads from there to here; otherwise some path does.
             let other_path = self.open.get(inside).and_then(|block| block.first_branch);
             if other_path.is_none_or(|first| first > write.entered) {
                 return None;
@@ -112,9 +114,9 @@ impl<'p> Memory<'p> {
         self.check(value)
     }
 
-    /// Checks that a value is in its slot: each piece of the slot must hold the value, or the value that it is a view of.
-    /// Only the view's own pieces are checked: a tuple may have as many views as fields, so checking the whole tuple for
-    /// each would be quadratic.
+    /// Checks that a value is in its slot: each piece of the slot must contain the value or, for a view, the value
+    /// whose part it is. Only the pieces of the view are checked and not the whole tuple, because a tuple may have a
+    /// view for each field, so that the time would be quadratic.
     fn check(&self, value: ValueId) -> Result<(), String> {
         let held = owner(self.plan, value);
         for piece in self.pieces(value) {
@@ -133,8 +135,8 @@ impl<'p> Memory<'p> {
         self.written[value.index()] = self.writes_so_far;
         for piece in self.pieces(value) {
             let writes = &mut self.writes[piece];
-            // Later steps pass through this block, so earlier writes of the block and its branches are overwritten for all of
-            // them.
+            // Later steps pass through this block, so earlier writes of the block and its branches are overwritten for
+            // all of them.
             while writes.last().is_some_and(|write| write.entered >= now) {
                 writes.pop();
             }
@@ -162,9 +164,9 @@ impl<'p> Memory<'p> {
         self.loops.push((self.reads.len(), self.writes_so_far));
     }
 
-    /// Ends a round. Values from outside of the loop that it read must still be in their slots for the next round. Values
-    /// that it wrote itself need no check, because the next round writes them before reading them; the same holds for the
-    /// loop's result, which is written now.
+    /// Ends a round of the loop with the result `out`. Values from outside of the loop that the round read must still
+    /// be in their slots, because the next round reads them. Values that the round wrote need no check, because the
+    /// next round writes them before it reads them. The loop's result needs no check, because it is written now.
     fn end_round(&mut self, out: ValueId) -> Result<(), String> {
         let (from, before) = self.loops.pop().unwrap_or((0, 0));
         self.reads[from..].sort_unstable();
@@ -182,7 +184,7 @@ impl<'p> Memory<'p> {
         Ok(())
     }
 
-    /// Checks that a branch leaves its result readable. It is then copied to the conditional's slot, or is already there.
+    /// Checks that the result of a branch or a round is in its slot at the end of the block.
     fn finish_branch(&mut self, branch: BlockId) -> Result<(), String> {
         self.plan.block(branch).result.map_or(Ok(()), |result| self.read(result))
     }
@@ -201,7 +203,7 @@ fn owner(plan: &Plan, mut value: ValueId) -> ValueId {
     value
 }
 
-/// Checks that a view is in its owner's slot, at the offset `inside`.
+/// Checks that a view is in the slot of the first argument, at the offset `inside`.
 fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>) -> Result<(), String> {
     let of = args.first().copied();
     let place = of.and_then(|of| Some(plan.value(of).slot + inside?));
@@ -211,7 +213,7 @@ fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>)
     Err(format!("{} is not where the value is that it is a part of", plan.slot(view)))
 }
 
-/// Checks a plan: slots, reads, writes and types.
+/// Checks the slots, the reads and writes, and the types of a plan.
 ///
 /// # Errors
 /// A description of the first fault, for debugging the planner.
@@ -220,7 +222,7 @@ pub fn verify(plan: &Plan) -> Result<(), String> {
     types::check(plan)
 }
 
-/// Checks that every slot is valid and that every read sees the value that it means.
+/// Checks that every slot is aligned and inside of the frame, and that every read sees the value that the plan names.
 fn slots(plan: &Plan) -> Result<(), String> {
     for at in 0..plan.value_count() {
         let id = ValueId::from_index(at);

@@ -1,18 +1,19 @@
-//! Mathematical functions on a tape: the runtime's algorithms, recorded as instructions so that a backend inlines them. A
-//! tape can also call the functions instead, which gives the same bits and less code.
+//! Records mathematical functions of the runtime, such as the logarithm, on a tape (a sequence of instructions without
+//! branches). The steps of the function's algorithm become instructions, so that a backend inlines the function. A tape
+//! can record a call of the function instead, which gives the same bits and less code.
 
 use crate::{Bin, Cmp, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::math::{self, Arithmetic, Narrowing};
 use cembra_runtime::{MachineType, RuntimeFn};
 
 impl Tape {
-    /// Sets whether mathematical functions are recorded as instructions, the default, or as calls.
+    /// Sets whether mathematical functions are recorded as instructions (true, the default) or as calls of the runtime.
     pub fn set_inlining(&mut self, inlining: bool) {
         self.calling = !inlining;
     }
 
-    /// Records a function of the runtime and returns its result: as instructions if it is a mathematical function and
-    /// inlining is on, else as a call.
+    /// Records a function of the runtime, and returns the function's result. A mathematical function is recorded as
+    /// instructions if inlining is on. Every other function is recorded as a call.
     pub fn function(&mut self, function: RuntimeFn, args: &[Val]) -> Val {
         let inlined = if self.calling { None } else { math::record(self, function, args) };
         match inlined {

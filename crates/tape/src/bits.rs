@@ -1,17 +1,18 @@
-//! The reference evaluator: runs a tape instruction by instruction on the bits of the tape's inputs. The evaluator needs no
-//! code generator and no fused machine instructions, so it can check every lowering rule against `eval`, even under Miri.
+//! The reference evaluator of tapes (sequences of instructions without branches): it runs a tape instruction by
+//! instruction on the bits of the tape's inputs. Tests compare its results with those of backends and of operators' own
+//! code. It needs no code generator and no fused machine instructions, so it runs even under Miri.
 
 use crate::{Bin, Cmp, Instr, Mask, Shift, Tape, Un, Val};
 use cembra_runtime::{Fault, MachineType, math};
 
-/// The outcome of running a tape: the bits of every instruction's result, or the first fault and the step of the plan that
-/// failed.
+/// The outcome of running a tape: the bits of every instruction's result, or the fault that stopped the tape.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Outcome {
-    /// The tape ran to its end: the result of each instruction, by its position. Masks are 0 or 1, numbers are zero-extended
-    /// bits.
+    /// The tape ran to its end: the result of each instruction, by its position. Masks are 0 or 1, numbers are
+    /// zero-extended bits.
     Done(Vec<u64>),
-    /// The tape stopped at this fault. The second field is the step of the plan that the fault belongs to.
+    /// The tape stopped at this fault. The second field is the index of the plan's step that the failed instruction was
+    /// recorded for.
     Stopped(Fault, u32),
 }
 
@@ -92,7 +93,7 @@ impl Tape {
     }
 }
 
-/// The bits of a result that must not be used.
+/// The bits that stand for an unusable result of type `ty`, such as the result of a skipped instruction.
 fn poison(ty: MachineType) -> u64 {
     match ty {
         MachineType::I32 | MachineType::F32 => 0x5A5A_5A5A,
@@ -111,7 +112,8 @@ fn scaled(ty: MachineType, a: f64, power: f64) -> Option<f64> {
     fits.then(|| libm::scalbn(a, power as i32))
 }
 
-/// Splits a positive, finite float into a mantissa from 3/4 to below 3/2 and a power of two; `None` for any other number.
+/// Splits a positive, finite float into a mantissa from 3/4 to below 3/2 and a power of two; `None` for any other
+/// number.
 fn split(a: f64) -> Option<(f64, f64)> {
     if !(a > 0.0 && a.is_finite()) {
         return None;

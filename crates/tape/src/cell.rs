@@ -1,10 +1,13 @@
-//! Cells: the values that lowering rules work with, each a presence and a datum on the tape. A rule cannot tell how
-//! presence is stored, how a mask is represented, or how many lanes there are.
+//! Cells: the values that the lowering rules of operators take and return while they record instructions on a tape. A
+//! cell has a presence, which tells whether the value is missing, and a datum, which is the value itself. Rules work
+//! only with cells, so a rule is independent of the storage of presences and masks, and of the number of rows that are
+//! computed at once.
 
 use crate::{Mask, Tape, Val};
 use cembra_runtime::{MachineType, Scalar};
 
-/// The presence of a cell (a value on a tape): known while the tape is recorded, or a mask.
+/// The presence of a cell (a value on a tape). It is either known while the tape is recorded, or a mask that the tape
+/// computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Presence {
     /// The value is known to be present.
@@ -15,7 +18,7 @@ pub enum Presence {
     When(Mask),
 }
 
-/// The value part of a cell (a value on a tape), without its presence.
+/// The value in a cell (a value and its presence on a tape), without the presence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Datum {
     /// The value is a unit, which has no bits.
@@ -43,25 +46,25 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Makes the cell of a present number.
+    /// Makes a cell with the number `value`, which is present.
     #[must_use]
     pub const fn num(value: Val) -> Cell {
         Cell::present(Datum::Num(value))
     }
 
-    /// Makes the cell of a present boolean.
+    /// Makes a cell with the boolean `value`, which is present.
     #[must_use]
     pub const fn flag(value: Mask) -> Cell {
         Cell::present(Datum::Flag(value))
     }
 
-    /// Makes the cell of a present value.
+    /// Makes a cell with the value `datum`, which is present.
     #[must_use]
     pub const fn present(datum: Datum) -> Cell {
         Cell { presence: Presence::Present, datum }
     }
 
-    /// Makes the cell of an optional unit that is present where the mask holds.
+    /// Makes a cell with an optional unit: a presence without a value. The unit is present where `mask` holds.
     #[must_use]
     pub const fn mask(mask: Mask) -> Cell {
         Cell { presence: Presence::When(mask), datum: Datum::Unit }
@@ -69,8 +72,8 @@ impl Cell {
 
     /// Returns the number in the cell, for rules whose overloads guarantee that the cell is a number.
     ///
-    /// For a cell of another type, the result is a useless zero. That does not happen, because overloads are matched before
-    /// rules run.
+    /// For a cell of another type, the result is a zero without meaning. Rules do not get such cells, because overloads
+    /// are matched before rules run.
     #[must_use]
     pub fn val(self, tape: &mut Tape) -> Val {
         match self.datum {
@@ -79,7 +82,8 @@ impl Cell {
         }
     }
 
-    /// Returns the boolean in the cell, for rules whose overloads guarantee that the cell is a boolean.
+    /// Returns the boolean in the cell, for rules whose overloads guarantee that the cell is a boolean. For any other
+    /// cell, the result is a constant `false`.
     #[must_use]
     pub fn bool(self, tape: &mut Tape) -> Mask {
         match self.datum {
@@ -98,7 +102,7 @@ impl Cell {
         }
     }
 
-    /// Makes the cell of a missing value of type `scalar`; its datum is a zero.
+    /// Makes a cell with a missing value of type `scalar`. The cell's datum is a zero.
     #[must_use]
     pub fn missing(scalar: Scalar, tape: &mut Tape) -> Cell {
         Cell { presence: Presence::Missing, datum: Datum::from_bits(scalar, 0, tape) }
@@ -106,7 +110,8 @@ impl Cell {
 }
 
 impl Datum {
-    /// Returns a constant of type `scalar` from its bits; a string becomes the empty string.
+    /// Returns the constant of type `scalar` with the bits `bits`. For the types of strings, the constant is the empty
+    /// string.
     #[must_use]
     pub fn from_bits(scalar: Scalar, bits: u64, tape: &mut Tape) -> Datum {
         match scalar.machine_type() {
@@ -120,8 +125,8 @@ impl Datum {
         }
     }
 
-    /// Returns a datum that is safe to read even where the value is missing: a missing string, whose view is garbage, gets
-    /// the length 0.
+    /// Returns this datum, made safe to read where `present` does not hold: there the address and the length of a
+    /// string are undefined, so the length becomes 0. A datum that is not a string is returned unchanged.
     #[must_use]
     pub fn viewable(self, present: Mask, tape: &mut Tape) -> Datum {
         match self {

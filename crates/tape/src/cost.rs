@@ -1,11 +1,13 @@
-//! Estimates the cost of running a tape: approximately the cycles for which it occupies the busiest execution unit of a
-//! processor. The latency of results is not counted, because other work hides it.
+//! Estimates the cost of running a tape (a sequence of instructions without branches): approximately the cycles for
+//! which the tape occupies the busiest execution unit of a processor. Latencies of instructions are not counted,
+//! because a processor overlaps them with other instructions.
 
 use crate::{Bin, Instr, Tape, Un};
 use cembra_runtime::MachineType;
 
 impl Tape {
-    /// The estimated cost of all instructions in cycles; `None` if one of them calls a function or may stop the evaluation.
+    /// The sum of the estimated costs of all instructions, in cycles; `None` if an instruction calls a function or may
+    /// stop the evaluation.
     #[must_use]
     pub fn cost(&self) -> Option<u32> {
         self.instrs.iter().map(|instr| self.cost_of(instr)).sum()

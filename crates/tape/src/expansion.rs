@@ -1,11 +1,12 @@
-//! Expansions: tapes that compute the scaling and splitting of floats with simpler instructions, for processors without such
-//! instructions. All backends use the same expansion, so they give the same bits.
+//! Expansions: tapes that compute the instructions `Bin::Scale`, `Un::Mantissa` and `Un::Exponent` with simpler
+//! instructions, for processors without machine instructions for them. All backends use the same expansions, so they
+//! give the same bits.
 
 use crate::{Bin, Cmp, Output, Shift, Tape, Un, Val};
 use cembra_runtime::MachineType;
 use std::sync::LazyLock;
 
-/// The layout of a float.
+/// The bit layout of a float type.
 struct Float {
     ty: MachineType,
     bits: MachineType,
@@ -38,15 +39,16 @@ impl Float {
         tape.konst(self.ty, bits)
     }
 
-    /// The power of two at which the lowest mantissa bit is worth 1.
+    /// The float 2 to the power `mantissa`, whose lowest mantissa bit has the value 1.
     fn unit(&self) -> f64 {
         (1_u64 << self.mantissa) as f64
     }
 }
 
-/// Records the scaling of a float by a power of two, with two factors that are normal numbers. Each half of the power is
-/// added to the bias and shifted to the exponent bits. The product with the first factor is rounded only if the product
-/// with the second is zero anyway.
+/// Records a tape that computes `a * 2^power` as a product of `a` with two powers of two, whose exponents are the
+/// halves of `power`. Each factor is a normal number, made by adding the exponent bias to its half of `power` and
+/// shifting the sum to the exponent bits. The product with the first factor is rounded only if the product with the
+/// second factor is zero anyway.
 fn scale(float: &Float) -> Tape {
     let mut tape = Tape::new();
     let (a, power) = (tape.input(float.ty), tape.input(float.ty));
@@ -67,9 +69,9 @@ fn scale(float: &Float) -> Tape {
     tape
 }
 
-/// Records the splitting of a float into mantissa and exponent. Adding 1 at the mantissa's highest bit carries into the
-/// exponent where the number is at least 3/2 of a power of two, so the sum, shifted, is the exponent with its bias. A
-/// subnormal number is scaled up first.
+/// Records a tape that splits a float into mantissa and exponent. Adding 1 at the mantissa's highest bit carries into
+/// the exponent bits if the number is at least 3/2 of a power of two. So the sum, shifted to the right, is the exponent
+/// plus its bias. A subnormal number is scaled up first.
 fn split(float: &Float) -> Tape {
     let mut tape = Tape::new();
     let digits = u32::from(float.mantissa);

@@ -1,5 +1,5 @@
-//! The contents of a tape: instructions, and the numbers and masks that they compute. A number or mask is identified by the
-//! position of its instruction.
+//! The instructions of a tape (a typed program without branches), and the types `Val` and `Mask`, which identify the
+//! number or the truth value that an instruction computes. The identity is the position of the instruction on the tape.
 
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use smallvec::SmallVec;
@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Val(pub(crate) u32);
 
-/// A truth value on a tape: one bit per lane (a row that is processed together with other rows). The backend chooses how the
-/// bits are stored.
+/// A truth value on a tape: one bit per lane (a row that is processed together with other rows). The backend chooses
+/// how the bits are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mask(pub(crate) u32);
 
@@ -29,7 +29,7 @@ impl Mask {
     }
 }
 
-/// The operations on one number, such as negation, rounding and conversion.
+/// An operation on one number, such as negation, rounding or conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Un {
     /// Negation; wraps for integers, flips the sign bit of floats.
@@ -44,19 +44,19 @@ pub enum Un {
     Ceil,
     /// Whole part, rounded towards zero.
     Trunc,
-    /// Conversion to another number type: sign-extended, truncated, or rounded to nearest even. A float that does not fit
-    /// an integer type gives an unspecified result, which the rule must mask.
+    /// Conversion to another number type, by sign extension, truncation, or rounding to nearest even. If a float does
+    /// not fit an integer type, the result is unspecified, and the lowering rule must not use it.
     Convert(MachineType),
     /// Reinterpretation of the bits as another type of the same width.
     Bitcast(MachineType),
     /// Mantissa of a positive, finite float, from 3/4 to below 3/2. The float is the mantissa times two to the power
-    /// [`Un::Exponent`]. For other numbers the result is unspecified, and the rule must mask it.
+    /// [`Un::Exponent`]. For other numbers the result is unspecified, and the lowering rule must not use it.
     Mantissa,
-    /// The exponent of two that belongs to [`Un::Mantissa`]: a whole number, as a float of the operand's type.
+    /// Exponent of two that belongs to [`Un::Mantissa`]: a whole number, as a float of the operand's type.
     Exponent,
 }
 
-/// The operations on two numbers of one type, such as sum, minimum and bitwise and.
+/// An operation on two numbers of one type, such as the sum, the minimum or the bitwise and.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Bin {
     /// Sum; wraps for integers.
@@ -65,7 +65,7 @@ pub enum Bin {
     Sub,
     /// Product; wraps for integers.
     Mul,
-    /// Quotient; truncated for integers. The rule must ensure that an integer divisor is neither 0 nor -1.
+    /// Quotient; truncated for integers. The lowering rule must ensure that an integer divisor is neither 0 nor -1.
     Div,
     /// Bitwise and, integers only.
     And,
@@ -73,34 +73,35 @@ pub enum Bin {
     Or,
     /// Bitwise exclusive or, integers only.
     Xor,
-    /// `a < b ? a : b`: the second operand on NaN and ties.
+    /// Minimum as `a < b ? a : b`: the second operand if an operand is NaN or both are equal.
     FMin,
-    /// `a > b ? a : b`: the second operand on NaN and ties.
+    /// Maximum as `a > b ? a : b`: the second operand if an operand is NaN or both are equal.
     FMax,
     /// The magnitude of the first operand with the sign of the second, floats only.
     Copysign,
-    /// The first operand times two to the power of the second, rounded once; floats only. The second must be a whole number
-    /// of at most [`Bin::most_scale`] in magnitude. The first must be zero, infinite, NaN, or at least two to the power
-    /// [`Bin::least_scaled`] in magnitude. NaN if both are NaN. For other operands the result is unspecified.
+    /// `a * 2^b` for floats `a` and `b`, rounded once. The power `b` must be a whole number of at most
+    /// [`Bin::most_scale`] in magnitude. The number `a` must be zero, infinite, NaN, or at least two to the power
+    /// [`Bin::least_scaled`] in magnitude. If both are NaN, the result is NaN. For other operands the result is
+    /// unspecified.
     Scale,
 }
 
 impl Bin {
-    /// The largest magnitude of the power in [`Bin::Scale`], for numbers of type `ty`.
+    /// The largest magnitude that the power of [`Bin::Scale`] may have, for numbers of type `ty`.
     #[must_use]
     pub const fn most_scale(ty: MachineType) -> f64 {
         if matches!(ty, MachineType::F32) { 252.0 } else { 2044.0 }
     }
 
-    /// The binary exponent of the smallest numbers of type `ty` that [`Bin::Scale`] can scale. Smaller numbers could be
-    /// rounded twice, because scaling is computed as a product with two factors.
+    /// The binary exponent of the smallest numbers of type `ty` that [`Bin::Scale`] can scale. The product with a
+    /// smaller number could be rounded twice, because scaling is computed as a product with two factors.
     #[must_use]
     pub const fn least_scaled(ty: MachineType) -> i32 {
         if matches!(ty, MachineType::F32) { -100 } else { -960 }
     }
 }
 
-/// The shifts of an integer by a constant.
+/// The direction of a shift of an integer by a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shift {
     /// Shift to the left.
@@ -109,7 +110,8 @@ pub enum Shift {
     Right,
 }
 
-/// The comparisons of two numbers: ordered for floats, signed for integers. `Ne` holds if an operand is NaN.
+/// A comparison of two numbers. Integers are compared as signed numbers. If an operand is NaN, `Ne` is true and the
+/// other comparisons are false.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cmp {
     /// The first number equals the second.
@@ -126,19 +128,19 @@ pub enum Cmp {
     Ge,
 }
 
-/// An instruction of a tape, such as an input, a constant, an operation or a call. The instruction's position on the tape
-/// identifies its result.
+/// An instruction of a tape, such as an input, a constant, an operation or a call. The instruction's position on the
+/// tape identifies its result.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Instr {
-    /// Reads an input that is a number of this type.
+    /// Reads the next input of the tape, a number of this type.
     Input(MachineType),
-    /// Reads an input that is a mask.
+    /// Reads the next input of the tape, a mask.
     InputMask,
     /// Makes a constant of this type, given as zero-extended bits.
     Const(MachineType, u64),
     /// Makes a constant mask.
     MaskConst(bool),
-    /// Computes this operation on one number.
+    /// Performs this operation on one number.
     Un(Un, Val),
     /// Performs this operation on two numbers of one type.
     Bin(Bin, Val, Val),
@@ -156,7 +158,7 @@ pub enum Instr {
         on: Val,
         /// The result of the instruction where the mask does not hold.
         off: Val,
-        /// True if the mask is expected to be the same for nearly all rows, because it marks a special case.
+        /// True if the mask marks a special case, so that it is expected to have the same value in nearly all rows.
         rare: bool,
     },
     /// Makes the mask that holds where both masks hold.
@@ -167,21 +169,21 @@ pub enum Instr {
     MaskXor(Mask, Mask),
     /// Makes the mask that holds where this mask does not hold.
     MaskNot(Mask),
-    /// Stops the evaluation where the mask holds.
+    /// Stops the evaluation with a fault if the mask holds in any lane.
     FaultIf {
-        /// The mask of the lanes in which the evaluation stops.
+        /// The mask that holds in the lanes that have the fault.
         mask: Mask,
         /// The kind of the fault.
         kind: FaultKind,
-        /// The operands that the fault reports.
+        /// Up to two numbers for the message of the fault.
         operands: [Option<Val>; 2],
-        /// The step of the plan that the fault names.
+        /// The index of the plan's step that the fault is reported for.
         site: u32,
     },
-    /// A call of a runtime function that returns a number.
+    /// Calls this runtime function with these arguments. The result is a number.
     Call(RuntimeFn, SmallVec<[Val; 4]>),
-    /// Calls a runtime function where the mask holds, which is rare for a mathematical function. Elsewhere the result is
-    /// `otherwise`.
+    /// Calls a runtime function in the lanes in which the mask holds; in other lanes the result is `otherwise`. It is
+    /// used for rare arguments of mathematical functions, which need a slow algorithm.
     RareCall {
         /// The mask of the lanes that call the function.
         mask: Mask,
@@ -192,9 +194,9 @@ pub enum Instr {
         /// The result of the instruction where the mask does not hold.
         otherwise: Val,
     },
-    /// Begins a stretch, whose results matter only where the mask holds. A backend may jump over a stretch if its mask holds
-    /// in no lane, or may always run it. After the stretch, results of the stretch must be used only under that mask: see
-    /// [`Tape::check_stretches`].
+    /// Begins a stretch (the instructions up to the matching `End`), whose results matter only where the mask holds. A
+    /// backend may jump over a stretch if its mask holds in no lane, or may always run it. After the stretch, its
+    /// results must be used only where that mask holds: see [`Tape::check_stretches`].
     ///
     /// [`Tape::check_stretches`]: crate::Tape::check_stretches
     Begin(Mask),
@@ -223,8 +225,8 @@ impl Output {
 }
 
 impl Instr {
-    /// Returns true for inputs and constants, which belong to no stretch (a skippable range of instructions) even if they are
-    /// recorded inside one.
+    /// Returns true for inputs and constants, which belong to no stretch (a skippable range of instructions) even if
+    /// they are recorded inside one.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         matches!(self, Instr::Input(_) | Instr::InputMask | Instr::Const(..) | Instr::MaskConst(_))

@@ -1,7 +1,8 @@
 //! Tapes: small typed programs without branches that lowering rules record and backends run.
 //!
-//! A tape is self-contained: it declares its inputs, its outputs, and which of its instructions they need. A tape has no
-//! loads, stores, blocks or loops; the backend adds these. This crate is independent of operators and code generators.
+//! A tape is self-contained: it declares its inputs, its outputs, and which of its instructions they need. A tape has
+//! no loads, stores, blocks or loops; the backend adds these. This crate is independent of operators and code
+//! generators.
 
 mod arithmetic;
 mod bits;

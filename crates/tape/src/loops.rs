@@ -1,5 +1,6 @@
-//! The interface of loops: tapes compiled to run on many rows. The loop reads each input of the tape from an array in place,
-//! and writes each output to an array in place. The caller provides the arrays, and handles rows that fail.
+//! The interface between backends and callers of compiled loops. A loop is a tape (a sequence of instructions without
+//! branches) that is compiled to run on many rows. The loop reads each input of the tape from an array in place, and
+//! writes each output to an array in place. The caller provides the arrays, and handles rows that fail.
 
 use crate::{Output, Tape};
 use cembra_runtime::{CodePages, Context, LoopEntry, MachineType};
@@ -8,20 +9,20 @@ use std::fmt::Debug;
 /// The memory layout of an input or output of a compiled loop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Port {
-    /// The layout has one element per row. Numbers are contiguous, at any address. Masks are bits: the first row's bit is the
-    /// lowest bit of the first byte.
+    /// The layout has one element per row. Numbers are contiguous, at any address. Masks are bits: the first row's bit
+    /// is the lowest bit of the first byte.
     Rows,
-    /// The layout has one element that all rows share: a number, or the byte of a mask, 0 or 1. It is possible for inputs
-    /// only.
+    /// The layout has one element that all rows share: a number, or the byte of a mask, 0 or 1. Only inputs may have
+    /// this layout.
     Shared,
-    /// Partial sums of an `F64` output, at any address: [`CHAINS`](cembra_runtime::CHAINS) sums. The number of row `r` is
-    /// added to the sum at position `r` modulo `CHAINS`; rows are added in order.
+    /// The layout has [`CHAINS`](cembra_runtime::CHAINS) partial sums of an `F64` output, at any address. The output's
+    /// number in row `r` is added to the sum at position `r` modulo `CHAINS`. Rows are added in order.
     Chains,
 }
 
 impl Port {
-    /// Returns true if these memory layouts are possible for the tape: one per input, at most one per output, with sums only
-    /// for `F64` outputs. An output without a layout has [`Port::Rows`].
+    /// Returns true if these memory layouts are possible for the tape: one per input, at most one per output, and
+    /// partial sums only for `F64` outputs. An output without a layout has [`Port::Rows`].
     #[must_use]
     pub fn fit(inputs: &[Port], outputs: &[Port], tape: &Tape) -> bool {
         let can_be = |(port, output): (&Port, &Output)| match (port, output) {
@@ -43,22 +44,22 @@ impl Port {
 /// # Safety
 /// PORTS: `play` must read and write only the memory that its contract names.
 pub unsafe trait TapeLoop: Debug + Send + Sync {
-    /// Runs the tape on `rows` rows, and returns true if a `FaultIf` holds in any of them. Then the loop may have stopped
-    /// anywhere, and the contents of the outputs are unspecified.
+    /// Runs the tape on `rows` rows, and returns true if a `FaultIf` holds in any of them. Then the loop may have
+    /// stopped anywhere, and the contents of the outputs are unspecified.
     ///
-    /// Mask inputs are read up to the byte of the last row. Mask outputs are written in whole words of 64 bits, with zeros
-    /// after the last row.
+    /// Mask inputs are read up to the byte of the last row. Mask outputs are written in whole words of 64 bits, with
+    /// zeros after the last row.
     ///
     /// # Safety
-    /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were recorded, to elements
-    /// in the input's memory layout. After them comes a pointer for each output, in the order in which they were declared: to
-    /// memory for the rows (whole words for masks), or to the partial sums. No output may overlap another output. An output
-    /// may overlap an input only if both are the same array of one type with an element per row. Numbers that the tape uses
-    /// as views of strings must be views as in STRING-VIEW.
+    /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were recorded, to
+    /// elements in the input's memory layout. After them comes a pointer for each output, in the order in which they
+    /// were declared: to memory for the rows (whole words for masks), or to the partial sums. No output may overlap
+    /// another output. An output may overlap an input only if both are the same array of one type with an element per
+    /// row. Numbers that the tape uses as views of strings must be views as in STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
     /// Runs the tape as [`TapeLoop::play`] does, for outputs that are too large to stay in the caches. A backend that
-    /// supports it writes numbers with non-temporal stores; other threads see them once this thread has called
+    /// supports it writes numbers with non-temporal stores; other threads see the numbers once this thread has called
     /// [`drain_past_caches`](cembra_runtime::drain_past_caches).
     ///
     /// # Safety
@@ -68,9 +69,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Runs the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the backend supports
-    /// it: for each row, as many bytes from each address as the row's elements have. A backend may use only some of the
-    /// addresses. The addresses need not be valid.
+    /// Runs the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the backend
+    /// supports it: for each row, as many bytes from each address as the row's elements have. A backend may use only
+    /// some of the addresses. The addresses need not be valid.
     ///
     /// # Safety
     /// PORTS: the requirements of [`TapeLoop::play`] must hold.
@@ -80,10 +81,11 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Runs the tape on `counts[1]` lines of `counts[0]` rows each, as [`TapeLoop::play_fetching`] does. From line to line,
-    /// each pointer in `ports` advances by the number of bytes that `shifts` has at the pointer's index. Each address in
-    /// `ahead` advances by the number of bytes that is paired with it. Returns `None`, and does nothing, if the backend
-    /// cannot do this faster than by a call per line.
+    /// Runs the tape on `counts[1]` lines (blocks of contiguous rows, such as those of a matrix) of `counts[0]` rows
+    /// each, as [`TapeLoop::play_fetching`] does. From line to line, each pointer in `ports` advances by the number of
+    /// bytes that `shifts` has at the pointer's index. Each address in `ahead` advances by the number of bytes that is
+    /// paired with it. Returns `Some(true)` if a `FaultIf` holds in any row. Returns `None`, and does nothing, if the
+    /// backend cannot do this faster than the caller can with one call per line.
     ///
     /// # Safety
     /// PORTS: for each line, `ports` must meet the requirements of [`TapeLoop::play`].
@@ -98,8 +100,8 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         None
     }
 
-    /// The machine code that is equivalent to `play` for `rows` rows; `None` if there is no machine code, or if `play` does
-    /// more than run it. The code lives as long as `self`.
+    /// The machine code that is equivalent to `play` for `rows` rows; `None` if there is no machine code, or if `play`
+    /// does more than run it. The code lives as long as `self`.
     fn entry(&self, rows: usize) -> Option<LoopEntry> {
         _ = rows;
         None
@@ -114,5 +116,6 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
     fn code_bytes(&self) -> usize;
 }
 
-/// A function that tells, before compilation, whether a backend supports the instruction at position `at` of a tape.
+/// A function that returns true if a backend supports the instruction at position `at` of a tape. It is called before
+/// the tape is compiled.
 pub type CanPlay = fn(tape: &Tape, at: usize) -> bool;

@@ -1,4 +1,5 @@
-//! Prints tapes, for `explain` and for failing tests.
+//! Prints tapes (sequences of instructions without branches) as text, one instruction per line, for `explain` and for
+//! failing tests.
 
 use crate::{Instr, Tape};
 use std::fmt;

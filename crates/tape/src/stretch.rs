@@ -1,6 +1,6 @@
-//! Verifies stretches, the ranges of a tape's instructions that a backend may jump over if a mask holds in no lane. A tape
-//! must give the same results whether such a stretch is jumped over or run. So after a stretch, its results may be used only
-//! under the mask of the stretch.
+//! Verifies stretches, the ranges of a tape's instructions that a backend may jump over if a mask holds in no lane. A
+//! tape must give the same results whether such a stretch is jumped over or run. So after a stretch, its results may be
+//! used only under the mask of the stretch.
 
 use crate::{Instr, Mask, Tape};
 use std::fmt;
@@ -15,7 +15,8 @@ pub enum StretchFault {
     Used(usize),
     /// The output with this index is computed in a stretch.
     Output(usize),
-    /// The instruction at this position of a stretch may stop the evaluation in lanes where the stretch's mask need not hold.
+    /// The instruction at this position of a stretch may stop the evaluation in lanes where the stretch's mask need not
+    /// hold.
     Stops(usize),
 }
 
@@ -33,9 +34,10 @@ impl fmt::Display for StretchFault {
 impl std::error::Error for StretchFault {}
 
 impl Tape {
-    /// Checks that each stretch, from `Begin` to `End`, may be either jumped over or run. A result may be used outside of
-    /// its stretch only as an operand of a selection or a conjunction under the stretch's mask. Faults inside of the
-    /// stretch must be restricted to that mask. Inputs and constants belong to no stretch.
+    /// Checks that each stretch, from `Begin` to `End`, may be either jumped over or run. Outside of the stretch, a
+    /// result may be used only as an operand of a selection or a conjunction that ignores the result where the
+    /// stretch's mask does not hold. Faults inside of the stretch must be restricted to the stretch's mask. Inputs and
+    /// constants belong to no stretch.
     ///
     /// # Errors
     /// The first problem that is found.
@@ -81,8 +83,8 @@ impl Tape {
         }
     }
 
-    /// Returns true if a mask is that of a stretch or a conjunction with it, so that it holds only where the stretch's mask
-    /// does.
+    /// Returns true if `mask` holds only where the mask of the stretch that begins at `marker` holds: `mask` is the
+    /// stretch's mask, or a conjunction of it with other masks.
     fn holds_within(&self, mask: Mask, marker: usize) -> bool {
         let Instr::Begin(wanted) = self.instrs()[marker] else { return false };
         let mut open = vec![mask];
@@ -97,7 +99,8 @@ impl Tape {
         false
     }
 
-    /// Returns true if an operand affects an instruction's result only where the mask of a stretch holds.
+    /// Returns true if the operand at the position `operand` affects the result of `instr` only where the mask of the
+    /// stretch that begins at `marker` holds.
     fn counts_within(&self, instr: &Instr, operand: usize, marker: usize) -> bool {
         match instr {
             Instr::Select { mask, on, off, .. } => {

@@ -1,12 +1,15 @@
-//! The tape itself: recording instructions, and reading them. A tape preserves the order of operands and negations as the
-//! rule recorded them, and folds only masks that are constant. Choosing machine instructions is the backend's work.
+//! The type `Tape` with its methods: lowering rules record instructions with some of them, and backends read
+//! instructions with others. Only operations on masks and selections are simplified while they are recorded, for
+//! example if a mask is constant. All other operations stay as the rule recorded them, because backends choose the
+//! machine instructions.
 
 use crate::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// A typed program without branches: instructions, inputs and outputs. It is being recorded, or is finished.
+/// A typed program without branches: instructions, inputs and outputs. Instructions are recorded one after the other;
+/// then [`Tape::finish`] finds out which of them are needed.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
     pub(crate) instrs: Vec<Instr>,
@@ -58,13 +61,14 @@ impl Tape {
         &self.instrs
     }
 
-    /// The position and the type of each input of the tape, `Flag` for masks, in the order in which the inputs were recorded.
+    /// The position and the type of each input of the tape, `Flag` for masks, in the order in which the inputs were
+    /// recorded.
     pub fn inputs(&self) -> impl ExactSizeIterator<Item = (usize, MachineType)> + '_ {
         self.inputs.iter().map(|at| (*at as usize, self.types[*at as usize]))
     }
 
-    /// The index of the input that is the instruction at `position`, in the order in which inputs were recorded; `None` if
-    /// this instruction is not an input.
+    /// The index of the input that is the instruction at `position`, in the order in which inputs were recorded; `None`
+    /// if this instruction is not an input.
     #[must_use]
     pub fn input_at(&self, position: usize) -> Option<usize> {
         self.inputs.binary_search(&(position as u32)).ok()
@@ -99,8 +103,8 @@ impl Tape {
         self.site = site;
     }
 
-    /// Restricts the faults that are recorded from now on to the mask `active`, for example the mask that holds where all
-    /// arguments of an operator are present. Returns the previous mask; `None` means no restriction.
+    /// Restricts the faults that are recorded from now on to the mask `active`, for example the mask that holds where
+    /// all arguments of an operator are present. Returns the previous mask; `None` means no restriction.
     pub fn set_active(&mut self, active: Option<Mask>) -> Option<Mask> {
         std::mem::replace(&mut self.active, active)
     }
@@ -149,8 +153,8 @@ impl Tape {
         val
     }
 
-    /// Returns the constant `value` in the type of `like`. The value must be a small whole number or a fraction that is exact
-    /// in both float types.
+    /// Returns the constant `value` in the type of `like`. The value must be a small whole number or a fraction that is
+    /// exact in both float types.
     pub fn konst_like(&mut self, like: Val, value: f64) -> Val {
         let ty = self.ty(like);
         let bits = match ty {
@@ -173,7 +177,7 @@ impl Tape {
         mask
     }
 
-    /// The value of a mask that is constant; `None` for other masks.
+    /// The value of `mask` if it is constant; else `None`.
     #[must_use]
     pub fn known(&self, mask: Mask) -> Option<bool> {
         match self.instrs[mask.index()] {
@@ -182,7 +186,7 @@ impl Tape {
         }
     }
 
-    /// The bits of a number that is constant; `None` for other numbers.
+    /// The bits of `val` if it is a constant number; else `None`.
     #[must_use]
     pub fn known_bits(&self, val: Val) -> Option<u64> {
         match self.instrs[val.index()] {
@@ -218,8 +222,8 @@ impl Tape {
         (self.un(Un::Mantissa, a), self.un(Un::Exponent, a))
     }
 
-    /// Begins a stretch: a range of instructions whose results matter only where the mask holds. A backend may jump over the
-    /// stretch if the mask holds in no lane.
+    /// Begins a stretch: a range of instructions whose results matter only where the mask holds. A backend may jump
+    /// over the stretch if the mask holds in no lane.
     pub fn begin(&mut self, mask: Mask) {
         self.push(Instr::Begin(mask));
     }
@@ -259,14 +263,14 @@ impl Tape {
         }
     }
 
-    /// Returns `on` where the mask holds, else `off`. Use it if the mask differs from row to row; see also
+    /// Returns `on` where the mask holds, else `off`. Use this method if the mask differs from row to row; see also
     /// [`Tape::select_rare`].
     pub fn select(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, false)
     }
 
-    /// Returns `on` where the mask holds, else `off`. Use it for special cases, whose mask is the same in nearly all rows;
-    /// see also [`Tape::select`].
+    /// Returns `on` where the mask holds, else `off`. Use this method for a special case, whose mask is the same in
+    /// nearly all rows; see also [`Tape::select`].
     pub fn select_rare(&mut self, mask: Mask, on: Val, off: Val) -> Val {
         self.select_with(mask, on, off, true)
     }
@@ -337,8 +341,8 @@ impl Tape {
         }
     }
 
-    /// Records that the evaluation stops with a fault of this kind where the mask holds, restricted to the mask of
-    /// [`Tape::set_active`]. The fault reports `operands`.
+    /// Records that the evaluation stops with a fault of the kind `kind` where both `mask` and the mask of
+    /// [`Tape::set_active`] hold. The fault's message shows the `operands`.
     pub fn fault_if(&mut self, mask: Mask, kind: FaultKind, operands: [Option<Val>; 2]) {
         let mask = match self.active {
             Some(active) => self.mand(active, mask),
@@ -355,8 +359,8 @@ impl Tape {
         Val(self.push(Instr::Call(function, SmallVec::from_slice(args))))
     }
 
-    /// Records a call of a runtime function where the mask holds, and returns its result; elsewhere the result is
-    /// `otherwise`. Mathematical functions are called in this way for rare arguments.
+    /// Records a call of a runtime function in the lanes in which the mask holds, and returns the result; in other
+    /// lanes the result is `otherwise`. Mathematical functions are called in this way for rare arguments.
     pub fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Val {
         match self.known(mask) {
             Some(true) => self.call(function, args),
@@ -365,8 +369,9 @@ impl Tape {
         }
     }
 
-    /// Finishes the tape, once all instructions and outputs are recorded: finds the instructions that outputs and faults
-    /// need. The begin and end of a stretch are needed if any instruction inside it is.
+    /// Finishes the tape, once all instructions and outputs are recorded: finds the instructions that outputs and
+    /// faults need. The begin and the end of a stretch (skippable range of instructions) are needed if any instruction
+    /// in it is needed.
     pub fn finish(&mut self) {
         self.live.clear();
         self.live.resize(self.instrs.len(), false);
@@ -403,8 +408,8 @@ impl Tape {
         &self.live
     }
 
-    /// Removes the instructions that no output and no fault needs, including inputs. The tape must be finished, and nothing
-    /// may be recorded on it afterwards.
+    /// Removes the instructions that no output and no fault needs, including unneeded inputs. The tape must be
+    /// finished, and no instruction may be recorded on it afterwards.
     pub fn sweep(&mut self) {
         if self.live().iter().all(|live| *live) {
             return;

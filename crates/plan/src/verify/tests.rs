@@ -1,5 +1,5 @@
-//! Tests of the verifier with damaged plans: damage of every kind by hand, and random damage, compared with an oracle that
-//! runs every path of the plan on a frame of marked bytes.
+//! Tests of the plan verifier with damaged plans. Each kind of damage has a test, and random damage is compared with an
+//! oracle that runs every path of the plan on a frame of marked bytes.
 
 use super::{slots, types, verify};
 use crate::{Action, BlockId, Plan, StepId, ValueId, build};
@@ -207,8 +207,8 @@ fn plan_of_fields() -> Plan {
     plan("input t: (i32, i32, i32)\noutput y = t.1 * 2")
 }
 
-/// The oracle: marks each byte of a frame with the value that was written to it last, on every path; a value must be
-/// whole wherever it is read.
+/// The oracle: runs every path of a plan, and marks each byte of the frame with the value that was last written to it.
+/// Returns true if all bytes of a value have its mark whenever the value is read.
 fn every_path_is_right(plan: &Plan) -> bool {
     let wheres: Vec<StepId> = (0..plan.step_count())
         .map(StepId::from_index)
@@ -318,12 +318,13 @@ impl Path<'_> {
         Some(())
     }
 
-    /// Reads a value that is copied, which must be intact and of the type of its copy.
+    /// Reads the value `from` for a copy to `to`; `None` if the value is damaged or the two have different types.
     fn copy(&self, from: ValueId, to: ValueId) -> Option<()> {
         (self.plan.value(from).qtype == self.plan.value(to).qtype).then(|| self.see(from))?
     }
 
-    /// Reads a value, all bytes of which must be as its owner wrote them.
+    /// Reads a value; `None` if a byte of it was not written by the value or, for a view, by the value that contains
+    /// it.
     fn see(&self, value: ValueId) -> Option<()> {
         let mut owner = value;
         while let Some(of) = self.plan.value(owner).owner {
@@ -345,7 +346,7 @@ const LOOPS: [&str; 3] = [
      output y = seq.reduce(fn(s, i) = s + seq.reduce(fn(p, j) = p * t + j, seq.range(i), x), seq.range(n), t) + t",
 ];
 
-/// A program over a few types with up to six conditionals.
+/// Makes a random program of values of a few types, with at most six conditionals.
 fn random_program(random: &mut fastrand::Rng) -> Program {
     let b = Builder::new();
     let mut numbers: Vec<Expr<'_>> = ["a", "b", "c"].map(|name| b.typed_leaf(name, QType::FLOAT64)).into();
@@ -387,7 +388,7 @@ fn random_program(random: &mut fastrand::Rng) -> Program {
     b.build().expect("a program")
 }
 
-/// Damages a plan in one place.
+/// Makes one random change to a plan.
 fn damage(plan: &mut Plan, random: &mut fastrand::Rng) {
     let values = plan.values.len();
     let (one, other) = (random.usize(..values), random.usize(..values));

@@ -1,5 +1,6 @@
-//! The type check of a plan, because kernels and machine code rely on the types of their arguments. Every step is checked by
-//! itself: the arguments and result of an operator, the value that a view is part of, the source and target of a copy.
+//! Checks the types in a plan, because kernels and machine code rely on the types of their arguments. Every step is
+//! checked separately: the arguments and the result of an operator, a view and the value that contains it, the source
+//! and the target of a copy.
 
 use crate::{Action, Plan, Step, StepId, ValueId};
 use cembra_runtime::{QType, Scalar};

@@ -1,6 +1,7 @@
-//! The reference evaluator of lane programs (models for many rows at once). It runs row by row on bits. Tapes are run by the
-//! reference evaluator of tapes, and kernels are called. Columns are in scratch memory at their offsets, as in a real
-//! backend, so a program whose columns overlap gives wrong bits here too.
+//! The reference evaluator of lane programs (models for many rows at once), which tests compare backends with. It
+//! evaluates each segment of a program row by row, on the bits of values: tapes with the reference evaluator of tapes,
+//! kernels by calls. Columns are at their offsets in scratch memory, as in a real backend, so a program whose columns
+//! overlap gives wrong bits here too.
 
 use crate::lanes::program::{
     Body, ColumnId, KernelSegment, LaneColumn, LaneProgram, MemoSegment, Origin, Source, TapeSegment, ValuePart,
@@ -8,8 +9,8 @@ use crate::lanes::program::{
 use crate::{Outcome, Port};
 use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
 
-/// The bits of a lane program's columns, for the rows that the reference evaluator runs: inputs and, once the program was
-/// run, outputs.
+/// The bits of a lane program's columns for the rows of one run of the reference evaluator: the inputs, and after the
+/// run also the outputs.
 #[derive(Clone, Debug)]
 pub struct BitColumns {
     rows: usize,
@@ -22,8 +23,8 @@ pub struct BitColumns {
 const NOISE: u8 = 0xA5;
 
 impl BitColumns {
-    /// The bits of `column`, an output column given by [`LaneProgram::outputs`], in row `row`. A column of sums has one sum
-    /// in place of each row.
+    /// The bits of `column` in row `row`. The column must be one of [`LaneProgram::outputs`]. For a column of partial
+    /// sums ([`Port::Chains`]), `row` is the index of a partial sum. The result is 0 if `row` is out of range.
     #[must_use]
     pub fn bits(&self, column: ColumnId, row: usize) -> u64 {
         self.elements[column.index()].get(row).copied().unwrap_or_default()
@@ -31,13 +32,14 @@ impl BitColumns {
 }
 
 impl LaneProgram {
-    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input, given the input's index, the part
-    /// and the row. For an input that all rows share, `input` is also called with a row. Returns `None` if a row fails.
+    /// Runs the program on `rows` rows. `input` returns the zero-extended bits of an input, given the input's index,
+    /// the part of the value (such as its presence) and the row. `input` is called once per row even for an input that
+    /// all rows share. Returns `None` if a row fails.
     ///
     /// # Safety
-    /// CALL: the frame must be made from the template of the plan that the program was recorded from. OPERATOR-DATA: the
-    /// compiled state of the plan's operators must be alive. STRING-VIEW: pointers and lengths of present strings must be
-    /// views.
+    /// CALL: the frame must be made from the template of the plan that the program was recorded from. OPERATOR-DATA:
+    /// the compiled state of the plan's operators must be alive. STRING-VIEW: pointers and lengths of present strings
+    /// must be views.
     #[must_use]
     pub unsafe fn run_on_bits(
         &self,
@@ -73,7 +75,7 @@ impl LaneProgram {
 }
 
 impl BitColumns {
-    /// Plays a tape for a row; returns false if it stopped.
+    /// Runs a segment's tape for the row `row`. Returns false if the tape stopped at a fault.
     ///
     /// # Safety
     /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
@@ -89,7 +91,8 @@ impl BitColumns {
         true
     }
 
-    /// Calls a kernel for a row, if the segment's mask holds for it; returns false if the kernel failed.
+    /// Calls a segment's kernel for the row `row`, if the segment's mask holds in this row. Returns false if the kernel
+    /// failed.
     ///
     /// # Safety
     /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
@@ -131,8 +134,9 @@ impl BitColumns {
         true
     }
 
-    /// Plays a memo for a row, if the segment's mask holds for it, without sharing results between rows. Returns false if
-    /// it failed.
+    /// Runs the inner program of a segment that computes results once per dictionary value, for the row `row`, if the
+    /// segment's mask holds in this row. Results are not shared between rows. Returns false if the inner program
+    /// failed.
     ///
     /// # Safety
     /// CALL, OPERATOR-DATA and STRING-VIEW, as for [`LaneProgram::run_on_bits`].
@@ -157,7 +161,7 @@ impl BitColumns {
         made.is_some() || !is_asked
     }
 
-    /// Reads the element of a row.
+    /// Reads the bits of the column `id` in the row `row`.
     ///
     /// # Safety
     /// CALL: the frame is of the plan's layout.

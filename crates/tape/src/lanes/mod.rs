@@ -1,7 +1,7 @@
-//! Lane programs: models for many rows at once. A program is a list of segments that run on a strip (a block of rows) at a
-//! time. A segment runs a tape on arrays, calls a kernel row by row, or runs another program once for each value of a
-//! dictionary. Values that cross from one segment to another are in columns, one for each part of a value. This module is
-//! independent of operators and code generators.
+//! Lane programs: models for many rows at once. A program is a list of segments that run on a strip (a block of rows)
+//! at a time. A segment runs a tape on arrays, calls a kernel row by row, or runs another program once for each value
+//! of a dictionary. A value that one segment computes and another segment reads is stored in columns: one for each part
+//! of the value, such as its presence and its number. This module is independent of operators and code generators.
 
 mod bits;
 mod print;

@@ -1,5 +1,5 @@
-//! Prints lane programs (models for many rows at once), for `explain` and for failing tests: the columns, then each segment
-//! with the columns that it uses.
+//! Prints lane programs (models for many rows at once), for `explain` and for failing tests: the columns, then each
+//! segment with the columns that it uses.
 
 use crate::Port;
 use crate::lanes::program::{Body, ColumnId, Cut, LaneColumn, LaneProgram, Origin, Source, ValuePart};

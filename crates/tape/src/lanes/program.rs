@@ -1,5 +1,5 @@
-//! The data structures of lane programs: columns and segments, which `cembra-record` builds and backends run. The offsets of
-//! intermediate columns in scratch memory are chosen in `scratch.rs`.
+//! The data structures of lane programs (models for many rows at once): columns and segments. The crate `cembra-record`
+//! builds them and backends run them. The offsets of intermediate columns in scratch memory are chosen in `scratch.rs`.
 
 use crate::{Port, Tape};
 use cembra_runtime::{KernelChain, LONG_STRIP_ROWS, MachineType, STRIP_ROWS};
@@ -22,8 +22,8 @@ impl ColumnId {
     }
 }
 
-/// A part of a value. Each part of an input, an output or an intermediate value is a column of its own, so tapes work on
-/// dense arrays only.
+/// A part of a value, such as its presence or its number. Every part of an input, an output or an intermediate value is
+/// a column of its own, so tapes work only on dense arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValuePart {
     /// The presence of an optional value, as a mask.
@@ -43,24 +43,26 @@ impl ValuePart {
     const COUNT: usize = ValuePart::Length as usize + 1;
 }
 
-/// The memory that contains a column's elements: an input, an output, a frame, or scratch memory.
+/// The memory that contains a column's elements: an input, an output, a frame (the memory of one evaluation), or
+/// scratch memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
     /// The column is a part of an input of the model.
     Input {
-        /// The index of the input of the model.
+        /// The index of the input among the model's inputs.
         index: u32,
-        /// The part of the input's value.
+        /// The part of the input's value that the column has.
         part: ValuePart,
     },
     /// The column is a part of an output of the model. Segments after the one that writes the column may read it.
     Output {
-        /// The index of the output of the model.
+        /// The index of the output among the model's outputs.
         index: u32,
-        /// The part of the output's value.
+        /// The part of the output's value that the column has.
         part: ValuePart,
     },
-    /// The column is a number in frames made from the plan's template: the address of a literal string.
+    /// The column is one number that all rows share, in every frame made from the plan's template: the address of a
+    /// literal string.
     Frame {
         /// The offset of the number in the frame, in bytes.
         offset: u32,
@@ -77,13 +79,14 @@ pub enum Origin {
     },
 }
 
-/// A column of a lane program (a model for many rows at once). It has a part of a value, such as the presence or the number:
-/// one element per row, or one for all rows.
+/// A column of a lane program (a model for many rows at once). It has a part of a value, such as the presence or the
+/// number: one element per row, or one for all rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LaneColumn {
     /// The type of the column's elements; `Flag` for a mask, which has a bit per row, or a byte if all rows share it.
     pub ty: MachineType,
-    /// The memory layout of the column's elements. Only outputs can be sums, which no segment reads.
+    /// The memory layout of the column's elements. Only an output can have the layout [`Port::Chains`] (partial sums),
+    /// and no segment reads it.
     pub port: Port,
     /// The memory that has the column's elements.
     pub origin: Origin,
@@ -106,8 +109,8 @@ pub(crate) const fn bytes_for_64_rows(ty: MachineType) -> u32 {
     }
 }
 
-/// A lane program: a model for many rows at once. It has columns, and segments (tapes and calls of kernels) that read and
-/// write the columns.
+/// A lane program: a model for many rows at once. It has columns, and segments (tapes and calls of kernels) that read
+/// and write the columns.
 #[derive(Clone, Debug)]
 pub struct LaneProgram {
     /// The columns of the program: inputs, outputs and intermediate values.
@@ -118,12 +121,12 @@ pub struct LaneProgram {
     pub(crate) once: u32,
 }
 
-/// A segment of a lane program (a model for many rows at once): a tape, the calls of a kernel, or a program per dictionary
-/// value. It runs for all rows before the next segment begins.
+/// A segment of a lane program (a model for many rows at once): a tape, the calls of a kernel, or a program per
+/// dictionary value. It runs for all rows before the next segment begins.
 #[derive(Clone, Debug)]
 pub struct Segment {
-    /// True if the segment runs once per call of the program, and not per row. The inputs of such a segment are shared by all
-    /// rows, and its outputs are [`Origin::Once`].
+    /// True if the segment runs once per call of the program, and not per row. The inputs of such a segment are shared
+    /// by all rows, and its outputs are [`Origin::Once`].
     pub once: bool,
     /// The work that the segment does.
     pub body: Body,
@@ -152,8 +155,8 @@ pub struct TapeSegment {
     pub outputs: Vec<ColumnId>,
 }
 
-/// The contents of a segment that calls a kernel row by row, on a frame made from the plan's template. For rows without a
-/// call, zeros are stored: the number 0, false, missing, or an empty string.
+/// The contents of a segment that calls a kernel row by row, on a frame made from the plan's template. For rows without
+/// a call, zeros are stored: the number 0, false, missing, or an empty string.
 #[derive(Clone, Debug)]
 pub struct KernelSegment {
     /// The kernel's name in listings.
@@ -162,20 +165,20 @@ pub struct KernelSegment {
     pub site: u32,
     /// The reason why the step is not part of a tape.
     pub why: Cut,
-    /// The call of the kernel, at position 0, and the end of its row. Whoever runs the call must keep the plan's states
-    /// alive, because the kernel uses them (OPERATOR-DATA).
+    /// A chain with one call of the kernel, at position 0. The compiled states of the plan's operators must stay alive
+    /// as long as the call may run, because the kernel uses them (OPERATOR-DATA).
     pub call: KernelChain,
     /// The mask of the rows to call the kernel for; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// The kernel's arguments, which are written to the frame before a call. Nothing else writes there while the segment
-    /// runs, so shared and constant arguments can be written once, before the first row.
+    /// The kernel's arguments, which are written to the frame before a call. Nothing else writes there while the
+    /// segment runs, so shared and constant arguments can be written once, before the first row.
     pub loads: Vec<Load>,
-    /// The kernel's results, which are read from the frame after a call. If a result's presence is 0, its payload is not
-    /// read, and zeros are stored.
+    /// The kernel's results, which are read from the frame after a call. If a result's presence is 0, its payload is
+    /// not read, and zeros are stored.
     pub stores: Vec<Store>,
 }
 
-/// The reason why a step is not part of a tape but the call of a kernel.
+/// The reason why a step of the plan is computed by calls of a kernel and not by a tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
     /// The step's operator has no lowering rule.
@@ -184,8 +187,8 @@ pub enum Cut {
     Unplayable,
 }
 
-/// A part of a kernel's argument (such as its presence): where it is read from, and the offset in the frame that it is
-/// written to.
+/// A part of a kernel's argument (such as its presence): the source that it is read from, and the offset in the frame
+/// that it is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
     /// The column or constant that the argument's part is read from.
@@ -199,7 +202,7 @@ pub struct Load {
 /// The column or constant that a part of a kernel's argument is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// The part is this column's element for the row.
+    /// The part is the element of this column in the current row.
     Column(ColumnId),
     /// The part has these bits in all rows.
     Constant(u64),
@@ -212,56 +215,59 @@ pub struct Store {
     pub offset: u32,
     /// The column that the result's part is stored in.
     pub column: ColumnId,
-    /// True if the part is the presence of the result. In a row whose result is missing, the result's other parts are not
-    /// valid.
+    /// True if the part is the presence of the result. In a row whose result is missing, the result's other parts are
+    /// not valid.
     pub is_presence: bool,
 }
 
-/// The contents of a segment for the steps that depend on one dictionary input alone, and on values that all rows share. The
-/// rows of a dictionary have indices of values, and rows with equal indices have equal results. So the segment's program runs
-/// once per value, when the first row needs the result. For rows that do not need a result, zeros are stored, as for kernels.
+/// The contents of a segment whose results depend only on one dictionary-encoded input and on values that all rows
+/// share. Rows with equal dictionary indices have equal results, so the segment's inner program runs once per
+/// dictionary value, when the first row needs the result. For rows that do not need a result, zeros are stored, as for
+/// kernels.
 #[derive(Clone, Debug)]
 pub struct MemoSegment {
     /// The index of the input that is the dictionary.
     pub input: u32,
     /// The mask of the rows that need results; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// The program that is run once per dictionary value: each of its rows is a value of the dictionary. This inner program
-    /// has the inputs of the enclosing program, and reads only the dictionary and inputs that all rows share. The outputs of
-    /// the inner program are the results. The inner program has no such segments itself.
+    /// The program that is run once per dictionary value: each of its rows is a value of the dictionary. This inner
+    /// program has the inputs of the enclosing program, and reads only the dictionary and inputs that all rows share.
+    /// The outputs of the inner program are the results. The inner program contains no segment of this kind.
     pub program: LaneProgram,
     /// The results to copy, each with the column that it is copied to.
     pub stores: Vec<MemoStore>,
 }
 
-/// A part (such as the presence) of a result that is computed once per dictionary value, and the column that the part is
-/// copied to.
+/// A part (such as the presence) of a result that is computed once per dictionary value, and the column with an element
+/// per row that the part is copied to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoStore {
-    /// The column that has the part. It is a column of the inner program (`MemoSegment::program`), and belongs to an output
-    /// of that program.
+    /// The column that has the part. It is a column of the inner program (`MemoSegment::program`), and belongs to an
+    /// output of that program.
     pub result: ColumnId,
     /// The column of the enclosing program that the part is copied to.
     pub column: ColumnId,
 }
 
-/// The bytes that the columns of a strip should take together at most, so that they stay in the first-level cache.
+/// The most bytes that all columns of a strip (a block of rows) should take together, so that they stay in the
+/// first-level cache.
 const STRIP_BYTES: usize = 24 << 10;
 
-/// The most bytes of scratch memory per 64 rows for which a program without kernels has strips of `MASKS_STRIP` rows: a few
-/// masks.
+/// The most bytes of scratch memory per 64 rows for which a program without kernels has strips (blocks of rows) of
+/// `MASKS_STRIP` rows. They are enough for a few masks.
 const FEW_MASKS: usize = 64;
-/// The rows of a strip if scratch memory holds only a few masks.
+/// The number of rows per strip (block of rows) of a program without kernels whose scratch memory holds only a few
+/// masks.
 const MASKS_STRIP: usize = 1 << 12;
 
-/// The columns of a lane program's outputs, indexed by output and part. The table is built once, for callers that look up
-/// many columns.
+/// The columns of a lane program's outputs, indexed by output and part. The table is built once, for callers that look
+/// up many columns.
 #[derive(Clone, Debug, Default)]
 pub struct OutputColumns(Vec<[Option<ColumnId>; ValuePart::COUNT]>);
 
 impl OutputColumns {
-    /// The column that has the part `part` (such as the presence) of the output with index `index`; `None` if the output has
-    /// no such part.
+    /// The column that has the part `part` (such as the presence) of the output with index `index`; `None` if the
+    /// output has no such part.
     #[must_use]
     pub fn get(&self, index: usize, part: ValuePart) -> Option<ColumnId> {
         self.0.get(index)?[part as usize]
@@ -282,9 +288,9 @@ impl LaneProgram {
         self.scratch as usize * rows.div_ceil(64)
     }
 
-    /// The offset of a column in scratch memory, in bytes, if the memory was allocated for `rows` rows; `None` if the column
-    /// is not in scratch memory. A run on fewer rows uses the same offset. Columns of numbers are aligned to 64 bytes, masks
-    /// to 8.
+    /// The offset of a column in scratch memory, in bytes, if the memory was allocated for `rows` rows; `None` if the
+    /// column is not in scratch memory. A run on fewer rows uses the same offset. Columns of numbers are aligned to 64
+    /// bytes, masks to 8.
     #[must_use]
     pub fn scratch_offset(&self, id: ColumnId, rows: usize) -> Option<usize> {
         match self.column(id).origin {
@@ -299,9 +305,9 @@ impl LaneProgram {
         self.once as usize
     }
 
-    /// The best number of rows to run at a time, if the backend needs `more_bytes` bytes per 64 rows in addition. The number
-    /// is a multiple of 64, chosen such that the memory for these rows fits in the first-level cache. It is large if the
-    /// program needs little or no memory.
+    /// The best number of rows to run at a time, if the backend needs `more_bytes` bytes per 64 rows in addition. The
+    /// number is a multiple of 64, chosen such that the memory for these rows fits in the first-level cache. It is
+    /// large if the program needs little or no memory.
     #[must_use]
     pub fn strip_rows(&self, more_bytes: usize) -> usize {
         let bytes = self.scratch as usize + more_bytes;
@@ -314,8 +320,9 @@ impl LaneProgram {
         }
     }
 
-    /// Returns all tapes of the program, each with the program that its columns belong to, in the order of the segments. For
-    /// a segment that runs an inner program (once per dictionary value), the tapes of the inner program are listed.
+    /// Returns all tapes of the program, each with the program that its columns belong to, in the order of the
+    /// segments. For a segment that runs an inner program (once per dictionary value), the tapes of the inner program
+    /// are listed.
     #[must_use]
     pub fn tapes(&self) -> Vec<(&LaneProgram, &TapeSegment)> {
         let mut tapes = Vec::with_capacity(self.segments.len());
@@ -330,8 +337,8 @@ impl LaneProgram {
         tapes
     }
 
-    /// Finds the columns of all outputs in one pass over the columns. If several columns have the same part of an output, the
-    /// first of these columns is returned.
+    /// Finds the columns of all outputs in one pass over the columns. If several columns have the same part of an
+    /// output, the table has the first of them.
     #[must_use]
     pub fn outputs(&self) -> OutputColumns {
         let mut outputs = OutputColumns::default();
@@ -365,8 +372,8 @@ impl LaneProgram {
 }
 
 impl TapeSegment {
-    /// The memory layouts of the tape's inputs, and the memory layouts of its outputs. `program` is the program that the
-    /// columns belong to.
+    /// The memory layouts of the tape's inputs, and the memory layouts of its outputs. `program` is the program that
+    /// the columns belong to.
     #[must_use]
     pub fn ports(&self, program: &LaneProgram) -> [Vec<Port>; 2] {
         let output = |column: &ColumnId| match program.column(*column).port {
@@ -380,7 +387,7 @@ impl TapeSegment {
 }
 
 impl Segment {
-    /// Calls `f` with each column that the segment reads; several times for a column that is read in several places.
+    /// Calls `f` with each column that the segment reads; several times if the segment has several uses of a column.
     pub fn for_each_read(&self, mut f: impl FnMut(ColumnId)) {
         match &self.body {
             Body::Tape(tape) => tape.inputs.iter().copied().for_each(f),

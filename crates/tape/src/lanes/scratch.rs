@@ -1,11 +1,12 @@
-//! Assigns offsets in scratch memory. An intermediate column has its place in scratch memory from the segment that writes the
-//! column to the last segment that reads the column; then the place is reused. Places have three sizes, for numbers of 64 and
-//! 32 bits and for masks. Places of the same size are contiguous, so all are aligned without gaps.
+//! Assigns the intermediate columns of a lane program (a model for many rows at once) their offsets in scratch memory.
+//! A column occupies a slot from the segment that writes the column to the last segment that reads it; then another
+//! column may reuse the slot. Slots have three sizes, for 64-bit numbers, 32-bit numbers and masks. Slots of one size
+//! are contiguous, so all slots are aligned without gaps.
 
 use crate::lanes::program::{LaneColumn, LaneProgram, Origin, Segment, bytes_for_64_rows};
 use cembra_runtime::MachineType;
 
-/// The places of one size.
+/// The slots of one size in scratch memory: the free ones, and the number of slots so far.
 #[derive(Default)]
 struct Places {
     free: Vec<u32>,
@@ -30,8 +31,8 @@ fn size_class(ty: MachineType) -> usize {
 }
 
 impl LaneProgram {
-    /// Makes a program of these columns and segments, and assigns offsets to columns in scratch memory and to values computed
-    /// once per call.
+    /// Makes a program of these columns and segments, and assigns offsets to columns in scratch memory and to values
+    /// computed once per call.
     #[must_use]
     pub fn new(columns: Vec<LaneColumn>, segments: Vec<Segment>) -> LaneProgram {
         let mut program = LaneProgram { columns, segments, scratch: 0, once: 0 };
@@ -66,8 +67,8 @@ fn lay_out(program: &mut LaneProgram) {
                 _ => {}
             }
         });
-        // A column that a segment reads keeps its place until the segment is done, so outputs of a tape do not overlap its
-        // inputs.
+        // A column that a segment reads keeps its slot until the segment is done, so outputs of a tape do not overlap
+        // its inputs.
         for column in &dying[at] {
             if let Origin::Scratch { offset } = columns[*column].origin {
                 places[size_class(columns[*column].ty)].free.push(offset);

@@ -6,8 +6,8 @@ use crate::{Output, Port, StretchFault, Tape};
 use cembra_runtime::MachineType;
 use std::fmt;
 
-/// The reason why a lane program (a model for many rows at once) is invalid. The `usize` of a variant is the index of the
-/// segment at fault.
+/// The reason why a lane program (a model for many rows at once) is invalid. The `usize` of a variant is the index of
+/// the invalid segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LaneFault {
@@ -15,24 +15,25 @@ pub enum LaneFault {
     Unwritten(usize, ColumnId),
     /// The segment writes this column, which is already written or is read-only.
     Written(usize, ColumnId),
-    /// The segment writes this column at an offset that is not aligned, is outside the scratch memory, or overlaps a column
-    /// that the segment reads.
+    /// The segment writes this column at an offset that is not aligned, is outside the scratch memory, or overlaps a
+    /// column that the segment reads.
     Misplaced(usize, ColumnId),
-    /// The segment has another number of columns than its tape has inputs or outputs, or the type of this column does not fit
-    /// its use. A column of sums must be an `F64` output of a tape.
+    /// The number of the segment's columns differs from the number of its tape's inputs or outputs (then the column is
+    /// `None`), or the type of this column does not fit the column's use. A column of sums must be an `F64` output of a
+    /// tape.
     Mistyped(usize, Option<ColumnId>),
     /// The segment's tape is not finished, or has instructions that are not needed.
     Unswept(usize),
-    /// The segment runs once per call but reads or writes columns with an element per row, or comes after a segment that runs
-    /// on rows. Or the segment runs on rows, but writes columns that all rows share.
+    /// The segment runs once per call but reads or writes columns with an element per row, or comes after a segment
+    /// that runs on rows. Or the segment runs on rows, but writes columns that all rows share.
     Shared(usize),
     /// A stretch (skippable range of instructions) of the segment's tape cannot be jumped over, for this reason.
     Stretch(usize, StretchFault),
-    /// The segment runs an inner program once per dictionary value, and breaks a rule: it must not run once per call, its
-    /// program must not contain such a segment or read another column of rows than the dictionary, and it must store only
-    /// outputs of the program.
+    /// The segment runs an inner program once per dictionary value, and breaks a rule. The segment must not be marked
+    /// to run once per call. The inner program must not contain another segment of this kind. Of the inputs with an
+    /// element per row, it must read only the dictionary. Only outputs of the inner program may be stored.
     Memo(usize),
-    /// No segment writes this column, which is an output; or this column and another are the same part of an output.
+    /// This column is an output that no segment writes, or another column has the same part of the same output.
     Output(ColumnId),
 }
 
@@ -55,17 +56,18 @@ impl fmt::Display for LaneFault {
 
 impl std::error::Error for LaneFault {}
 
-/// The state of the symbolic run.
+/// The state of the symbolic run of a lane program: the columns that are in memory so far.
 struct Memory<'p> {
     program: &'p LaneProgram,
-    /// For each 8-byte word of scratch memory for 64 rows, the column that it holds.
+    /// For each 8-byte word of scratch memory for 64 rows, the column that was last written there; `None` before the
+    /// first write.
     holders: Vec<Option<ColumnId>>,
     written: Vec<bool>,
 }
 
 impl LaneProgram {
-    /// Checks that every column is written before it is read and stays intact until then, that outputs are written once,
-    /// that the columns of segments have the right types, and that stretches may be jumped over.
+    /// Checks that every column is written before it is read and stays intact until then, that outputs are written
+    /// once, that the columns of segments have the right types, and that stretches may be jumped over.
     ///
     /// # Errors
     /// The first fault that is found.
@@ -156,7 +158,7 @@ impl Memory<'_> {
     }
 }
 
-/// Checks that the columns of a segment have the types that its tape, kernel or memo requires.
+/// Checks that the columns of a segment have the types that the segment's tape, kernel or inner program requires.
 fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<(), LaneFault> {
     let check = |column: ColumnId, ty: MachineType| match program.columns.get(column.index()) {
         Some(found) if found.ty == ty => Ok(()),
@@ -212,7 +214,8 @@ fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<()
     Ok(())
 }
 
-/// Checks that the results of a memo depend only on its input and on values that all rows share.
+/// Checks that the inner program of a segment, which runs once per dictionary value, depends only on the dictionary and
+/// on values that all rows share.
 fn check_memo(memo: &MemoSegment, at: usize, once: bool) -> Result<(), LaneFault> {
     let reads_right = |column: &LaneColumn| match column.origin {
         Origin::Input { index, .. } => index == memo.input || column.port == Port::Shared,
