@@ -1,5 +1,5 @@
-//! Extensions: rewrites that a user of the library adds to preparation. They run after the optimiser, on the lowered
-//! graph. They do not define what operators compute; new operators are registered instead.
+//! Extensions: rewrites of single nodes that a user of the library adds to the preparation of models. They run after the optimiser, on a graph
+//! without composite operators. Extensions do not define new operators; a user registers new operators with the registry.
 
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
@@ -11,16 +11,15 @@ use cembra_value::{Code, Diagnostic, Error, Value};
 pub trait Extension: Send + Sync + std::fmt::Debug {
     /// Returns the replacement for the node `node`, whose operands are final; `None` keeps the node.
     ///
-    /// It is called once per node, operands first, and its results are not transformed again. A replacement is ignored if
-    /// it has another type than the node, or belongs to another compilation. After the last node the graph is typed again,
-    /// and states of loops must not be used outside of their loops. A graph that fails these checks is the error
-    /// [`Code::Extension`](cembra_value::Code::Extension).
+    /// `transform` is called once per node, operands first, and its results are not transformed again. A replacement is ignored if it has another
+    /// type than the node, or belongs to another compilation. After the last node the graph is typed again, and states of loops must not be used
+    /// outside of their loops. A graph that fails these checks is the error [`Code::Extension`](cembra_value::Code::Extension).
     fn transform(&self, rewriter: &mut Rewriter<'_>, node: Id) -> Option<Id>;
 }
 
 /// A node that is being transformed, and the graph around it, for an [`Extension`].
 ///
-/// Its functions take nodes of the current compilation; for a node that the graph does not have they return nothing.
+/// The methods take nodes of the current compilation. For a node that the graph does not have they return `None` or an empty list.
 ///
 /// The graph has no composite operators, and casts are explicit: a `core.where` appears under its own name, and an `x + 1`
 /// of floats is `math.add` of `x` and a float literal.
@@ -43,7 +42,7 @@ impl<'g> Rewriter<'g> {
         self.known(node).and_then(|node| self.graph.op(node)).map(|op| self.registry.get(op).name)
     }
 
-    /// The operands of the node; empty if it has none or is not in the graph.
+    /// The operands of the node; empty if the node has none or is not in the graph.
     #[must_use]
     pub fn operands(&self, node: Id) -> &[Id] {
         self.known(node).map_or(&[], |node| self.graph.operands(node))
@@ -55,13 +54,13 @@ impl<'g> Rewriter<'g> {
         (self.operator(node) == Some(operator)).then(|| self.operands(node))
     }
 
-    /// The type of the node; `None` if it is not in the graph.
+    /// The type of the node; `None` if the node is not in the graph.
     #[must_use]
     pub fn qtype(&self, node: Id) -> Option<&QType> {
         self.known(node).map(|node| self.graph.qtype(node))
     }
 
-    /// The node, if it is in this graph.
+    /// The node `node` if it is in this graph; else `None`.
     fn known(&self, node: Id) -> Option<Id> {
         Some(node).filter(|node| self.graph.contains(*node))
     }
@@ -90,7 +89,7 @@ impl<'g> Rewriter<'g> {
     /// the transformed node.
     ///
     /// # Errors
-    /// If there is no such operator, it is a composite one, or it does not take these operands.
+    /// If there is no such operator, if the operator is composite, or if it does not take these operands.
     pub fn apply(&mut self, operator: &str, operands: &[Id]) -> Result<Id, Error> {
         let refused = |message: String| Error::from(Diagnostic::new(Code::TypeMismatch, message));
         let found = self.registry.find(operator).filter(|op| !self.registry.get(*op).overloads().is_empty());

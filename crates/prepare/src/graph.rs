@@ -1,5 +1,5 @@
-//! The typed graph that passes rewrite. It is hash-consed like the expression graph, and operands come before users. Every node
-//! has its type, and the expression node that it came from, so that errors point at the user's text.
+//! The typed graph of a model, which the passes of preparation rewrite. It is hash-consed like the expression graph, and operands come before users.
+//! Every node has its type, and the expression node that it came from, so that errors point at the user's text.
 
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
@@ -45,7 +45,8 @@ pub enum Kind {
         op: OpId,
         /// The overload that computes the operator, chosen when casts are added; `None` for operators without one, such as those that make tuples.
         overload: Option<u16>,
-        /// True if the overload is defined on plain values and runs on optionals.
+        /// True if the overload is defined for values that are not optional, but is applied to optionals. Then the result is present only if all
+        /// operands are.
         lifted: bool,
     },
     /// A conditional. Its operands are the condition, the value if it holds, and the value otherwise. Only the chosen branch is evaluated if the
@@ -68,7 +69,8 @@ impl Kind {
     /// The kind of the conditionals that loops and guards (conditionals around shared nodes) make, which are always lazy.
     pub(crate) const LAZY: Kind = Kind::Where { overload: None };
 
-    /// Returns the kind of a node whose operator is bound to an overload. Only this function knows which operator is the conditional.
+    /// Returns the kind of a node whose operator is bound to an overload. This is the only function that distinguishes the conditional from other
+    /// operators.
     pub(crate) fn bound(op: OpId, resolved: &Resolved) -> Kind {
         let Resolved { signature, overload, lifted } = resolved;
         let (overload, lifted) = (*overload, *lifted);
@@ -115,7 +117,7 @@ impl LoopId {
     /// The largest nesting depth of loops that a graph may have.
     pub const MOST_DEPTH: u8 = 60;
 
-    /// The depth of loops over elements, which other loops do not have. Loops over elements are outermost.
+    /// The `depth` that marks loops over the elements of arrays; no other loop has this depth. Loops over elements are outermost.
     const OVER_ELEMENTS: u8 = LoopId::MOST_DEPTH + 1;
 
     /// Returns the id of a loop over the elements of arrays. `number` counts such loops from 0. It is stored as a distance from the largest `u32`, so
@@ -166,7 +168,7 @@ pub struct TypedGraph {
     operands: Vec<Id>,
     values: Vec<Value>,
     types: TypeTable,
-    /// Nodes by kind and operands.
+    /// A hash table of the nodes, to find a node with the same kind and operands before an equal one is added.
     index: HashTable<Id>,
     /// True if all nodes are in the index. Nodes that are known to be new are added to it only when any node may be looked up,
     /// if that ever happens.
@@ -177,9 +179,11 @@ pub struct TypedGraph {
     /// A random seed per graph, so that a model cannot choose literals with colliding hashes.
     seed: RandomState,
     leaf_names: Arc<[Arc<str>]>,
-    /// The promise of each leaf about its values; leaves after the last entry promise nothing.
+    /// For each leaf, the guarantee about its values that its type does not state, for example that no element is missing. Leaves after the last
+    /// entry guarantee nothing.
     leaf_promises: Arc<[Promise]>,
-    /// The bodies of functions that arrays are mapped by.
+    /// The functions that mapping nodes apply to the elements of arrays. The first operand of a mapping node is the index of its function in this
+    /// list.
     bodies: Vec<Arc<Body>>,
 }
 
@@ -212,7 +216,8 @@ impl TypedGraph {
         }
     }
 
-    /// Returns the graph with the promises `leaf_promises` for its leaves, in the order of the leaves.
+    /// Returns the graph with the promises `leaf_promises` for its leaves, in the order of the leaves. A promise is a guarantee about values that
+    /// their type does not state.
     #[must_use]
     pub fn with_promises(self, leaf_promises: Arc<[Promise]>) -> Self {
         TypedGraph { leaf_promises, ..self }
@@ -238,7 +243,8 @@ impl TypedGraph {
         empty
     }
 
-    /// Adds the function of a mapping node to the graph's list. Returns the index in this list, which the node's first operand states.
+    /// Adds a function to the graph's list of functions for mapping nodes. Returns its index in this list, which must become the first operand of the
+    /// mapping node.
     pub(crate) fn keep_body(&mut self, body: Body) -> i64 {
         self.bodies.push(body.into());
         self.bodies.len() as i64 - 1
@@ -423,7 +429,7 @@ impl TypedGraph {
         &self.leaf_names[leaf as usize]
     }
 
-    /// The promise about the values of the leaf with the index `leaf`.
+    /// The promise of the leaf with the index `leaf`: a guarantee about its values that its type does not state.
     #[must_use]
     pub fn leaf_promise(&self, leaf: u32) -> Promise {
         self.leaf_promises.get(leaf as usize).copied().unwrap_or_default()
@@ -450,7 +456,8 @@ impl TypedGraph {
         self.is_distinct = is_distinct;
     }
 
-    /// Adds a literal for an expression literal that differs from all literals added so far. After casts to one type, two literals may become equal.
+    /// Returns the typed node for a literal of the program that differs from all other literals of the program. If casts made it equal to a literal
+    /// in the graph, that node is returned, and from then on nodes of different expression nodes may be equal.
     pub(crate) fn literal_of_distinct(&mut self, value: Value, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.literal(value, origin);
@@ -478,7 +485,7 @@ impl TypedGraph {
         self.push(kind, operands, qtype, origin)
     }
 
-    /// Adds a literal, or finds an equal one in the index; true if it was found.
+    /// Adds a literal, or finds an equal literal in the index. The second result is true if the literal was found.
     fn find_or_push_literal(&mut self, value: Value, origin: NodeId) -> (Id, bool) {
         let hash = hash_literal(&self.seed, &value);
         let TypedGraph { index, nodes, values, .. } = self;
@@ -543,7 +550,7 @@ impl TypedGraph {
         self.is_index_complete = true;
     }
 
-    /// Adds a node to the index; it must not be there yet.
+    /// Adds the node `id` to the index of nodes. The node must not be there yet.
     fn enter(&mut self, id: Id, hash: u64) {
         let TypedGraph { index, nodes, operands, values, seed, .. } = self;
         index.insert_unique(hash, id, |id| {
@@ -555,8 +562,8 @@ impl TypedGraph {
         });
     }
 
-    /// Replaces the conditional `id` in place by another operator. The new operands must come before the node, and must not be more than it has.
-    /// Afterwards nothing may be added to the graph, because its hash table has the node under its old kind.
+    /// Replaces the conditional `id` in place by another operator. The new operands must come before the node, and there must not be more of them
+    /// than the conditional has. Afterwards nothing may be added to the graph, because its hash table has the node under its old kind.
     pub(crate) fn recompute(&mut self, id: Id, operator: Kind, operands: &[Id]) {
         let node = &mut self.nodes[id.index()];
         (node.kind, node.len) = (operator, operands.len() as u32);
@@ -614,7 +621,7 @@ impl TypedGraph {
 pub(crate) enum Operand<'a> {
     /// The operand is a node of the typed graph.
     Node(Id),
-    /// A literal of the program. It becomes a node only later, with the type that its use requires.
+    /// The operand is a literal of the program. It becomes a node only later, with the type that the operator requires.
     Literal { node: NodeId, value: &'a Value, qtype: &'static QType },
 }
 

@@ -1,6 +1,6 @@
-//! The inputs and results of passes. Before regions (the parts of a model in which nodes are evaluated) are assigned, a model is a typed graph with
-//! its leaves and outputs. Afterwards it also has the region of every node. Plans are built only from a model with regions, so that they cannot be
-//! built from an incomplete preparation.
+//! The data that passes of preparation take and return. Before regions (the parts of a model in which nodes are evaluated) are assigned, a model is a
+//! typed graph with its leaves and outputs. Afterwards it also has the region of every node. Plans are built only from a model with regions, so that
+//! they cannot be built from an incomplete preparation.
 
 use crate::{Id, RegionId, RegionTree, TypedGraph};
 use cembra_ops::Registry;
@@ -54,7 +54,7 @@ impl TypedModel {
 pub struct Regions {
     /// The region (branch, loop body or top) of each node, by index; the top region for nodes that are not needed.
     pub of_nodes: Vec<RegionId>,
-    /// The tree of the model's regions: each lies inside of its parent.
+    /// The tree of the model's regions. Every region is inside of its parent.
     pub tree: RegionTree,
     /// For each lazy conditional, the region in which each of its two branches is evaluated.
     pub branches: FxHashMap<Id, [RegionId; 2]>,
@@ -89,7 +89,7 @@ pub enum Prepared {
 }
 
 impl Prepared {
-    /// The typed model, whether or not its nodes have regions.
+    /// The typed model, without the regions of its nodes.
     #[must_use]
     pub fn model(&self) -> &TypedModel {
         match self {

@@ -1,7 +1,7 @@
-//! Regions: the parts of a model in which nodes are evaluated. The top region always runs; each lazy conditional opens
-//! two more inside of its own, one per branch. A node belongs to the innermost region that contains all its uses. This
-//! is exactly the set of nodes that Arolla's dominator rule puts into a branch: a node that two regions share is
-//! computed before both.
+//! Regions: the parts of a model in which nodes are evaluated, as a tree. The top region is always evaluated. A lazy
+//! conditional has two regions, one per branch, inside of the region of the conditional, and a loop has one. A node
+//! belongs to the innermost region that contains all its uses, so a node that two branches share is computed before
+//! both. These are exactly the nodes that Arolla's dominator rule puts into a branch.
 //!
 //! The lowest common ancestor of two regions is found in logarithmic time by jump pointers, so that conditionals nested
 //! a hundred thousand deep cost no more than flat ones.
@@ -27,7 +27,8 @@ impl RegionId {
     }
 }
 
-/// A region as it is stored. `jump` is one of its ancestors, for finding common ancestors quickly.
+/// A region as it is stored: its parent, its depth in the tree, and `jump`, a further ancestor, for finding common
+/// ancestors quickly.
 #[derive(Clone, Debug)]
 struct Region {
     parent: u32,

@@ -1,5 +1,6 @@
-//! The table of a graph's types, which nodes refer to by number. Nearly all types are scalars, plain or optional. These types have the same numbers
-//! in every graph. So a new node needs no clone of a type. (A clone is slow: the compiler writes it field by field and then reads all of it at once.)
+//! The table of the types in a typed graph. Nodes have the number of a type in the table, not the type. Nearly all
+//! types are scalars, plain or optional. These types have the same numbers in every graph. So a new node needs no clone
+//! of a type. (A clone is slow: the compiler writes it field by field and then reads all of it at once.)
 
 use cembra_runtime::{QType, Scalar};
 use std::sync::LazyLock;

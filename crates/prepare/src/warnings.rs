@@ -47,7 +47,7 @@ pub fn find_warnings(
     Ok(())
 }
 
-/// The operator that a written one means on the operands of a node.
+/// The operator that the named operator `op` stands for on the operands of the node `id`.
 fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
     let types = graph.operands(id).iter().map(|operand| graph.qtype(*operand));
     if !registry.get(op).may_be_another(types.clone()) {
@@ -56,7 +56,7 @@ fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
     registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>())
 }
 
-/// An operator as it is written in the program.
+/// An operator as the program names it, with its operands and its place in the text.
 struct WrittenOperator<'p> {
     graph: &'p Graph,
     registry: &'p Registry,
@@ -66,12 +66,12 @@ struct WrittenOperator<'p> {
 }
 
 impl WrittenOperator<'_> {
-    /// The place of an operand; `None` if it has none inside of this operator.
+    /// The place of an operand in the text; `None` if the operand is not written inside of this operator.
     fn place_of(&self, operand: NodeId) -> Option<Span> {
         place_within(self.graph, operand, self.place?)
     }
 
-    /// The value of an operand that is a literal; `None` for others.
+    /// The value of an operand that is a literal; `None` for other operands.
     fn literal(&self, operand: NodeId) -> Option<&Value> {
         match self.graph.node(operand) {
             Node::Literal(value) => Some(value),
@@ -79,7 +79,7 @@ impl WrittenOperator<'_> {
         }
     }
 
-    /// The written operator of an operand; `None` if it is not an operator.
+    /// The operator of an operand, as the program names it, without marks for conversions; `None` if the operand is not an operator.
     fn operator(&self, operand: NodeId) -> Option<OpId> {
         let mut operand = operand;
         loop {
@@ -91,7 +91,7 @@ impl WrittenOperator<'_> {
         }
     }
 
-    /// Adds the place of an operand to a warning, if it has one.
+    /// Adds the place of an operand, with the label `text`, to a warning. Returns the warning unchanged if the operand has no place.
     fn also(&self, warning: Diagnostic, operand: Option<&NodeId>, text: &str) -> Diagnostic {
         match operand.and_then(|operand| self.place_of(*operand)) {
             Some(place) => warning.also(place, text),
@@ -215,9 +215,9 @@ fn compared(wrote: Option<&NodeId>, written: &WrittenOperator<'_>) -> Diagnostic
     written.also(warning, wrote, "this is an i32")
 }
 
-/// The index of the operand that is an i32, alone or in an array, and that is compared as an f32, element by element, with a value
-/// that may be so large that an f32 does not distinguish integers near it. `None` if there is none. It is found from the types,
-/// because casts of elements are not explicit yet.
+/// The index of the operand that is an i32, alone or in an array, and that is compared as an f32, element by element, with a value that may be so
+/// large that an f32 does not distinguish integers near it. `None` if there is no such operand. The operand is found by types, because casts of
+/// elements are not explicit yet.
 fn compared_elements(
     graph: &TypedGraph,
     id: Id,
@@ -234,8 +234,8 @@ fn compared_elements(
     compares(graph, id, at, values, written).then_some(at)
 }
 
-/// The index of the operand that is an array of i64 and is computed with as f32, by an operator on each element or on all elements.
-/// `None` if there is none. It is found from the types, because casts of elements are not explicit yet.
+/// The index of the operand that is an array of i64 and that the operator converts to f32, element by element or as a whole. `None` if there is no
+/// such operand. The operand is found by types, because casts of elements are not explicit yet.
 fn rounded_elements(graph: &TypedGraph, id: Id, registry: &Registry) -> Option<usize> {
     let Kind::Operator { op, .. } = graph.kind(id) else { return None };
     if matches!(registry.get(op).over_arrays, OverArrays::Kernel(_)) {
@@ -283,7 +283,7 @@ fn is_comparison(op: OpId) -> bool {
     matches!(op, id::EQUAL | id::NOT_EQUAL | id::LESS | id::LESS_EQUAL | id::GREATER | id::GREATER_EQUAL)
 }
 
-/// Returns true for a comparison of literals that are written there, which is intended.
+/// Returns true if all operands of a comparison are literals that are written in it. Such a comparison is taken as intended.
 fn compares_literals(written: &WrittenOperator<'_>) -> bool {
     let is_literal = |operand: &NodeId| written.literal(*operand).is_some();
     let is_here = |operand: &NodeId| written.place.is_none() || written.place_of(*operand).is_some();
@@ -318,8 +318,8 @@ fn comparison(
     }
 }
 
-/// Whether the comparison of a value with itself holds; `None` if that is not certain, because NaN is not equal to itself, and no
-/// comparison of a missing value holds.
+/// The result of the comparison of a value with itself; `None` if the operands differ, or if the result is not certain. NaN is not equal to itself,
+/// and no comparison of a missing value holds.
 fn of_itself(graph: &TypedGraph, id: Id, written: &WrittenOperator<'_>) -> Option<bool> {
     let ([x, y], [left, right]) = (graph.operands(id), written.operands) else { return None };
     if x != y || left != right {

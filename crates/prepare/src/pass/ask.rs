@@ -1,5 +1,5 @@
-//! Inputs that are loaded on demand: each leaf is replaced by an operator that asks the caller for the value. The fields of a struct are asked for
-//! separately, so that each is loaded only if it is needed.
+//! Replaces inputs by operators that load them on demand, when the evaluation needs them: each operator asks the caller for a value. The fields of a
+//! struct are asked for separately, so that a field is loaded only if it is needed.
 
 use super::rewrite::replace;
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -64,10 +64,10 @@ pub fn ask_for(model: &mut TypedModel, inputs: &[u32], budget: &Budget) -> Resul
     Ok(AskedInputs { view: leaves.view, values })
 }
 
-/// The nodes that are an input, or a part of one.
+/// The nodes that are an input on demand or a field in such an input, and the nodes that are needed as a whole.
 struct InputParts {
     of_nodes: FxHashMap<Id, AskedValue>,
-    /// For each node, whether something else than a field of it is used.
+    /// For each node, true if some user needs the whole value and not only a field of it.
     is_whole: Vec<bool>,
 }
 
@@ -99,7 +99,7 @@ impl InputParts {
         found
     }
 
-    /// The place of a field; `None` if that of its tuple is not known.
+    /// The input and the offset of the field that the node `id` takes from a tuple; `None` if the tuple is not (in) an input on demand.
     fn field(&self, graph: &TypedGraph, id: Id) -> Option<AskedValue> {
         let [tuple, index] = graph.operands(id) else { return None };
         let AskedValue { input, offset } = *self.of_nodes.get(tuple)?;
@@ -112,7 +112,7 @@ impl InputParts {
     }
 }
 
-/// The leaves so far, and the numbers of the values among them.
+/// The leaves of the model, including new ones for fields, and for each value that the model asks for, the index of its leaf.
 struct AskedLeaves {
     leaves: Vec<(Arc<str>, QType)>,
     numbers: FxHashMap<AskedValue, u32>,
@@ -125,7 +125,7 @@ impl AskedLeaves {
         self.leaves.len() as u32 - 1
     }
 
-    /// The node for a value: an operator that asks for it, or a tuple of such operators.
+    /// Makes the node for the value at `place`: an operator that asks the caller for it or, for a tuple, a tuple of the nodes for its fields.
     fn value(&mut self, graph: &mut TypedGraph, place: AskedValue, qtype: &QType, origin: NodeId) -> Id {
         if let QType::Tuple(fields) = qtype {
             // The recursion is bounded: types nest only as deep as the text that spelled them.
@@ -152,7 +152,8 @@ impl AskedLeaves {
         graph.add(kind, &[view, number], qtype, origin)
     }
 
-    /// The number of a value: that of its leaf, which is the input's own leaf if the input is not a tuple.
+    /// The number by which a model asks for a value. It is the index of a leaf: the leaf of the input or, if the input is a tuple, a leaf that is
+    /// added for the field.
     fn number(&mut self, place: AskedValue, qtype: &QType) -> u32 {
         if let Some(number) = self.numbers.get(&place) {
             return *number;

@@ -42,8 +42,8 @@ impl TypedGraph {
     }
 }
 
-/// Adds an operator that was resolved for these operands, with casts of the operands. An operator without an overload gets no casts: it only makes or
-/// takes apart tuples, or it is composite and its expression casts the operands.
+/// Adds an operator that was resolved for these operands, with casts of the operands. The operands of an operator without an overload are not cast,
+/// because the operator only makes tuples or reads their fields, or is composite and its expression casts the operands.
 pub(super) fn bind_resolved(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -67,8 +67,9 @@ pub(super) fn bind_resolved(
 }
 
 /// Adds a conditional over arrays. With a condition per element it is an ordinary operator. A single condition chooses between arrays, which are
-/// first cast to the element type of the result. A scalar branch cannot become an array, because only the other branch knows the number of elements.
-/// Such a conditional computes both branches, but the scalar branch only if it is chosen.
+/// first cast to the element type of the result. If one branch is a scalar, it cannot become an array, because only the other branch determines the
+/// number of elements. Then both branches are operands of an operator, and the scalar branch gets a conditional of its own, so that it is evaluated
+/// only if it is chosen.
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -144,7 +145,7 @@ pub(super) fn cast_by(
     Ok(graph.add_cast(Kind::bound(op, &resolved), operand, &resolved.signature.ret, origin))
 }
 
-/// An argument with only its type, because casts do not look at literals.
+/// Returns an argument that has only a type and no value, because the type of a cast does not depend on the value.
 fn of_type(qtype: &QType) -> Argument<'_> {
     Argument { qtype, literal: None }
 }
@@ -170,8 +171,8 @@ pub(super) fn literal_as(registry: &Registry, value: &Value, wanted: &QType) -> 
     Ok(Some(value))
 }
 
-/// The operators that cast one type to a wider type, in order. An untyped `missing` and an unspecified argument need none;
-/// typing allows the latter only where the default is a missing value.
+/// The operators that cast a value of the type `found` to the wider type `wanted`, in the order of their application. There are none for an untyped
+/// `missing` and for an unspecified argument, which type inference allows only where the default is a missing value.
 fn casts(registry: &Registry, found: &QType, wanted: &QType) -> Result<SmallVec<[OpId; 2]>, String> {
     let refused = || format!("{found} cannot be cast to {wanted}");
     let to = wanted.scalar().ok_or_else(refused)?;

@@ -1,6 +1,6 @@
-//! Checks of a graph between passes. The invariants of all passes are checked in debug builds. After rewrites that a user added, more is checked, in
-//! release builds too: plans and machine code rely on the types of nodes and on the nesting of loops, and a rewrite can replace any node by any
-//! other.
+//! Checks the typed graph of a model between passes. The invariants of all passes are checked in debug builds. After rewrites that a user added, more
+//! is checked, in release builds too: plans and machine code rely on the types of nodes and on the nesting of loops, and a rewrite can replace any
+//! node by any other.
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, TypedGraph, TypedModel};
@@ -54,7 +54,7 @@ fn refused(model: &TypedModel, program: &Program, id: Id, wrong: &str) -> Diagno
         .into()
 }
 
-/// Checks the invariants of all passes for a node: operands come before it, and have types that its overload takes.
+/// Checks the invariants of all passes for the node `id`: its operands come before it, and have types that its overload takes.
 fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     if graph.operands(id).iter().any(|operand| *operand >= id) {
         return Err("comes before an operand".to_owned());
@@ -83,7 +83,7 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     Ok(())
 }
 
-/// Types a node again, from its current operands, and compares the types.
+/// Infers the type of a node again, from its current operands. Fails if that type differs from the node's type.
 fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
     let TypedModel { graph, registry, leaves, .. } = model;
     let operands: SmallVec<[Id; 4]> = graph.operands(id).into();
@@ -122,9 +122,10 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
     }
 }
 
-/// The loops whose states nodes use without being inside of them, and the types of these states.
+/// For each node, its free loops: the loops whose states the node depends on other than through the loops themselves. An output must not have free
+/// loops. Also the types of the states, and the loops found so far.
 struct Scopes {
-    /// For each node, the index of its set of loops; the empty set has index 0.
+    /// For each node, the index in `sets` of its set of free loops; the empty set has index 0.
     free: Vec<u32>,
     sets: Vec<SmallVec<[LoopId; 4]>>,
     known: FxHashMap<SmallVec<[LoopId; 4]>, u32>,
@@ -179,7 +180,7 @@ impl Scopes {
         Ok(union)
     }
 
-    /// Computes the set of a node; those of its operands must be known.
+    /// Computes the set of free loops of a node. The sets of its operands must be known.
     fn enter(&mut self, graph: &TypedGraph, id: Id) -> Result<(), String> {
         let mut free = 0;
         for operand in graph.operands(id) {

@@ -53,10 +53,11 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     elements::check(model, &options.budget, problem)
 }
 
-/// A function that makes the expression for an operator on these operands.
+/// A function that makes the nodes of the expression for a composite operator on the given operands.
 type Expand = fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>;
 
-/// The function that makes the expression for an operator; `None` if the operator is not composite here.
+/// The function that makes the expression for an operator on these operands. `None` if the operator is not composite, or if its expression is made
+/// later, for one element of each array.
 fn expansion(registry: &Registry, op: OpId, graph: &TypedGraph, operands: &[Id]) -> Option<Expand> {
     let def = registry.get(op);
     let has_arrays = operands.iter().any(|operand| graph.qtype(*operand).is_beside_frames());
@@ -83,10 +84,10 @@ struct Builder<'g> {
     graph: &'g mut TypedGraph,
     registry: &'static Registry,
     origin: NodeId,
-    /// For each node, whether it has a single use; empty if no operator needs to know.
+    /// For each node, true if it has exactly one use. Empty if the model makes no dictionaries, because only these need the information.
     used_once: &'g [bool],
-    /// The bytes that elements of arrays may still take when arrays are made literals, for the whole model; `None` once the limit was
-    /// exceeded. It is needed because a short text may combine its arrays in many ways.
+    /// The number of bytes that may still be used for elements of arrays that become literals, for the whole model; `None` once the limit was
+    /// exceeded. The limit is needed because a short text may combine its arrays in many ways.
     room: &'g Cell<Option<usize>>,
 }
 
@@ -143,7 +144,8 @@ fn used_once(graph: &TypedGraph) -> Vec<bool> {
     uses.into_iter().map(|uses| uses == 1).collect()
 }
 
-/// The value of a field of a tuple with arrays, if the tuple is made by the operand itself; nothing else uses the tuple then.
+/// The node of the field that `op` reads from a tuple, if the tuple contains arrays and the operand itself makes the tuple; else `None`. With it, the
+/// tuple, which frames cannot store, is not needed.
 fn made_field(graph: &TypedGraph, op: OpId, operands: &[Id]) -> Option<Id> {
     let [tuple, index] = operands else { return None };
     if !matches!(op, id::GET_NTH | id::PART) || graph.qtype(*tuple).is_framed() {

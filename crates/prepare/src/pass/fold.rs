@@ -77,10 +77,10 @@ pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, m
     call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()
 }
 
-/// The most bytes that all operands of a folded operator may have or stand for, and the most bytes of its result.
+/// The most bytes that all operands of a folded operator may have or stand for together, and the most bytes of its result.
 const MOST_BYTES: usize = 1024;
 
-/// The most bytes that a folded operator may take besides its operands, and the most units of work on strings.
+/// The most bytes of memory that the evaluation of a folded operator may use besides its operands, and the most units of work on strings.
 const ROOM: usize = 1 << 18;
 
 /// The memory of a string, an array, an edge, a dictionary or a tensor, in bytes; 0 for other values. For tuples, the fields are not
@@ -113,7 +113,7 @@ fn meant_bytes(value: &Value) -> usize {
     memory_bytes(value).max(elements.saturating_mul(size_of::<i64>()))
 }
 
-/// The values of a node's operands; `None` if one is not known.
+/// The values of a node's operands, which `value` returns; `None` if the value of an operand is not known.
 fn operands_of<'v>(
     graph: &TypedGraph,
     node: Id,
@@ -122,7 +122,8 @@ fn operands_of<'v>(
     graph.operands(node).iter().map(|operand| value(*operand).cloned()).collect()
 }
 
-/// The result of a node, from the values of its operands. `None` if one is not known, or if the operator may need much memory or work.
+/// Evaluates a node on the values of its operands, which `value` returns. `None` if the value of an operand is not known, or if the operator may need
+/// much memory or work.
 fn evaluate_on<'v>(
     graph: &TypedGraph,
     registry: &Registry,

@@ -36,7 +36,7 @@ pub struct Pass {
     run: PassAction,
 }
 
-/// The function of a pass, by the kind of model that it takes and gives.
+/// The function that runs a pass. The variants differ in whether the nodes of its model have regions before and after the pass.
 enum PassAction {
     /// The pass rewrites the graph of the model.
     Graph(fn(&mut TypedModel, &Program, &Options) -> Result<(), Diagnostics>),
@@ -107,9 +107,9 @@ pub static PASSES: &[Pass] = &[
 
 /// Prepares a program, given the types of its leaves.
 ///
-/// `leaf_type` is called for every leaf that the outputs need. If there are data for the leaf, it returns their type, which must agree with the
-/// declaration in the program. `observe` is called with the result of every pass. The result is not a [`Placed`] if options stop before nodes have
-/// regions.
+/// `leaf_type` is called with the name of every input. If there are data for the input, `leaf_type` returns their type, which must agree with the
+/// declaration in the program; otherwise it returns `None`. `observe` is called with the result of every pass. The result is not a [`Placed`] if the
+/// options stop preparation before nodes have regions.
 ///
 /// # Errors
 /// If options have an unknown name, or for problems with names, types or limits: as many problems as could be found.
@@ -122,7 +122,8 @@ pub fn prepare(
     prepare_with(program, leaf_type, options, &PASSES.iter().collect::<Vec<_>>(), observe)
 }
 
-/// Prepares a program as [`prepare`] does, but stops before regions are assigned. The graph is for [`place`].
+/// Prepares a program as [`prepare`] does, but stops before regions (branches, loop bodies and the top) are assigned to nodes. The function [`place`]
+/// assigns them.
 ///
 /// # Errors
 /// The errors of `prepare`.
@@ -162,7 +163,7 @@ fn prepare_with(
 /// Checks the names of passes and rewrites in options.
 ///
 /// # Errors
-/// If a name is not that of a pass or a rewrite, or is that of a pass that cannot be left out.
+/// If there is no pass or rewrite of a name in the options, or if the options leave out a pass that is not optional.
 fn check_names(options: &Options) -> Result<(), Diagnostics> {
     let mut problems = Vec::new();
     let names = |optional: bool| {

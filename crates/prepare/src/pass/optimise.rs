@@ -1,5 +1,6 @@
-//! The optimiser: a table of peephole rewrites, applied bottom up until none fits. Strict rewrites keep every bit of every result, but may make an
-//! evaluation lazier. Compat rewrites are taken from Arolla and do not keep every bit.
+//! The optimiser pass: applies a table of peephole rewrites (`x * 1` becomes `x`) to the nodes of a typed graph, operands first, until no rewrite
+//! matches. Strict rewrites keep every bit of every result, but may let an evaluation skip operands. Compat rewrites are taken from Arolla and do not
+//! keep every bit.
 
 mod rules;
 mod site;
@@ -33,17 +34,17 @@ pub struct Rewrite {
     apply: fn(&mut Site<'_>, &[Id]) -> Option<Id>,
 }
 
-/// Iterates over the rewrites of the optimiser. Those of one operator are in the order in which they are tried.
+/// Iterates over the rewrites of the optimiser. The rewrites for one operator are in the order in which they are tried.
 pub fn rewrites() -> impl Iterator<Item = &'static Rewrite> {
     rules::FAMILIES.iter().copied().flatten()
 }
 
-/// The rules and the budget that all sites of one run of the pass share.
+/// The state of one run of the optimiser pass, which the rewrites of all nodes share.
 struct Optimiser {
     registry: &'static Registry,
     /// For each rule, by its index, whether this run uses it.
     enabled: Vec<bool>,
-    /// The nodes that need a failing operator on literals.
+    /// The nodes that need an operator on literals that fails, such as `1 // 0`.
     failing: Failing,
     budget: Budget,
 }
@@ -90,7 +91,7 @@ fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'sta
     table.get(op.index()).map_or(&[][..], Vec::as_slice).iter().copied()
 }
 
-/// For each node of a growing graph, whether it needs a failing operator on literals.
+/// For each node, true if it needs an operator on literals that fails. Nodes are added at the first query after they were made.
 #[derive(Default)]
 struct Failing {
     known: Vec<bool>,

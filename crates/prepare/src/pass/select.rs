@@ -1,6 +1,6 @@
-//! The `select` pass: computes both branches of cheap conditionals. If the branches cannot fail, call nothing, and cost less than an average branch
-//! misprediction, the conditional becomes an ordinary operator: both branches are computed, and one value is selected. Inner conditionals come first,
-//! so that the innermost of many nested conditionals become selections, and the outer conditionals skip them.
+//! The `select` pass: replaces cheap conditionals by selections, which compute both branches and then select one value. A conditional is replaced if
+//! its branches cannot fail, call nothing, and cost less than an average branch misprediction. Inner conditionals are considered first. So of many
+//! nested conditionals, the innermost become selections, and the outer ones stay and can skip them.
 
 use crate::pass::Options;
 use crate::{Id, Kind, Placed, RegionId, Regions, TypedGraph};
@@ -10,15 +10,16 @@ use cembra_value::{Diagnostics, Value};
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Reverse;
 
-/// The most that the branches of a selection may cost together, per conditional that is replaced, in units of
-/// `Effects::cost`. A misprediction costs about 20 cycles, and at worst about every second branch is mispredicted.
+/// The largest total cost of the branches of a selection, per conditional that the selection replaces, in units of `Effects::cost`. A misprediction
+/// costs about 20 cycles, and at worst about every second branch is mispredicted.
 const MOST: u32 = 12;
 
-/// The most that the branches may cost together, whatever the number of conditionals, because inner conditionals are reached
-/// more seldom. Benchmark S5, twelve deep, runs fastest with its inner eight to eleven conditionals as selections.
+/// The largest total cost of the branches of a selection, for any number of conditionals, in units of `Effects::cost`. It is less than `MOST` per
+/// conditional, because inner conditionals are reached less often. The benchmark S5 (twelve nested conditionals) runs fastest if its innermost eight
+/// to eleven conditionals are selections.
 const MOST_NESTED: u32 = 40;
 
-/// The cost of the nodes in a region, and the number of conditionals that become selections.
+/// The cost of the nodes in a region, and the number of conditionals in it that become selections (operators that compute both branches).
 #[derive(Clone, Copy, Default)]
 struct Weight {
     cost: u32,
@@ -88,8 +89,8 @@ pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result
     Ok(())
 }
 
-/// The operator that selects a conditional's value, and its operands. If the other branch is missing, that is the value
-/// under a mask, and the value need not be an optional before.
+/// The operator that selects the value of a conditional, and its operands. If the branch for a missing condition is a missing literal, the operator
+/// is `core.presence_and` on the other branch and the condition; a conversion of that branch to an optional is omitted.
 fn selection(graph: &TypedGraph, node: Id) -> (OpId, SmallVec<[Id; 3]>) {
     match *graph.operands(node) {
         [condition, on, off] if graph.value(off).is_some_and(|value| matches!(value, Value::Missing(_))) => {

@@ -1,6 +1,6 @@
-//! The first pass. It looks up operator names, assigns types to leaves, infers the type of every node, and binds operators to
-//! their overloads, with explicit casts. All problems are reported together, each at the text that caused it. Functions are
-//! inlined on the way: see `function`.
+//! The first pass of preparation, type inference. It looks up operator names, assigns types to leaves (inputs), infers the type of every node, and
+//! binds operators to their overloads, with explicit casts. All problems are reported together, each at the text that caused it. Calls of functions
+//! are inlined by this pass: see the module `function`.
 
 mod days;
 mod external;
@@ -33,10 +33,11 @@ use std::sync::Arc;
 
 pub use partial::node_types;
 
-/// An input with its type and its promise.
+/// The name of an input, its type, and its promise (a guarantee about its values that the type does not state).
 type TypedLeaf = (Arc<str>, QType, Promise);
 
-/// Finds the type and the promise of each input of the program. An input that is not used need not have a type.
+/// Finds the type and the promise of each input of the program. A promise is a guarantee about values that their type does not state. An input that
+/// is not used need not have a type.
 pub(super) fn leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -60,7 +61,7 @@ pub(super) fn model_of_leaves(leaves: Vec<TypedLeaf>, program: &Program, options
     }
 }
 
-/// The inputs that have types, and the problems of the others.
+/// Finds the inputs that have types, and the problems of the inputs that have none.
 fn find_leaves(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,
@@ -174,7 +175,7 @@ pub(super) fn run(model: &mut TypedModel, program: &Program, options: &Options) 
     Diagnostics::check(typer.problems)
 }
 
-/// The value that is used for a leaf.
+/// The default of a leaf (input), and where it replaces the leaf's own value.
 #[derive(Clone, Copy)]
 enum Fallback<'a> {
     /// The leaf has no default: its own value is used.
@@ -187,7 +188,7 @@ enum Fallback<'a> {
     Empty,
 }
 
-/// The value that is used for each leaf; empty if no input has a default.
+/// For each leaf (input), its default and where it is used; empty if no input has a default.
 fn defaults<'a>(program: &'a Program, model: &TypedModel, options: &Options) -> Vec<Fallback<'a>> {
     if program.inputs.iter().all(|input| input.default.is_none() && !input.is_empty_by_default) {
         return Vec::new();
@@ -216,32 +217,32 @@ fn empty_literal(qtype: &QType) -> Option<Value> {
     Value::empty_collection(qtype).filter(|empty| matches!(empty, Value::Array(..)))
 }
 
-/// The most operands of a call whose types a problem may show.
+/// The most operands of a call whose types the message of a problem may show.
 const OPERANDS_SHOWN: usize = 64;
 
 /// The state of type inference for one program.
 struct Typer<'a> {
     graph: &'a Graph,
     registry: &'static Registry,
-    /// For each name, the operator that it means, looked up once.
+    /// For each name in the graph, the operator with this name; `None` until the name is looked up.
     operators: Vec<Option<OpId>>,
-    /// The operators that were chosen in place of written ones.
+    /// The operators that were chosen, by the types of operands, in place of the operators that the program names.
     chosen: SmallVec<[OpId; 2]>,
     /// The indices of the leaves, sorted by name.
     leaves: Vec<u32>,
-    /// For each leaf, by its index, the value that is used for it.
+    /// For each leaf (input), by its index, its default and where it is used; empty if no input has a default.
     defaults: Vec<Fallback<'a>>,
     limits: &'a Limits,
     budget: &'a Budget,
-    /// The size by which the types may still grow.
+    /// The total size that the types of further nodes may have, a limit against types that grow with each node.
     allowance: Extent,
     problems: Vec<Diagnostic>,
     /// The operators of the host that the program declares.
     externs: Externs<'a>,
-    /// For each expression node that depends on no parameter, its typed node. The outer `None` if it was not typed yet, the
-    /// inner one if it or an operand is wrong, which is reported once.
+    /// For each expression node that depends on no parameter, its typed node. The outer `None` means that the node was not typed yet. The inner
+    /// `None` means that the node or an operand has an error, which was reported.
     typed: Vec<Option<Option<Id>>>,
-    /// For each literal, the result of its last cast.
+    /// For each literal, the node of its last cast; `None` before the first.
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
     days: Days,
@@ -351,7 +352,7 @@ impl Typer<'_> {
         }
     }
 
-    /// The operator that a written one means on these operands; `None` if the number of operands is wrong, which is reported.
+    /// The operator that the named operator `op` stands for on operands of these types; `None` if the number of operands is wrong, which is reported.
     fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
         if !self.registry.get(op).may_be_another(given.iter().map(|operand| operand.qtype(&model.graph))) {
             return Some(op);
@@ -399,7 +400,7 @@ impl Typer<'_> {
         made
     }
 
-    /// The operator that a written one means on these operands.
+    /// The operator that the named operator `written` stands for on operands of these types.
     fn choose(&mut self, model: &mut TypedModel, written: OpId, given: &[Operand<'_>]) -> OpId {
         let types: SmallVec<[&QType; 4]> = given.iter().map(|operand| operand.qtype(&model.graph)).collect();
         let op = self.registry.meant(written, &types);
@@ -414,7 +415,7 @@ impl Typer<'_> {
         op
     }
 
-    /// The leaf with this index, or the value that is used instead.
+    /// Makes the node for the value of the leaf (input) with the index `at`: the leaf, its default, or the default where the leaf is missing.
     fn leaf(&mut self, model: &mut TypedModel, at: usize, node: NodeId) -> Option<Id> {
         let TypedModel { graph, leaves, .. } = model;
         let (default, is_absent) = match self.defaults.get(at) {
@@ -439,7 +440,7 @@ impl Typer<'_> {
         self.operator(model, node, id::PRESENCE_OR, &[Operand::Node(leaf), Operand::Node(default)])
     }
 
-    /// The dictionary with the entries that are given as an input.
+    /// Makes the dictionary for an input that has keys and values as two arrays, the fields of `leaf`.
     fn given_dict(&mut self, model: &mut TypedModel, leaf: Id, node: NodeId) -> Option<Id> {
         model.graph.set_distinct(false);
         let mut members = [leaf; 2];
@@ -510,7 +511,7 @@ impl Typer<'_> {
         Ok(model.graph.add_of_distinct(Kind::bound(op, resolved), &operands, qtype, node))
     }
 
-    /// Adds a literal as one of a wider type, for an operator that needs that type.
+    /// Adds a literal that is cast to the wider type `wanted`, for the operator `user`, which requires that type.
     fn cast_literal(
         &mut self,
         model: &mut TypedModel,
@@ -528,7 +529,7 @@ impl Typer<'_> {
         }
     }
 
-    /// Adds an operator without overloads: structure, or a composite operator.
+    /// Adds an operator without overloads: one that makes tuples or reads their fields, or a composite operator.
     fn structure(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
         let mut operands: SmallVec<[Id; 4]> = given
             .iter()
@@ -572,8 +573,8 @@ impl Typer<'_> {
         self.fault(node, fault, &types, alike);
     }
 
-    /// The result of an operator on two type literals. The outer `None` if it is not one, the inner one if there is a problem,
-    /// which is reported.
+    /// Makes the result of an operator on two type literals. The outer `None` means that the operator or its operands are others. The inner `None`
+    /// means that there is a problem, which is reported.
     fn of_types(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, operands: [Id; 2]) -> Option<Option<Id>> {
         match self.compare_types(model, op, operands) {
             Ok(value) => {
@@ -588,7 +589,7 @@ impl Typer<'_> {
         }
     }
 
-    /// The value of an operator on two type literals; `None` for other operators and operands. It is computed here because later
+    /// The value of an operator on two type literals; `None` for other operators and operands. The value is computed in this pass because later
     /// passes have no types as values.
     fn compare_types(&mut self, model: &TypedModel, op: OpId, [x, y]: [Id; 2]) -> Result<Option<Value>, Diagnostic> {
         let (Some(x), Some(y)) = (model.graph.value(x), model.graph.value(y)) else { return Ok(None) };
@@ -598,8 +599,8 @@ impl Typer<'_> {
         Ok(compare_types(op, x, y))
     }
 
-    /// Reports a type fault at the operand that causes it, with the types of the operands at their places. If one operand causes
-    /// it, the others are shown only if all types should be `alike`.
+    /// Reports a type fault at the operand that causes it, with the types of operands as labels at their places in the text. If a single operand
+    /// causes the fault, the other operands are shown only if `alike` is true: then all operands should have one type.
     fn fault(&mut self, node: NodeId, fault: &TypeFault, types: &[QType], alike: bool) {
         let operands = self.graph.operands(node);
         let whole = self.graph.span(node);
@@ -696,8 +697,8 @@ fn scalar_literal(graph: &Graph, node: NodeId) -> Option<(&Value, &'static QType
     Some((value, qtype))
 }
 
-/// The value of an operator on literals, such as the tuple of texts or the array of BYTES with the names of a tuple's fields.
-/// `None` if it cannot be computed.
+/// The value of the node `made` if it is an operator on literals, for example the tuple of texts with the names of a tuple's fields. `None` if the
+/// value cannot be computed.
 fn made_of_literals(graph: &TypedGraph, registry: &Registry, made: Id, limits: &Limits) -> Option<Value> {
     written_array(graph, registry, made, limits.literal_bytes)
         .or_else(|| evaluate_constant(graph, registry, made, |operand| graph.value(operand)))
@@ -708,7 +709,7 @@ fn is_cast(registry: &Registry, op: OpId) -> bool {
     op == id::TO_OPTIONAL || Scalar::ALL.into_iter().any(|scalar| registry.cast_to(scalar) == Some(op))
 }
 
-/// Casts a weak float to FLOAT64, and also the fields of a tuple that the node makes; returns other nodes unchanged.
+/// Casts a node that is a weak float to FLOAT64. If the node makes a tuple, casts the fields that are weak floats. Returns other nodes unchanged.
 fn strengthen(typed: &mut TypedGraph, registry: &Registry, id: Id, origin: NodeId) -> Id {
     match typed.qtype(id).clone() {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {

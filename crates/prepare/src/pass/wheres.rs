@@ -1,13 +1,14 @@
-//! The `where` pass. A conditional becomes lazy if one of its branches would then contain an operator of its own. Any other conditional is evaluated
-//! like an operator. Every node gets a region, the part of the model in which it is evaluated.
+//! The `where` pass: assigns every node a region, the part of the model (top, branch or loop body) in which the node is evaluated. A conditional
+//! becomes lazy (only the chosen branch is evaluated) if some operator is needed only in one of its branches. Any other conditional is evaluated like
+//! an operator on both values.
 //!
 //! A loop opens a region too, for the nodes that are computed anew in each round. A node that does not depend on the loop's
 //! state is evaluated once, before the loop: always, if it cannot stop the evaluation; otherwise if every round would
 //! evaluate it. (A loop that is reached runs at least once.) A node that may stop the evaluation, and that only a branch
 //! inside of the loop needs, stays in that branch.
 //!
-//! Before that, a node that several branches share, and that nothing outside of branches needs, gets a guard if it can fail
-//! or costs much: see `guard`. Inputs on demand are loaded where they are used: see `asked`.
+//! Before regions are assigned, a node that several branches share, and that nothing outside of branches needs, gets a guard if it can fail or is
+//! expensive: see `guard`. Inputs that are loaded on demand are loaded in the regions that use them: see `asked`.
 
 mod asked;
 mod guard;
@@ -59,9 +60,9 @@ pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -
 /// The region of every node if every conditional were lazy.
 struct Analysis {
     tree: RegionTree,
-    /// The region of each needed node; `None` for others.
+    /// The region of each node that outputs need; `None` for other nodes.
     regions: Vec<Option<RegionId>>,
-    /// True for nodes that are used by a node of their own region, or are outputs.
+    /// For each node, true if a node of the same region uses it, or if it is an output.
     used_at_home: Vec<bool>,
     /// The regions of each conditional's branches.
     branches: FxHashMap<Id, [RegionId; 2]>,
@@ -121,7 +122,7 @@ impl Analysis {
         self.branches.insert(node, branches);
     }
 
-    /// The regions in which a node of `region` uses its first three operands; it uses the others in `region`.
+    /// The regions in which the node `node`, which is in `region`, uses its first three operands. It uses further operands in `region`.
     fn used_in(&self, graph: &TypedGraph, node: Id, region: RegionId) -> [RegionId; 3] {
         match graph.kind(node) {
             Kind::Where { .. } => self.branches.get(&node).map_or([region; 3], |[on, off]| [region, *on, *off]),
@@ -130,12 +131,13 @@ impl Analysis {
         }
     }
 
-    /// The region of an operand for a use in `used`: outside of the loops of which it is an invariant.
+    /// The region in which `operand` is evaluated for a use in the region `used`. It is outside of the loops whose states the operand does not depend
+    /// on.
     fn home_of_use(&self, operand: Id, used: RegionId) -> RegionId {
         self.invariants.home(&self.tree, operand, used)
     }
 
-    /// Returns true if a region is `around`, or inside of it.
+    /// Returns true if `region` is the region `around` or inside of it.
     fn is_inside(&self, region: RegionId, around: RegionId) -> bool {
         self.tree.common(region, around) == around
     }

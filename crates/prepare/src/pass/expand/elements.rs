@@ -1,6 +1,6 @@
-//! A check of composite operators on elements of arrays. Their expressions are made for one element of each array, long after the types were
-//! inferred. This check makes the expressions once in advance, in a separate graph, so that an expression which cannot be made is reported like any
-//! other problem with a model, even if the caller asks only for the types.
+//! Checks composite operators that are applied to each element of arrays. Their expressions are made for one element of each array, long after type
+//! inference. The check makes these expressions once in advance, in a separate graph. So an expression that cannot be made is reported like any other
+//! problem of a model, even if the caller asks only for types.
 
 use super::{Builder, Expand};
 use crate::{Id, Kind, TypedGraph, TypedModel};

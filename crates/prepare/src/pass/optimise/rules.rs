@@ -12,7 +12,8 @@ use crate::Id;
 use crate::pass::Mode::{Compat, Strict};
 use cembra_ops::id;
 
-/// The template for rules that keep every bit and all evaluations.
+/// The default values of a rule's fields: the rule keeps every bit, and skips no operand that the original evaluates.
+/// Every rule sets the other fields.
 const RULE: Rewrite = Rewrite { name: "", mode: Strict, skips: false, note: "", op: id::HAS, apply: |_, _| None };
 
 /// The rules of the optimiser, one list per subject.

@@ -1,5 +1,6 @@
-//! The interface that rules of the optimiser use: the graph around the node that a rule may replace, functions to match it, and functions to build
-//! the replacement. New nodes have the origin of the replaced node; nodes that are reused keep theirs.
+//! The interface that rules of the optimiser use: the graph with the node that a rule may replace, functions that match
+//! nodes, and functions that build the replacement. New nodes have the origin (the place in the program) of the
+//! replaced node; nodes that are reused keep their origin.
 
 use super::{Optimiser, rules_of};
 use crate::pass::fold::fold;
@@ -10,15 +11,16 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// The most rules that are applied in a chain. Chains are much shorter in practice.
+/// The largest depth of rules that are applied to nodes which other rules make. In practice the depth is much smaller.
 const LONGEST_CHAIN: u32 = 64;
 
-/// The node to which an optimiser rule is applied, and its graph. Operands already have the types of the overload that the node is bound to.
+/// The graph in which an optimiser rule is applied to a node. The node's operands already have the types that its
+/// overload takes.
 pub(super) struct Site<'g> {
     graph: &'g mut TypedGraph,
     run: &'g mut Optimiser,
     origin: NodeId,
-    /// The number of rules that led to this node.
+    /// The number of rules that are being applied: each of them makes the node that the next rule is applied to.
     depth: u32,
 }
 
@@ -65,7 +67,8 @@ impl<'g> Site<'g> {
         made
     }
 
-    /// Adds an operator with its operands cast, and simplifies the casts.
+    /// Adds the operator `op` with casts of its operands, and simplifies the casts. `None` if the operator does not
+    /// take these types.
     fn bound(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
         let node = self.graph.bind(self.run.registry, op, operands, self.origin).ok()?;
         if self.graph.operands(node) == operands {

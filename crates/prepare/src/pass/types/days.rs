@@ -1,6 +1,6 @@
-//! Numbers that are added to or subtracted from a date: they count days, whatever type the statement declares. In `output late: i64 = today - (due +
-//! 30)` the parser marks the `30` as an operand to be cast to the declared type, but the `30` must stay an i32, because `due` is a date. The parser
-//! knows no types, so these marks are removed here.
+//! Types numbers that are added to or subtracted from a date, which count days and must not be cast to the type that their statement declares. In
+//! `output late: i64 = today - (due + 30)` the parser marks the `30` as an operand to be cast to the declared type, but the `30` must stay an i32,
+//! because `due` is a date. The parser knows no types, so these marks are removed here.
 
 use super::{Typer, passed::EnvironmentId, scalar_literal};
 use crate::graph::Operand;
@@ -18,14 +18,15 @@ fn is_date(qtype: &QType) -> bool {
     qtype.of_each().scalar() == Some(Scalar::Date)
 }
 
-/// The operands of dates that were typed again without the marks by which a declared type casts numbers.
+/// The operands of sums with dates, typed again without marks. A mark on an operand casts it to the declared type of its statement.
 #[derive(Default)]
 pub(super) struct Days {
     /// The name of the mark; `None` if nothing is marked.
     mark: Option<NameId>,
-    /// The typed nodes without marks, by node and by the environment of the parameters that it depends on.
+    /// For each node that was typed without marks, the typed node, or `None` if it has an error. The key has the environment of the parameters that
+    /// the node depends on.
     typed: FxHashMap<(EnvironmentId, NodeId), Option<Id>>,
-    /// The values of operators on literal numbers, by the index of the typed node.
+    /// The values of operators on literal numbers that were computed so far, by the index of the typed node.
     values: FxHashMap<usize, Value>,
 }
 
@@ -60,7 +61,7 @@ impl<'a> Typer<'a> {
         Some(())
     }
 
-    /// Types a node without the marks of its statement, as the other operand of a date.
+    /// Types the node `root`, which is added to or subtracted from a date, without the marks for the declared type of its statement.
     fn beside(&mut self, model: &mut TypedModel, root: NodeId, environment: EnvironmentId) -> Option<Id> {
         let mut stack = vec![root];
         while let Some(&node) = stack.last() {
@@ -89,8 +90,8 @@ impl<'a> Typer<'a> {
         self.days.typed.get(&(home, root)).copied().flatten()
     }
 
-    /// The operands of a node that the declared type of its statement reaches; none for a sum with a date in it, which was handled
-    /// already.
+    /// The operands of a node that the declared type of its statement applies to; empty if an operand is a date, because the other operand of the
+    /// date was handled already.
     fn reached_parts(&mut self, model: &TypedModel, node: NodeId, environment: EnvironmentId) -> &'a [NodeId] {
         let graph = self.graph;
         let Node::Operator(name, operands) = graph.node(node) else { return &[] };
@@ -99,7 +100,7 @@ impl<'a> Typer<'a> {
         if types.any(|id| is_date(model.graph.qtype(id))) { &[] } else { parts }
     }
 
-    /// Types a node, given its reached operands without marks.
+    /// Types a node without marks. The operands that the declared type applies to must have been typed without marks before.
     fn unmarked(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         let graph = self.graph;
         let Node::Operator(name, operands) = graph.node(node) else { return self.as_typed(model, node, environment) };
@@ -133,7 +134,7 @@ impl<'a> Typer<'a> {
         Some(made)
     }
 
-    /// The number that a node is, if it is computed from literals; an i64 is rounded.
+    /// The value of a node as an f64, if the node is computed from literals; else `None`. An i64 is rounded.
     fn written_number(&mut self, model: &TypedModel, id: Id) -> Option<f64> {
         let Days { values, .. } = &self.days;
         let known = |id: Id| model.graph.value(id).or_else(|| values.get(&id.index()));
@@ -153,7 +154,7 @@ impl<'a> Typer<'a> {
         }
     }
 
-    /// The typed node with the marks.
+    /// The typed node for `node`, as it is outside of sums with dates: with the marks for the declared type.
     fn as_typed(&mut self, model: &mut TypedModel, node: NodeId, environment: EnvironmentId) -> Option<Id> {
         match scalar_literal(self.graph, node) {
             Some((value, _)) => Some(self.literal(model, node, value)),

@@ -1,5 +1,5 @@
-//! Calls of the host application's operators that a program declares. Arguments are cast to the declared types, as for parameters of functions. The
-//! host's operator must have these types; if the host has no such operator, the call is only typed.
+//! Types the calls of operators of the host application, which a program declares. Arguments are cast to the declared types, as for parameters of
+//! functions. The host's operator must have these types; if the host has no such operator, the call is only typed.
 
 use super::Typer;
 use super::instance::{Instance, arg_of, exceeded, id_of};
@@ -31,7 +31,7 @@ pub(super) fn externs<'a>(program: &'a Program, options: &Options, problems: &mu
     found
 }
 
-/// The problem of a declaration that does not match the host's operator; `None` if it matches, or the host has none.
+/// The problem of a declaration that does not match the host's operator; `None` if it matches, or if the host has no operator of this name.
 fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
     let op = registry.find(&declared.name)?;
     let args: Vec<Argument<'_>> = declared.parameters.iter().map(|qtype| Argument { qtype, literal: None }).collect();

@@ -8,8 +8,8 @@ use cembra_value::{Code, Diagnostic, Diagnostics};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The most set members that are visited while sets are made. It limits the memory and the time that a hostile model can
-/// take.
+/// The most set members that may be visited while the sets of all nodes are made. It limits the memory and the time
+/// that a hostile model can use.
 const MOST_LOOKED_AT: usize = 16 << 20;
 
 /// The id of a set of placeholders (parameters of functions).
@@ -76,7 +76,7 @@ impl Free {
         sets
     }
 
-    /// The union of all these sets.
+    /// The union of the sets `sets`.
     fn union(&mut self, sets: &[SetId]) -> SetId {
         // All at once, because one after the other would make a set for each step.
         let mut all = SmallVec::new();

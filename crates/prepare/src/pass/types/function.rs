@@ -1,6 +1,5 @@
-//! Functions during type inference: closures, and the environments in which they are called. A function's body is typed anew for
-//! each call, with the arguments in place of its parameters. Nodes that depend on no parameter are typed once and shared, so they
-//! are evaluated once.
+//! Type inference of functions: closures, and the environments (arguments) of their calls. A function's body is typed anew for each call, with the
+//! arguments in place of its parameters. Nodes that depend on no parameter are typed once and shared, so they are evaluated once.
 //!
 //! Each call of a function in a function recurses. The depth of recursion is limited, and so is the number of nodes that calls make.
 
@@ -20,8 +19,8 @@ use smallvec::SmallVec;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The steps that a call counts for, besides its arguments and the nodes it makes, because its memory is kept until preparation
-/// ends.
+/// The number of steps that a call counts as, besides its arguments and the nodes that it makes. It is not 0 because the memory of the call is kept
+/// until preparation ends.
 const CALL: usize = 8;
 
 /// The number of steps between two checks of the time.
@@ -30,7 +29,7 @@ const STEPS_OF_A_LOOK: usize = 4096;
 /// The number of free parameters whose lookup counts as one step; most nodes have fewer.
 const MEMBERS_OF_A_STEP: usize = 16;
 
-/// The most calls inside of each other, for which the stack is large enough. `Limits::nesting` may allow fewer.
+/// The largest depth of calls inside of calls for which the stack is large enough. `Limits::nesting` may allow fewer.
 const NESTING: usize = 64;
 
 /// The arguments of one call, and the nodes that were typed with them.
@@ -38,7 +37,7 @@ struct Environment {
     parent: EnvironmentId,
     arguments: FxHashMap<NodeId, Id>,
     typed: FxHashMap<NodeId, Option<Id>>,
-    /// For each set of parameters, the innermost environment that gives a value to one of them.
+    /// For each set of parameters, the innermost environment, from this one outwards, that gives an argument to a parameter of the set.
     homes: FxHashMap<SetId, EnvironmentId>,
 }
 
@@ -46,9 +45,9 @@ struct Environment {
 #[derive(Default)]
 pub(super) struct Functions {
     free: Free,
-    /// The name of functions in the graph; `None` if it has none.
+    /// The name of function nodes in the graph; `None` if the graph has no functions.
     lambda: Option<NameId>,
-    /// The environments of calls; the root is not among them.
+    /// The environments (arguments) of calls. The root environment is not in this list.
     environments: Vec<Environment>,
     pub(super) passed: Vec<Passed>,
     /// The nodes of the calls that are in progress, outermost first.

@@ -1,5 +1,6 @@
-//! The builder with which operators on functions and sequences make their nodes: a typed graph, accessed by handles, for one node of the program.
-//! Loops are made here, and the type of their state is inferred.
+//! The builder that operators on functions and sequences, such as `seq.reduce`, use to make their nodes in the typed
+//! graph. A builder is for one node of the program, and refers to typed nodes by handles. It also makes loops, and
+//! infers the type of their state.
 
 use super::Typer;
 use super::passed::Passed;
@@ -15,7 +16,7 @@ use cembra_value::{Code, Diagnostic, Value};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// The most times that the state of a loop may turn out to have a wider type than assumed.
+/// The most times that the type inference of a loop may begin again because a round gives the state a wider type.
 const WIDENINGS: usize = 4;
 
 /// The typed graph and the program's node for which an operator on functions or sequences is being built.
@@ -79,13 +80,14 @@ impl Instance<'_, '_, '_> {
         Ok(arg_of(bound.map_err(|message| TypeFault::mismatch(message, None))?))
     }
 
-    /// The value of a member of a tuple that the node makes, so that the other members are not needed.
+    /// The member `index` of a tuple, if the node `of` makes this tuple from its members; else `None`. With it, the
+    /// other members are not needed.
     fn made_member(&self, of: NodeHandle, index: NodeHandle) -> Option<NodeHandle> {
         let index = usize::try_from(self.model.graph.value(id_of(index))?.as_scalar()?.bits()).ok()?;
         self.model.graph.made_fields(id_of(of))?.get(index).map(|member| arg_of(*member))
     }
 
-    /// The members of a tuple in any form, each cast to a wider type.
+    /// The members of a tuple, struct or optional struct `arg`, each cast to the type of the field in `wide`.
     fn members_widened(&mut self, arg: NodeHandle, wide: &Fields<QType>) -> Result<Vec<NodeHandle>, TypeFault> {
         let mut widened = Vec::with_capacity(1 + wide.len());
         for (index, member) in wide.iter().enumerate() {
@@ -147,8 +149,8 @@ impl Instance<'_, '_, '_> {
         }
     }
 
-    /// Makes the round of a loop with a state of this type. Returns the loop, the state in a round, the next state, and
-    /// the condition for another round.
+    /// Makes the nodes of a loop's round, for a state with the type of `init`. Returns the id of the loop, the state
+    /// that the round reads, the next state, and the condition for another round.
     fn round(
         &mut self,
         init: NodeHandle,
@@ -286,8 +288,8 @@ impl Instantiation for Instance<'_, '_, '_> {
     }
 }
 
-/// The type of a state that starts with one type and goes on with another: their common type, for tuples field by field.
-/// `None` if there is none.
+/// The common type of a loop's state that has the type `a` before a round and the type `b` after it. For tuples, the
+/// common type is found field by field. `None` if there is none.
 fn common_state(a: &QType, b: &QType) -> Option<QType> {
     match (a, b) {
         _ if a == b => Some(a.clone()),

@@ -1,5 +1,5 @@
-//! Functions that are mapped over arrays. A function is typed once, on one element of each array, and becomes the body of a mapping node. A value
-//! that the body uses but that depends on no element is captured: it becomes an operand of the node.
+//! Maps functions over arrays, as in `core.map(fn(v) = v * 2, x)`. A function is typed once, on one element of each array, and becomes the body of a
+//! mapping node. A value that the body uses but that depends on no element is captured: it becomes an operand of the node.
 
 use super::instance::{Instance, arg_of, exceeded, id_of};
 use crate::graph::Body;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The common kind of the arrays among some arguments.
+/// The kind that all arrays among the arguments have, dense or not.
 fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeFault> {
     let mut found = None;
     for (at, arg) in args.iter().enumerate() {
@@ -44,11 +44,12 @@ fn array_kind(g: &dyn Expansion, args: &[NodeHandle]) -> Result<ArrayKind, TypeF
     })
 }
 
-/// The arrays of an argument must be as long as those of the others. For more arguments than this, a single node compares all lengths.
+/// The largest number of arguments with arrays for which every mapping node compares the lengths of the arrays, which must be equal. For more
+/// arguments, a single node compares all lengths.
 const COMPARED: usize = 8;
 
-/// The steps that a node or an operand of a body counts for. Bodies have their own copies of nodes that several fields need, and all bodies
-/// are kept.
+/// The number of steps that a node or an operand of a body counts as. It is more than 1 because every body has its own copies of nodes that several
+/// fields need, and all bodies are kept.
 const OF_A_BODY: usize = 4;
 
 /// An array that a function is mapped over.
@@ -60,15 +61,15 @@ struct Mapped {
     is_promised: bool,
 }
 
-/// The arrays that a function is mapped over, and the analysis for extracting the bodies of results from the graph.
+/// The arrays that a function is mapped over, and an analysis of the function's nodes. From it, the body that computes each result is extracted.
 #[derive(Default)]
 struct Extraction {
     arrays: Vec<Mapped>,
-    /// For each unknown that stands for an element, the index of its array.
+    /// For each node that stands for an unknown element of an array, the index of this array in `arrays`.
     elements: FxHashMap<Id, usize>,
     /// The index of the first node that may depend on elements.
     from: usize,
-    /// One array per argument. Every node compares their lengths, whatever its body uses.
+    /// The indices of the arrays whose lengths every mapping node compares, whether or not its body uses them: one array per argument.
     compared: Vec<usize>,
     /// For each node from `from` on, the node that has its value: for a field of a struct that is made there, the value of that field. So a
     /// body that reads one field of an element does not need the others.
@@ -77,14 +78,15 @@ struct Extraction {
     is_inside: Vec<bool>,
 }
 
-/// A body, and the operands of the node that maps by it: one per leaf, and then arrays that are only compared in length.
+/// The body of a mapping node, and the operands of the node: one per leaf of the body, and then arrays of which only the lengths are compared.
 struct Extracted {
     body: Body,
     operands: Vec<Id>,
 }
 
 impl Extraction {
-    /// The node that has the value of a node.
+    /// The node whose value the node `node` has. It differs from `node` if `node` reads a field of a tuple that the function makes: then it is the
+    /// node of that field.
     fn value_of(&self, node: Id) -> Id {
         let at = node.index().checked_sub(self.from);
         at.and_then(|at| self.values.get(at)).copied().unwrap_or(node)
@@ -118,7 +120,7 @@ impl Extraction {
         }
     }
 
-    /// The value of the field that a node takes of a tuple, if the tuple is made from its fields.
+    /// The node of the field that `node` reads from a tuple, if another node makes this tuple from its fields; else `None`.
     fn taken_field(&self, graph: &TypedGraph, node: Id) -> Option<Id> {
         let (of, index) = match (graph.op(node)?, graph.operands(node)) {
             (id::GET_NTH | id::PART, [of, index]) => {
@@ -217,7 +219,8 @@ impl Extraction {
         Ok(Extracted { body: Body { graph: body, result }, operands })
     }
 
-    /// The array whose elements are the result unchanged; `None` if there is none, or if other lengths must be compared with its own.
+    /// The array whose elements are the results, if the function returns the elements unchanged; else `None`. It is also `None` if the lengths of
+    /// several arrays must be compared.
     fn as_it_is(&self, graph: &TypedGraph, result: Id) -> Option<NodeHandle> {
         let result = self.value_of(result);
         let of = |node: Id| self.elements.get(&self.value_of(node)).map(|at| &self.arrays[*at]);
@@ -285,7 +288,7 @@ impl Instance<'_, '_, '_> {
         Ok(structs::list_of_arrays(self, &element, &mut arrays.into_iter())?)
     }
 
-    /// Refuses a struct that is too large, together with the structs in it, each of which is a node of its own.
+    /// Fails if a struct, or a struct in it, is too large. All of them are checked because each becomes a node of its own.
     fn admit_structs(&mut self, qtype: &QType) -> Result<(), Stop> {
         let mut open = vec![qtype];
         while let Some(inner) = open.pop() {
@@ -296,7 +299,7 @@ impl Instance<'_, '_, '_> {
         Ok(())
     }
 
-    /// The array of the scalars that a function computes from the elements of arrays.
+    /// Makes the array of the scalars that the node `result` of a function has for the elements of arrays.
     fn mapped(&mut self, result: NodeHandle, kind: ArrayKind, extraction: &Extraction) -> Result<NodeHandle, Stop> {
         let found = self.qtype(result);
         let Some(scalar) = found.scalar() else {

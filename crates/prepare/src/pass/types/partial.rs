@@ -1,5 +1,5 @@
-//! The types of the nodes of a program that may have errors, for editors. Nodes that cannot be typed, and the nodes that use them, have no type here;
-//! the typing pass reports their problems.
+//! Finds the types of the nodes of a program that may have errors, for editors. Nodes that cannot be typed, and the
+//! nodes that use them, have no type here; the typing pass reports their problems.
 
 use super::{Typer, find_leaves, model_of_leaves, scalar_literal};
 use crate::pass::Options;

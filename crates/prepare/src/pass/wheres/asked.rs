@@ -1,7 +1,7 @@
-//! Inputs on demand. An input that every evaluation needs becomes a leaf. Any other input is asked for in each region (branch, loop or top) that uses
-//! it. The same holds for a value that a few cheap operators compute from such inputs: each region has its own copies of the nodes. The caller caches
-//! the inputs, so asking twice costs less than a guard (a conditional around shared nodes), and no input is asked for in a branch that is not taken,
-//! however many branches share it.
+//! Inputs on demand: an operator asks the caller for the value when the evaluation needs it. An input that every evaluation needs becomes a leaf,
+//! which is always read. Any other input is asked for in each region (branch, loop or top) that uses it. A value that a few cheap operators compute
+//! from such inputs is also computed in each region, with copies of the nodes. The caller caches the inputs, so asking twice costs less than a guard
+//! (a conditional around shared nodes), and no input is asked for in a branch that is not taken, however many branches share it.
 
 use super::Analysis;
 use crate::{Id, Kind, RegionId, TypedGraph, TypedModel};
@@ -9,10 +9,11 @@ use cembra_ops::{Effects, Registry, Structure, id};
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// The most operators, inputs included, that a node with a copy per region may be computed with.
+/// The most operators, inputs included, that a node may be computed with so that each region gets its own copy.
 const MOST_OPERATORS: u32 = 16;
 
-/// The most regions of a node with which other regions are compared. They are the outermost ones, so they contain most of the others if any does.
+/// The most regions of a node with which its other regions are compared, to find regions inside of them. The outermost regions are used, which are
+/// the most likely to contain others.
 const MOST_COMPARED: usize = 64;
 
 /// Returns true if the node asks for an input.
@@ -131,7 +132,7 @@ pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
 
 /// For each repeated node, the regions with their own copy of it.
 struct Places {
-    /// Indexed by node, outermost first. No region is inside of one of the first [`MOST_COMPARED`].
+    /// For each node, by index, the regions with a copy of it, outermost first. No region is inside of one of the first [`MOST_COMPARED`].
     of_nodes: Vec<Vec<RegionId>>,
 }
 
@@ -164,7 +165,7 @@ impl Places {
         &self.of_nodes[node.index()]
     }
 
-    /// The index, among the places of `node`, of the place for a use in the region `used`; 0 if the node has at most one place.
+    /// The index of the copy of `node` for a use in the region `used`; 0 if the node has at most one copy.
     fn position(&self, analysis: &Analysis, node: Id, used: RegionId) -> usize {
         let places = self.of_node(node);
         if places.len() <= 1 {
@@ -175,7 +176,7 @@ impl Places {
     }
 }
 
-/// Drops regions that are inside of another one, and duplicates.
+/// Drops duplicates in `places`, and regions that are inside of another region in `places`.
 fn retain_outermost(analysis: &Analysis, places: &mut Vec<RegionId>) {
     // A region comes after its enclosing regions.
     places.sort_unstable();
@@ -191,7 +192,8 @@ fn retain_outermost(analysis: &Analysis, places: &mut Vec<RegionId>) {
     });
 }
 
-/// The node that asks for an input at the place with this number; without a place, its leaf.
+/// Makes the node for an input on demand. If `place` is a number, the node asks the caller for the value; the number distinguishes the copies for
+/// several regions. If `place` is `None`, the node is the input's leaf.
 fn ask_at(new: &mut TypedGraph, old: &TypedGraph, node: Id, place: Option<usize>) -> Id {
     let (qtype, origin) = (old.qtype(node), old.origin(node));
     let [view, number] = *old.operands(node) else { return node };

@@ -1,12 +1,13 @@
-//! Guards. A node that several branches use, but nothing else, would be evaluated before all of them, whether it is needed or not. If it can
-//! fail or costs much, it is evaluated under the disjunction of the conditions under which it is needed: still at most once, and exactly when a
-//! branch that uses it is chosen.
+//! Adds guards to the graph. A guard is a conditional that evaluates a node only if a branch that uses the node is chosen. Without a guard, a node
+//! that several branches use, and nothing else, would be evaluated before all of them, whether it is needed or not. A node gets a guard if it can
+//! fail or is expensive. The condition of the guard is the disjunction of the conditions under which the node is needed, so the node is still
+//! evaluated at most once.
 //!
 //! The guard is an ordinary conditional, whose other branch is a constant that is not used. Its condition is computed from the conditions on the
-//! paths to the uses. If a path cannot be followed exactly, or an exact guard would need the value that it guards, the guard is a little wider than
-//! necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. If a rewrite made a conditional from an
-//! operator that evaluates all of its operands, only nodes that a single branch needs are skipped; other nodes in its branches are evaluated eagerly
-//! too.
+//! paths to the uses. If a path cannot be followed exactly, or if an exact condition would need the guarded node, the condition holds a little more
+//! often than necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. If a rewrite made a conditional
+//! from an operator that evaluates all of its operands, only nodes that a single branch needs are skipped; other nodes in its branches are evaluated
+//! eagerly too.
 
 mod path;
 
@@ -62,7 +63,7 @@ pub(super) fn add(model: &mut TypedModel, program: &Program, reason: GuardReason
     rebuild(model, registry, &guards)
 }
 
-/// Adds guards for conditions that must be moved to the place where they are first needed.
+/// Adds guards for conditions that must be moved to the region where a guard first needs them.
 fn move_conditions(guards: &mut Guards) {
     let moved: Vec<(Id, Path)> = guards.values().flatten().flat_map(Path::moved).collect();
     for (condition, path) in moved {
@@ -133,7 +134,8 @@ fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_rep
     found
 }
 
-/// The nodes that outputs need, from the outputs down. This order does not depend on how the program was built, so that guards do not either.
+/// The nodes that outputs need, in the order of a search from the outputs. This order does not depend on the order in which the program's nodes were
+/// made, so the guards do not depend on it either.
 fn from_outputs(model: &TypedModel) -> Vec<Id> {
     let mut seen = vec![false; model.graph.len()];
     let mut order = Vec::new();
@@ -148,8 +150,8 @@ fn from_outputs(model: &TypedModel) -> Vec<Id> {
 }
 
 /// Computes which nodes may be on a cycle, or need one, once there are guards, because the condition of a guard can contain a guarded node in a
-/// branch. Nodes are settled from the leaves up, a guarded one after the conditions of its guard; nodes that are not settled in the end depend
-/// on a cycle. Empty if there is no cycle.
+/// branch. Nodes are settled from the leaves up: a node after its operands, and a guarded node also after the conditions of its guard. Nodes that are
+/// never settled are on a cycle or need one. Empty if there is no cycle.
 fn on_circles(graph: &TypedGraph, guards: &Guards) -> Vec<bool> {
     let mut needs: Vec<(Id, Id)> = Vec::new();
     for (node, paths) in guards {
@@ -181,13 +183,13 @@ fn on_circles(graph: &TypedGraph, guards: &Guards) -> Vec<bool> {
     unsettled.into_iter().map(|left| left > 0).collect()
 }
 
-/// Returns true if a guarded node, or a condition that is moved for it, is marked in `these`.
+/// Returns true if the guarded node `node`, or a condition that is moved for its guard, is marked in `these`.
 fn needs_any(node: Id, paths: &[Path], these: &[bool]) -> bool {
     let mut all = paths.iter().flat_map(Path::moved).map(|(moved, _)| moved).chain([node]);
     all.any(|node| these.get(node.index()).is_some_and(|one| *one))
 }
 
-/// Returns true for a conditional that the program contains as one.
+/// Returns true if the program itself has a conditional at the node `origin`. False for conditionals that a rewrite made from another operator.
 fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
     match program.graph.node(origin) {
         Node::Operator(name, _) => {
@@ -251,8 +253,8 @@ fn rebuild(model: &mut TypedModel, registry: &Registry, guards: &Guards) -> bool
     added
 }
 
-/// Makes the conditional that evaluates `node` if one of its uses is evaluated. `None` if the node is such a conditional already, because the
-/// node in a guard makes the guard itself worth guarding in the next round.
+/// Makes the guard of `node`: a conditional that evaluates `node` if one of its uses is evaluated. `None` if `node` is a guard with this condition
+/// already. This occurs because an expensive node makes its guard expensive too, so the next round considers the guard.
 fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], copies: &[Option<Id>]) -> Option<Id> {
     let origin = graph.origin(node);
     let mut any: Option<Id> = None;

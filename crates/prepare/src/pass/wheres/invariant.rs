@@ -1,11 +1,8 @@
 //! Loop invariants: nodes in a loop's body that do not depend on the loop's state are moved before the loop. A node that only a branch in the loop
-//! needs may not be needed in any round. It is moved nevertheless if its lowering rule is known, however expensive it is, because that costs at most
-//! one evaluation, while staying costs one per round. A node that may stop the evaluation is not moved. Nor is an opaque node (one without a rule),
-//! whose cost is not known.
+//! needs may not be needed in any round. It is moved nevertheless, even if it is expensive, because moving costs at most one evaluation, while
+//! staying costs one per round. Two kinds of nodes in such a branch are not moved: nodes that may stop the evaluation, and opaque nodes (without a
+//! lowering rule), whose cost is not known.
 //!
-//! A node that only a branch in the loop needs may not be needed in any round. It is moved nevertheless if its rule is known,
-//! however expensive it is, because that costs at most one evaluation, while staying costs one per round. A node that may stop
-//! the evaluation stays, and so does an opaque one, whose cost is not known.
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph, TypedModel};

@@ -4,7 +4,7 @@
 use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::id;
 
-/// `a` if `b` is the neutral number, or `b` if `a` is.
+/// Returns the other one of two operands if one is the literal `neutral`; else `None`.
 fn without_neutral(site: &Site<'_>, operands: &[Id], neutral: f64) -> Option<Id> {
     let [a, b] = *operands else { return None };
     if site.is_number(b, neutral) {
@@ -13,26 +13,26 @@ fn without_neutral(site: &Site<'_>, operands: &[Id], neutral: f64) -> Option<Id>
     site.is_number(a, neutral).then_some(b)
 }
 
-/// The sum of four terms; `None` if `terms` is.
+/// Makes the sum `math._add4` of four terms; `None` if `terms` is `None`.
 fn add4(site: &mut Site<'_>, terms: Option<[Id; 4]>) -> Option<Id> {
     site.apply(id::ADD4, &terms?)
 }
 
-/// The terms of `(a + b) + (c + d)`.
+/// Returns `a`, `b`, `c` and `d` if the sum is `(a + b) + (c + d)`; else `None`.
 fn pairs(site: &Site<'_>, sum: &[Id]) -> Option<[Id; 4]> {
     let [a, b] = site.operands(sum[0], id::ADD)?;
     let [c, d] = site.operands(sum[1], id::ADD)?;
     Some([a, b, c, d])
 }
 
-/// The terms of `((a + b) + c) + d`.
+/// Returns `a`, `b`, `c` and `d` if the sum is `((a + b) + c) + d`; else `None`.
 fn from_the_left(site: &Site<'_>, sum: &[Id]) -> Option<[Id; 4]> {
     let [ab, c] = site.operands(sum[0], id::ADD)?;
     let [a, b] = site.operands(ab, id::ADD)?;
     Some([a, b, c, sum[1]])
 }
 
-/// The terms of `a + (b + (c + d))`.
+/// Returns `a`, `b`, `c` and `d` if the sum is `a + (b + (c + d))`; else `None`.
 fn from_the_right(site: &Site<'_>, sum: &[Id]) -> Option<[Id; 4]> {
     let [b, cd] = site.operands(sum[1], id::ADD)?;
     let [c, d] = site.operands(cd, id::ADD)?;

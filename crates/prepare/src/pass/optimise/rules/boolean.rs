@@ -1,4 +1,5 @@
-//! Rules for booleans: negations, and comparisons that a condition turns into masks.
+//! Rules of the optimiser for booleans: negations of comparisons, and comparisons whose boolean result is compared with
+//! `true`, which can give a mask directly.
 
 use super::{Compat, Id, RULE, Rewrite, Site};
 use cembra_ops::{OpId, id};
@@ -14,8 +15,8 @@ const MASK_FORMS: [(OpId, OpId); 6] = [
     (id::BOOL_GREATER_EQUAL, id::GREATER_EQUAL),
 ];
 
-/// The comparison with a mask result that corresponds to a comparison with a boolean result: its operator and
-/// operands.
+/// For a comparison with a boolean result, the operator of the same comparison with a mask as its result, and the
+/// operands; `None` for other nodes.
 fn as_mask(site: &Site<'_>, node: Id) -> Option<(OpId, [Id; 2])> {
     let (op, operands) = site.binary(node)?;
     let (_, mask) = MASK_FORMS.iter().find(|(boolean, _)| *boolean == op)?;
@@ -34,7 +35,7 @@ pub(super) fn equals(site: &mut Site<'_>, node: Id, value: bool) -> Option<Id> {
     site.apply(id::EQUAL, &[node, value])
 }
 
-/// Replaces `from(x, y)` by `made(x, y)`.
+/// Makes `made(x, y)` if the node is `from(x, y)`; else `None`.
 fn negated(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
     let operands: [Id; 2] = site.operands(node, from)?;
     site.apply(made, &operands)
@@ -45,12 +46,12 @@ fn compares_floats(site: &Site<'_>, node: Id) -> bool {
     site.binary(node).is_some_and(|(_, [x, _])| site.is_float(x))
 }
 
-/// Replaces `from(x, y)` by `made(x, y)` if it is a comparison of floats.
+/// Makes `made(x, y)` if the node is `from(x, y)` and compares floats; else `None`.
 fn negated_float(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
     compares_floats(site, node).then(|| negated(site, node, from, made))?
 }
 
-/// Replaces `from(x, y)` by `made(x, y)` if it is not a comparison of floats.
+/// Makes `made(x, y)` if the node is `from(x, y)` and does not compare floats; else `None`.
 fn negated_total(site: &mut Site<'_>, node: Id, from: OpId, made: OpId) -> Option<Id> {
     (!compares_floats(site, node)).then(|| negated(site, node, from, made))?
 }

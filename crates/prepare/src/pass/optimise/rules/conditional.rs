@@ -1,5 +1,6 @@
-//! Rules for conditionals: conditions that are known, computations that amount to a conditional, and operators that are moved into branches. If a
-//! rule makes a `core.where`, operands that only one branch needs are evaluated only if that branch is chosen.
+//! Rules of the optimiser for conditionals. They replace conditionals whose condition is known, make conditionals from
+//! computations with the same result, and move operators into branches. If a rule makes a `core.where`, operands that
+//! only one branch needs are evaluated only if that branch is chosen.
 
 use super::boolean::equals;
 use super::{Id, RULE, Rewrite, Site};
@@ -16,26 +17,26 @@ fn into_branches(site: &mut Site<'_>, conditional: Id, op: OpId) -> Option<Id> {
     site.apply_as(conditional, id::WHERE, &[condition, on, off])
 }
 
-/// Returns true if one mask is present exactly where the other is missing.
+/// Returns true if the mask `not` is the negation of `mask`: present exactly where `mask` is missing.
 fn is_opposite(site: &Site<'_>, not: Id, mask: Id) -> bool {
     let Some([of]) = site.operands(not, id::PRESENCE_NOT) else { return false };
     // `not has(x)` has been rewritten to `not x`.
     of == mask || site.operands(mask, id::HAS) == Some([of])
 }
 
-/// `b` of `b & not c`, if `c` is `condition`.
+/// Returns `b` if the node is `b & not c` and `c` is `condition`; else `None`.
 fn unless(site: &Site<'_>, node: Id, condition: Id) -> Option<Id> {
     let [b, not] = site.operands(node, id::PRESENCE_AND)?;
     is_opposite(site, not, condition).then_some(b)
 }
 
-/// `c` of `c | default`, if the literal is `default`.
+/// Returns `c` if the node is `c | default`; else `None`.
 fn or_else(site: &Site<'_>, node: Id, default: bool) -> Option<Id> {
     let [condition, literal] = site.operands(site.plain(node), id::PRESENCE_OR)?;
     (site.boolean(literal) == Some(default)).then_some(condition)
 }
 
-/// `where(c == value, on, off)`.
+/// Makes the conditional `where(condition == value, on, off)`.
 fn choose(site: &mut Site<'_>, condition: Id, value: bool, on: Id, off: Id) -> Option<Id> {
     let condition = equals(site, condition, value)?;
     site.apply(id::WHERE, &[condition, on, off])

@@ -1,5 +1,5 @@
-//! Rules for presence: values that are known to be present or missing, and masks that can be combined in another
-//! way. Operands that have no influence on the result are not evaluated any more.
+//! Rules of the optimiser for presence: they use values that are known to be present or missing, and combine masks with
+//! fewer operators. Operands that have no influence on the result are not evaluated any more.
 
 use super::{Id, RULE, Rewrite, Site};
 use cembra_ops::id;
@@ -8,13 +8,14 @@ use cembra_value::{ScalarValue, Value};
 
 const IF_LITERAL: &str = "if `a` or `b` is a literal";
 
-/// `x`, `a` and `b` of `x & a` and `x & b`; `None` if their `x` differs.
+/// Returns `x`, `a` and `b` if the node `other` is `x & b` with the `x` that is given; else `None`. The given `x` and
+/// `a` are the operands of `x & a`.
 fn of_one(site: &Site<'_>, [x, a]: [Id; 2], other: Id) -> Option<[Id; 3]> {
     let [y, b] = site.operands(other, id::PRESENCE_AND)?;
     (site.plain(x) == site.plain(y)).then_some([y, a, b])
 }
 
-/// `x & (a | b)`.
+/// Makes `x & (a | b)`.
 fn under_either(site: &mut Site<'_>, [x, a, b]: [Id; 3]) -> Option<Id> {
     let either = site.apply(id::PRESENCE_OR, &[a, b])?;
     site.apply(id::PRESENCE_AND, &[x, either])

@@ -1,5 +1,5 @@
-//! Paths: the conditions under which a use of a node is evaluated. They lead inwards, from the region (branch, loop or top) of the guard, a
-//! conditional around the node.
+//! Paths: a path has the conditions under which a use of a node is evaluated, outermost first. It leads from the region (branch, loop or top) of the
+//! node's guard, a conditional around the node, inwards to the region of the use.
 //!
 //! The outermost condition is computed in the region of the guard. An inner condition is computed there too if it cannot fail and is cheap. An inner
 //! condition that can fail is moved there, under the conditions around it, so that it is evaluated exactly when it was before. This requires that the
@@ -30,7 +30,8 @@ const MOST_OPERATORS: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     conditions: Vec<(Id, bool)>,
-    /// The conditions that must be moved: their index, and the number of conditions before them that are around them.
+    /// The conditions that must be moved to the guard: the index of each in `conditions`, and the number of leading conditions that enclose its
+    /// present region.
     moved: Vec<(usize, usize)>,
 }
 
@@ -105,7 +106,7 @@ impl Paths<'_> {
         path
     }
 
-    /// Returns true for a conditional that the program contains as one, and for that of a loop, which may have no rounds.
+    /// Returns true if the program itself has this conditional, or if it is the conditional around a loop, which may have no rounds.
     fn is_written(&self, conditional: Id) -> bool {
         self.graph.is_always_lazy(conditional) || (self.is_written)(self.graph.origin(conditional))
     }
@@ -114,7 +115,7 @@ impl Paths<'_> {
         self.analysis.regions[node.index()]
     }
 
-    /// Returns true if a condition is computed at the place of a node's guard or before, independently of the guard.
+    /// Returns true if a condition is computed in the region of the node's guard or around it, and does not depend on the guarded node.
     fn is_at_hand(&self, condition: Id, node: Id, home: RegionId) -> bool {
         let is_before = |at: RegionId| self.analysis.tree.common(at, home) == at;
         self.region(condition).is_some_and(is_before) && !self.wanted[condition.index()] && !self.needs(condition, node)
@@ -174,7 +175,7 @@ impl Paths<'_> {
         false
     }
 
-    /// Returns true if a node needs another one, or if it takes too long to find out.
+    /// Returns true if `node` needs `other`, or if it takes too long to find out.
     fn needs(&self, node: Id, other: Id) -> bool {
         let mut seen: FxHashSet<Id> = FxHashSet::default();
         let mut stack = vec![node];
@@ -190,7 +191,7 @@ impl Paths<'_> {
         false
     }
 
-    /// Returns true if a condition can be computed at another place: none of its operators can fail or costs much.
+    /// Returns true if a condition can be computed in any region, because none of its operators can fail or is expensive.
     fn is_safe_anywhere(&self, condition: Id) -> bool {
         let mut stack = vec![condition];
         let mut seen = 0;
@@ -252,7 +253,7 @@ impl Path {
         self.moved.iter().map(|(at, around)| (self.conditions[*at].0, self.cut(*around)))
     }
 
-    /// Removes the conditions that would have to be moved, so that the path holds more often.
+    /// Removes the conditions that would have to be moved, so that the conjunction of the other conditions holds more often.
     pub(super) fn widen(&mut self) {
         let moved = std::mem::take(&mut self.moved);
         let mut at = 0;
@@ -262,7 +263,7 @@ impl Path {
         });
     }
 
-    /// The path of the first `len` conditions.
+    /// The path that has only the first `len` conditions of this path.
     fn cut(&self, len: usize) -> Path {
         let moved = self.moved.iter().copied().filter(|(at, _)| *at < len).collect();
         Path { conditions: self.conditions[..len].to_vec(), moved }
