@@ -1,5 +1,5 @@
-//! Finds the spans of function bodies in a program's text. The nodes that a call makes have spans in the function's body, so a warning about one
-//! call would seem to be about the function. Before a warning is reported, this module tells whether its span is in a body.
+//! Finds the spans of function bodies in a program's text. The nodes that a call of a function makes have spans in the function's body, so a warning
+//! about one call would seem to be about the function. Code that finds warnings uses this module to test whether a span is in a body.
 
 use crate::infix::LAMBDA;
 use crate::{Defines, Node, NodeId, Program};
@@ -16,7 +16,8 @@ pub struct FunctionBodies<'p> {
     named: Vec<Span>,
     /// The spans of all functions, in the order of the text, without overlap.
     covered: Vec<Span>,
-    /// For each node, the index of the named function whose parameters it depends on. Empty if there are no functions.
+    /// For each node, the index of a named function whose parameters the node depends on; `NONE` if there is no such function. Empty if there are no
+    /// named functions.
     made_of: Vec<u32>,
 }
 
@@ -69,8 +70,8 @@ impl<'p> FunctionBodies<'p> {
         at(&self.covered, place).is_some()
     }
 
-    /// Returns true if `node` surely means what the text at its span says. This is so if the span is outside of all named functions, or if the node
-    /// is in the function's own body and not in a copy that a call made.
+    /// Returns true if `node` certainly has the operands that the text at its span shows. This is so if the span is outside of all named functions,
+    /// or if the node is in a function's own body and not in a copy that a call made.
     #[must_use]
     pub fn is_as_written(&self, node: NodeId) -> bool {
         let place = self.program.graph.span(node);

@@ -56,7 +56,7 @@ struct State {
     program: Program,
     problems: Vec<Diagnostic>,
     limits: Limits,
-    /// The leaves with declared types, each with the index of its input.
+    /// For each leaf whose type is declared, the index of its input in `inputs`.
     declared: FxHashMap<NodeId, usize>,
 }
 
@@ -152,7 +152,8 @@ impl Builder {
         self.promised_leaf(name, qtype, Promise::Nothing)
     }
 
-    /// Returns the input `name` with a type and a promise about its values, like `input x: [f64]` in text.
+    /// Returns the input `name` with a type and a promise (a guarantee about its values, for example that no element is missing), like `input x:
+    /// [f64]` in text.
     pub fn promised_leaf(&self, name: &str, qtype: QType, promise: Promise) -> Expr<'_> {
         let (leaf, qtype) = (self.leaf(name), qtype.as_input());
         let state = &mut *self.state.borrow_mut();
@@ -385,31 +386,31 @@ macro_rules! methods {
 }
 
 methods! {
-    /// `self < right`
+    /// Makes the comparison `self < right`.
     lt Operation::Less.name();
-    /// `self <= right`
+    /// Makes the comparison `self <= right`.
     le Operation::LessEqual.name();
-    /// `self > right`
+    /// Makes the comparison `self > right`.
     gt Operation::Greater.name();
-    /// `self >= right`
+    /// Makes the comparison `self >= right`.
     ge Operation::GreaterEqual.name();
-    /// `self == right`
+    /// Makes the comparison `self == right`.
     eq_ Operation::Equal.name();
-    /// `self != right`
+    /// Makes the comparison `self != right`.
     ne_ Operation::NotEqual.name();
-    /// `self and right`: on masks, present where both operands are; on booleans, three-valued logic.
+    /// Makes `self and right`. On masks, the result is present where both operands are; on booleans, it is computed by three-valued logic.
     and Operation::And.name();
-    /// `self or right`: on masks, present where one operand is; on booleans, three-valued logic.
+    /// Makes `self or right`. On masks, the result is present where at least one operand is; on booleans, it is computed by three-valued logic.
     or Operation::Or.name();
-    /// `self // right`: the floor of the exact quotient.
+    /// Makes `self // right`, the floor of the exact quotient.
     floor_divide Operation::FloorDivide.name();
-    /// `self % right`: the remainder of `//`.
+    /// Makes `self % right`, the remainder of the division `//`.
     remainder Operation::Modulo.name();
-    /// `floordiv(self, right)`: the quotient rounded down, as in Arolla.
+    /// Makes `floordiv(self, right)`, Arolla's floor division: the quotient is rounded to a float before its floor is taken.
     floordiv FLOORDIV;
-    /// `self ** right`
+    /// Makes the power `self ** right`.
     pow Operation::Power.name();
-    /// `self ?? right`: `right` where `self` is missing.
+    /// Makes `self ?? right`: `self` where it is present, `right` elsewhere.
     or_default Operation::Default.name();
 }
 
@@ -457,7 +458,7 @@ impl<'b> std::ops::Neg for Expr<'b> {
     }
 }
 
-/// `not operand`
+/// Rust's `!operand` makes `not operand`.
 impl<'b> std::ops::Not for Expr<'b> {
     type Output = Expr<'b>;
     fn not(self) -> Expr<'b> {

@@ -76,10 +76,10 @@ pub const BLOCK: &str = "tensor.block";
 /// The operator of `tensor.grad(y, x)`: the gradient of `y` with respect to the node `x`, which is found in `y` by structural equality.
 pub(crate) const GRADIENT: &str = "tensor.grad";
 
-/// The precedence of an operator or another form; an operator with a larger level binds tighter.
+/// The precedence of an operator or of other syntax, such as `if`; an operator with a larger level binds tighter.
 pub(crate) type Level = u8;
 
-/// The precedence level of `if`, the form that binds loosest.
+/// The precedence level of `if`, the syntax that binds loosest.
 pub(crate) const LOOSEST: Level = 0;
 /// The precedence level of comparisons, including `in`.
 pub(crate) const COMPARISON: Level = Operation::Equal.level();
@@ -164,7 +164,7 @@ operations! {
     Power        StarStar         "**"  "math.pow"          10 Right;
 }
 
-/// For each token kind, the operator that it stands for after an operand, and the operator that it stands for before one.
+/// For each token kind, the operator that such a token stands for after an operand, and the operator that it stands for before an operand.
 static BY_TOKEN: [[Option<Operation>; 2]; TokenKind::COUNT] = {
     let mut table = [[None; 2]; TokenKind::COUNT];
     let mut index = 0;
@@ -211,7 +211,8 @@ pub fn tokens(name: &str) -> impl Iterator<Item = &'static str> {
     Operation::ALL.iter().filter(move |operation| operation.name() == name).map(|operation| operation.text())
 }
 
-/// Returns the token or keyword for an operator that is written only as a token or with a keyword; `None` for an operator that is called by name.
+/// Returns the token or keyword of the operator `name`, if the text language writes the operator only in this way; `None` for an operator that is
+/// called by name.
 #[must_use]
 pub fn written(name: &str) -> Option<&str> {
     let own = name.strip_prefix("core._")?;

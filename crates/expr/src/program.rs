@@ -7,7 +7,7 @@ use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Promise, ScalarValue, Span, Value};
 use std::sync::Arc;
 
-/// An input of a program: its name, and the type, promise and default that are declared for it.
+/// An input of a program: its name, and the type, promise (a guarantee about values) and default that are declared for it.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The input's name, which is also the name of the column or field that it is read from.
@@ -25,7 +25,7 @@ pub struct Input {
     /// The labels of the axes of a tensor input, separated by commas, as in the type `tiled[f64, "i,j"]`. They tell how the axes are cut into
     /// tiles. `None` if the type has no labels.
     pub labels: Option<Arc<str>>,
-    /// The span of the input's declaration; without a declaration, that of its first use.
+    /// The span of the input's declaration. For an input without a declaration, the span of its first use.
     pub span: Option<Span>,
 }
 
@@ -44,7 +44,8 @@ impl Input {
         }
     }
 
-    /// Returns the input's declared type and promise as text in the given spelling; `None` if no type is declared.
+    /// Returns the input's declared type and promise (a guarantee about values, such as that no element is missing) as text in the given spelling;
+    /// `None` if no type is declared.
     pub(crate) fn spelled_type(&self, spelling: Spelling) -> Option<String> {
         self.qtype.as_ref().map(|qtype| {
             let mut out = String::new();
@@ -53,7 +54,8 @@ impl Input {
         })
     }
 
-    /// Returns the input's declared type and promise as the text language writes them; `None` if no type is declared.
+    /// Returns the input's declared type and promise (a guarantee about values, such as that no element is missing) as the text language writes them,
+    /// for example `[f64]`; `None` if no type is declared.
     #[must_use]
     pub fn declared_type(&self) -> Option<String> {
         self.spelled_type(Spelling::Text)

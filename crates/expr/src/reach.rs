@@ -10,9 +10,9 @@ use cembra_value::{ScalarValue, Value};
 /// The reach of a declared type: the number type that it gives to the operands of the declared value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reach {
-    /// Under the declared type (f64), operands of the value that are numbers become f64.
+    /// The declared type is f64, so operands of the declared value that are numbers become f64.
     Wide,
-    /// Under the declared type (i64), operands of the value that are i32 become i64.
+    /// The declared type is i64, so operands of the declared value that are i32 become i64.
     Long,
 }
 
@@ -30,7 +30,7 @@ impl Reach {
         }
     }
 
-    /// The scalar type that operands are converted to.
+    /// The scalar type that operands of the declared value are converted to.
     pub(crate) fn scalar(self) -> Scalar {
         match self {
             Reach::Wide => Scalar::Float64,
@@ -60,7 +60,7 @@ impl Reach {
         }
     }
 
-    /// Returns true if the type may change a literal.
+    /// Returns true if the declared type may convert the literal `value`.
     fn changes(self, value: &ScalarValue) -> bool {
         matches!(
             (self, value.scalar()),
@@ -70,7 +70,8 @@ impl Reach {
     }
 }
 
-/// Returns the operands of `operator` that a declared type applies to: all operands, or for a conditional the branches without the condition.
+/// Returns the operands of `operator` that a declared type applies to, for an operator that `passes` the type to its operands: the branches of a
+/// conditional, all operands of any other operator.
 pub(crate) fn passed<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
     operands.get(usize::from(operator == WHERE)..).unwrap_or_default()
 }

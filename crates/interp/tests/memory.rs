@@ -18,7 +18,7 @@ fn plan(source: &str) -> Plan {
     build(&placed, &Budget::default()).expect("a plan")
 }
 
-/// A model on values, as a session runs it.
+/// A model with the frame and the context in which it is evaluated several times.
 struct Session {
     function: Interpreted,
     template: Template,
@@ -106,7 +106,7 @@ fn a_loop_over_texts_makes_one_after_the_other() {
     }
 }
 
-/// A fault's text lies in the arena or in an input, and is read before the next evaluation begins.
+/// The text that a fault reports is in the arena or in an input. The caller must read it before the next evaluation begins.
 #[test]
 fn a_fault_leaves_the_session_as_it_was() {
     let mut session = Session::new("input t: text; output n = strings.parse_int32(strings.strip(t)) + 1");
@@ -132,11 +132,11 @@ struct Output<'t> {
     sum: Optional<f64>,
     both: Optional<bool>,
     greeting: Text<'t>,
-    /// A mask is a byte that is 0 or 1.
+    /// The output `large`, a mask: true if it is present.
     large: bool,
 }
 
-/// Structs of the caller, as `ModelExecutor` and compiled models take them: optionals that are missing hold anything.
+/// Structs of the caller, as `ModelExecutor` and compiled models take them, may have arbitrary bytes in the value of a missing optional.
 #[test]
 fn structs_hold_anything_behind_what_is_missing() {
     let plan = plan(
@@ -190,7 +190,7 @@ fn structs_hold_anything_behind_what_is_missing() {
     }
 }
 
-/// A missing value, with bytes behind it that are no value of any type.
+/// Makes a missing optional with arbitrary bytes in its value.
 fn garbage<T: Copy>() -> Optional<T> {
     let mut value = MaybeUninit::<Optional<T>>::uninit();
     // SAFETY: FRAME-SLOT: the presence byte is first; the rest may be anything.

@@ -1,6 +1,7 @@
-//! How long an editor waits: prints the median and the slowest time to answer a hover, a completion and a question for a definition,
-//! and to tell the problems of a text after a change, at places all over it. The text is the file that is named; without one, the model of
-//! a thousand nodes among the workloads.
+//! Measures the time that an editor waits for the server. Prints the median and the slowest time to answer a hover, a
+//! completion and a request for a definition, and to publish the problems of a text after a change, at places all over
+//! the text. The text is the file that the argument names; without an argument, it is the workload model with a
+//! thousand nodes.
 
 use lsp_server::{Connection, Message, Notification, Request};
 use serde_json::{Value, json};

@@ -12,13 +12,13 @@ use lsp_types::{
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The words that begin a statement. The next constant has the words that begin a value.
+/// The words that may begin a statement. The words that may begin a value are in `VALUES`.
 const STATEMENTS: &[&str] = &["input", "let", "fn", "output", "extern fn", "use", "table", "tile", "test"];
 const VALUES: &[&str] = &["if", "not", "true", "false", "present", "missing", "inf", "nan", "fn", "let"];
-/// Words that may follow a value.
+/// The words that may follow a value.
 const OPERATORS: &[&str] = &["then", "else", "and", "or", "in", "not in"];
 
-/// The most names that one list contains.
+/// The most names that one list of completions contains.
 const MOST: usize = 1_000;
 
 /// The group of an item in the list of completions. Items are sorted by group, in the order of the variants.
@@ -124,7 +124,7 @@ fn callee(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     })
 }
 
-/// The lists that a block takes, after `a("i,j").block(`; the tensor before the point is not a parameter.
+/// The signature of the method `block`, after `a("i,j").block(`. Its parameters are the two lists; the tensor before the dot is not a parameter.
 fn block(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     let def = operator(BLOCK)?;
     let method = BLOCK.rsplit('.').next().unwrap_or(BLOCK);
@@ -139,7 +139,7 @@ fn block(analysis: &Analysis, call: &OpenCall) -> Option<Callee> {
     })
 }
 
-/// The labels of a call of a tensor; `None` if the name does not stand for a tensor.
+/// The signature of a tensor with labels, such as `a("i,j")`; `None` if the name does not stand for a tensor.
 fn labelled(analysis: &Analysis, known: &NamedPlace) -> Option<Callee> {
     let declared = || analysis.input(known.name)?.qtype.as_ref();
     let qtype = analysis.type_of(known).or_else(declared)?;

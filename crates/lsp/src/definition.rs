@@ -1,4 +1,5 @@
-//! The editor requests about the definitions and uses of names.
+//! Answers the editor's requests about the definition and the uses of a name: go to the definition, find all uses, and highlight the uses in the
+//! text.
 
 use crate::analysis::Analysis;
 use cembra::Span;

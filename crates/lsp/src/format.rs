@@ -1,5 +1,5 @@
-//! Formatting of a complete text, as by `cembra fmt`. In contrast to `cembra fmt`, the text keeps its kind of line ends (LF or CRLF), because an
-//! editor does not show it.
+//! Formats a complete text as `cembra fmt` does. In contrast to `cembra fmt`, the text keeps its kind of line ends (LF
+//! or CRLF), because an editor does not show line ends.
 
 use crate::analysis::Analysis;
 use cembra::{Limits, Registry, Span, format};

@@ -103,7 +103,8 @@ pub(crate) fn declaration(analysis: &Analysis, name: &NamedPlace) -> String {
     }
 }
 
-/// The comment that ends on the line before the statement of a name, and mostly describes it. `None` if there is none.
+/// The comment that ends on the line before the statement that defines a name, because such a comment usually describes
+/// the name. `None` if there is no such comment.
 fn comment_above(analysis: &Analysis, name: &NamedPlace) -> Option<String> {
     if name.kind.is_local() || name.kind == NameKind::Leaf {
         return None;

@@ -1,5 +1,6 @@
-//! The conversation with an editor: messages are answered, and problems of texts are published. One thread answers messages in their order.
-//! Problems are published only when no message waits, so analysis does not delay a user who continues to type.
+//! Communicates with an editor: answers its messages, and publishes the problems (errors and warnings) of texts. One
+//! thread answers messages in their order. Problems are published only when no message waits, so analysis does not
+//! delay a user who continues to type.
 
 use crate::analysis::Analysis;
 use crate::documents::Documents;
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// The files that models consist of.
+/// The pattern of the files that the server watches: texts of models, and data files of tables.
 const FILES: &str = "**/*.{cem,csv}";
 
 /// Serves an editor until it sends `exit`.
@@ -245,7 +246,8 @@ impl Server<'_> {
         }
     }
 
-    /// The analysis of the text of a position, and the byte of the position.
+    /// The analysis of the text that `place` is in, and the byte index of its position in this text; `None` if the text
+    /// is not open.
     fn at(&mut self, place: &TextDocumentPositionParams) -> Option<(Rc<Analysis>, usize)> {
         let analysis = self.documents.analysis(&name_of(&place.text_document.uri))?;
         let byte = analysis.byte(place.position);
@@ -357,7 +359,7 @@ fn answer<R: Asked>(request: Request, make: impl FnOnce(R::Params) -> R::Result)
     try_answer::<R, String>(request, |params| Ok(make(params)))
 }
 
-/// Answers a request; one with malformed parameters is refused.
+/// Answers a request. If its parameters are malformed, or if the function fails, the answer is an error.
 fn try_answer<R: Asked, E: ToString>(
     request: Request,
     make: impl FnOnce(R::Params) -> Result<R::Result, E>,

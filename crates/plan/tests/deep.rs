@@ -1,5 +1,6 @@
-//! Deep and long models: preparing, planning, verifying, listing and dropping them needs no stack and no more than
-//! almost linear time. Every test runs on a stack of 2 MB, and would not end in reasonable time if any stage were quadratic.
+//! Tests of deep and long models. Preparing, planning, verifying, listing and dropping them must not recurse, and must
+//! take almost linear time. Every test runs on a stack of 2 MB, and would not end in reasonable time if a stage were
+//! quadratic.
 
 // No test of it is short, and none runs unsafe code.
 #![cfg(not(miri))]
@@ -12,8 +13,8 @@ use cembra_value::Budget;
 
 const DEPTH: i32 = 50_000;
 
-/// Plans a program of one output over `x` and `y` of type INT32 on a small stack, whatever the runner's threads have,
-/// and lets the caller look at the plan there.
+/// Plans a program on a thread with a small stack, and calls `check` with the plan on this thread. `body` makes the
+/// only output from the inputs `x` and `y` of type INT32.
 fn plan_deep(body: impl for<'b> FnOnce(Expr<'b>, Expr<'b>) -> Expr<'b> + Send + 'static, check: fn(&Plan)) {
     let run = move || {
         let b = Builder::new();

@@ -510,7 +510,7 @@ impl<'s> Cursor<'s> {
     }
 }
 
-/// Returns a hint for a text that is not a date or a timestamp; `None` if the intention is not clear.
+/// Returns the hint for a text that is not a date or a timestamp, from the form that the user probably meant; `None` if that is not clear.
 fn said_of_moment(scalar: Scalar, text: &str) -> Option<String> {
     let count = text.parse::<i64>().ok();
     let signed = format!("+{text}");

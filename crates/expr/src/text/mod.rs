@@ -169,7 +169,8 @@ pub(crate) fn parse_literal(text: &str) -> Result<Literal, Diagnostics> {
     read_whole(text, &Limits::default(), |cursor| cursor.read_literal())
 }
 
-/// Parses a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. The promise of an input type is dropped: `[f32]` gives the same type as `[f32?]`.
+/// Parses a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. The guarantee of an input's type that no element of an array is missing is
+/// dropped: `[f32]` gives the same type as `[f32?]`.
 ///
 /// # Errors
 /// If the text is not a type.
@@ -187,7 +188,7 @@ pub(crate) fn parse_type_within(text: &str, limits: &Limits) -> Result<QType, Di
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type().map(Some))
 }
 
-/// Parses the type and promise of an input in a larger file, so the limit `source_bytes` does not apply to `text`.
+/// Parses the type and promise (guarantee about values) of an input in a larger file, so the limit `source_bytes` does not apply to `text`.
 pub(crate) fn parse_input_type_within(text: &str, limits: &Limits) -> Result<InputType, Diagnostics> {
     read_whole(text, &unmeasured(limits), |cursor| cursor.read_type_of_input().map(Some))
 }

@@ -1,5 +1,5 @@
-//! Numbers: finds the end of a number in the text, and its value. The standard library parses the digits, and rounds correctly. A number of a known
-//! type is parsed as that type, so nothing is rounded twice.
+//! Reads numbers: finds the end of a number in the text, and computes its value. The standard library parses the digits, and rounds correctly. A
+//! number of a known type is parsed as that type, so it is not rounded twice.
 
 use super::lexer::continues_word;
 use cembra_runtime::{Duration, Scalar};

@@ -1,7 +1,7 @@
-//! The number rule of a text without a `numbers` line: integers become f64 where they are divided and where they meet floats, and a fraction
-//! literal (`1.5`) becomes f64 next to an optional float. Types are not known yet, so an operand that may be an integer to convert is marked with
-//! the operator `core._wide` or `core._beside`, which is removed when types are inferred. The marks depend only on an operator and its operands. So
-//! the parser adds them, and the printer omits the marks that the parser would add again.
+//! Applies the number rule of a text without a `numbers` line. By this rule, integers become f64 where they are divided and where the other operand
+//! is a float, and a fraction literal (`1.5`) becomes f64 next to an optional float. The parser does not know types yet. So it marks an operand that
+//! may be an integer to convert: it puts the operator `core._wide` or `core._beside` around the operand, which is removed when types are inferred.
+//! The marks depend only on an operator and its operands, so the printer omits the marks that the parser would add again.
 //!
 //! An operand is not marked if the operators inside of it show that it is not an integer, or if no f32 and no fraction literal is next to it. For
 //! example, `x * 2` has no marks if the input `x` is declared as f64, because the two make an f64 anyway.
@@ -16,16 +16,17 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use std::ops::BitOr;
 
-/// The number rule that the first line of a file selects: to which float type integers and fraction literals are converted.
+/// The number rule that the first line of a file selects: the float type that integers and fraction literals (`1.5`) are converted to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Numbers {
-    /// The file has no `numbers` line: integers become f64 where they are divided or meet floats, and a fraction literal takes the float type of
-    /// the other operand.
+    /// The file has no `numbers` line: integers become f64 where they are divided or where the other operand is a float, and a fraction literal takes
+    /// the float type of the other operand.
     #[default]
     Unsaid,
-    /// The file begins with `numbers f64`: integers become f64 where they are divided or meet floats, and fraction literals are f64.
+    /// The file begins with `numbers f64`: integers become f64 where they are divided or where the other operand is a float, and fraction literals
+    /// are f64.
     Wide,
-    /// The file begins with `numbers f32`: by Arolla's rule, integers become f32 where they are divided or meet floats.
+    /// The file begins with `numbers f32`: by Arolla's rule, integers become f32 where they are divided or where the other operand is a float.
     Narrow,
 }
 

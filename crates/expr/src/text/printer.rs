@@ -31,7 +31,8 @@ use unmarked::unmarked;
 /// Names from the program, hashed with a random seed.
 type Names<'g> = HashSet<&'g str, RandomState>;
 
-/// The deepest nesting without a `let`. One level prints as at most two levels of brackets, so the text stays below the parser's limit.
+/// The deepest nesting of operators that is printed without a `let`. One level prints as at most two levels of brackets, so the text stays below the
+/// parser's limit.
 const DEEPEST: u32 = 100;
 
 /// Prints a program. Parsing the text with the same vocabulary gives an equal program with the same tests. Used files, functions and named values
@@ -108,7 +109,7 @@ pub fn print_expression(graph: &Graph, node: NodeId) -> String {
     printer.out
 }
 
-/// Returns true for the words that give the kind of the name after their dot.
+/// Returns true for the words `L` and `M`. Before a dot they mark the name after it as a leaf (`L.x`) or an operator (`M.math.add`).
 fn is_prefix(word: &str) -> bool {
     matches!(word, "L" | "M")
 }
@@ -297,7 +298,7 @@ impl<'g> Printer<'g> {
         printer
     }
 
-    /// Finds the operators whose tokens must not stand between their operands.
+    /// Finds the operators that must be written as calls and not with their tokens, because the parser would report an overflow of integer literals.
     fn find_wrapping(&mut self, needed: &[bool]) {
         let mut values: Vec<Option<WrittenInteger>> = vec![None; needed.len()];
         for id in needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| NodeId::from_index(at)) {
@@ -470,7 +471,7 @@ impl<'g> Printer<'g> {
         }
     }
 
-    /// Writes the text before the first operand, and pushes the remaining pieces, the last one first.
+    /// Writes the text of an operator before its first operand, and pushes the remaining pieces, the last one first.
     fn write_operator(&mut self, id: NodeId, name: NameId, operands: &'g [NodeId], level: Level) {
         let form = if self.wrapping.contains(&id) { Form::Call } else { self.form(name) };
         match (form, operands) {

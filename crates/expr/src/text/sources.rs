@@ -180,7 +180,7 @@ impl Sources {
         sources
     }
 
-    /// Returns the names that the statements of a file use, each with its place and whether it is a table.
+    /// Returns the file names in the `use` and `table` statements of a file. Each has its span, and true if its statement is a `table`.
     fn uses(&self, file: usize, limits: &Limits) -> Vec<(Span, String, bool)> {
         let mut cursor = Cursor::of_file(self, file, limits);
         let mut found = Vec::new();

@@ -14,7 +14,8 @@ use cembra_value::{Code, Diagnostic, Dict, Limit, Promise, Span};
 use std::borrow::Cow;
 use std::fmt;
 
-/// The words for the type of edges between arrays, each with the promise of an input of that type. Outside of types they are ordinary names.
+/// The words for the type of edges (groupings of array elements). Each has the promise that an input of this type makes about its values: nothing, a
+/// group for each element, or contiguous groups. Outside of types the words are ordinary names.
 const EDGES: [(&str, Promise); 3] =
     [(EDGE_WORD, Promise::Nothing), ("mapping", Promise::Mapping), ("splits", Promise::Splits)];
 
@@ -102,7 +103,7 @@ const fn bit(at: usize) -> u128 {
     if at < 128 { 1 << at } else { 0 }
 }
 
-/// The set of first bytes of the types' short names.
+/// The first bytes of the scalar types' short names, as a bit set.
 const FIRST: u128 = {
     let (mut at, mut set) = (0, 0);
     while at < Scalar::ALL.len() {
@@ -112,7 +113,7 @@ const FIRST: u128 = {
     set
 };
 
-/// The set of lengths of the types' short names.
+/// The lengths of the scalar types' short names, as a bit set.
 const LENGTHS: u128 = {
     let (mut at, mut set) = (0, 0);
     while at < Scalar::ALL.len() {
@@ -160,7 +161,7 @@ struct Open<'s> {
     /// The field names read so far; `None` if the fields have no names.
     names: Option<FieldNames<'s>>,
     fields: Vec<QType>,
-    /// The promise that the type of the last field would make if it were an input's type.
+    /// The promise (guarantee about values) that the type of the last field would make if it were an input's type.
     promise: Promise,
     /// True if a comma follows the last field.
     comma: bool,
@@ -510,7 +511,7 @@ pub(super) fn write_field_name(out: &mut dyn fmt::Write, name: &str) -> fmt::Res
     out.write_str(&quoted)
 }
 
-/// Returns the word for the type of edges between arrays with this promise.
+/// Returns the word for the type of edges (groupings of array elements) with the promise `promise` about their groups.
 fn edge_word(promise: Promise) -> &'static str {
     EDGES.into_iter().find(|(_, of)| *of == promise).map_or(EDGES[0].0, |(word, _)| word)
 }

@@ -20,7 +20,7 @@ pub fn find_warnings(program: &Program, is_typed: &dyn Fn(&str) -> bool, found: 
     conditions::find(program, found);
 }
 
-/// The most places of a node that are searched, because shared nodes may have very many.
+/// The most spans of a node that are searched, because a shared node may have very many.
 const PLACES: usize = 256;
 
 /// Returns a span of the node in the text that lies inside of the span `whole` and is smaller; `None` if the node has no such span.

@@ -4,7 +4,7 @@ use crate::{Defines, Definition, Node, NodeId, Program};
 use cembra_runtime::Excerpt;
 use cembra_value::{Code, Diagnostic, Span, Warnings, near_names};
 
-/// Names of constants in other languages, each with the name here.
+/// Names of constants in other languages, each with the name in cembra.
 const FOREIGN: &[(&str, &str)] = &[
     ("null", "missing"),
     ("nil", "missing"),
@@ -27,7 +27,7 @@ const COMPARED: usize = 1 << 20;
 /// The most leaves that are reported for one definition.
 const LEAVES: usize = 4;
 
-/// The fewest letters of a name for one typo and for two typos.
+/// The fewest letters of a name in which one typo is assumed, and the fewest in which two are.
 const TYPO: [usize; 2] = [4, 12];
 
 /// A name that is known in a text and similar to an unknown name, for a hint that the unknown name is a misspelling.

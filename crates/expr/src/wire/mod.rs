@@ -4,8 +4,8 @@
 //! number, and literals keep every bit. A file states the version of its format. A released version never changes: an addition to the format gets a
 //! new version number, and files of older versions stay readable forever.
 //!
-//! An input's promise is part of its type, in the words of the text language. Files that were written before promises existed have the types
-//! `[f64?]` and `edge`, which promise nothing.
+//! An input's promise (a guarantee about its values, such as that no element is missing) is part of its type, in the words of the text language.
+//! Files that were written before promises existed have the types `[f64?]` and `edge`, which promise nothing.
 //!
 //! This module does not check that operators exist and that their operands fit: compiling the program does.
 

@@ -1,8 +1,8 @@
-//! A vocabulary in which every name is an operator.
+//! A vocabulary for tests in which every name is an operator, so that no test needs the registry of operators.
 
 use cembra_expr::{Callable, Integers, Vocabulary};
 
-/// Every name, with any number of arguments.
+/// A vocabulary in which every name is an operator with any number of arguments.
 pub(crate) struct Anything;
 
 impl Vocabulary for Anything {

@@ -1,4 +1,4 @@
-//! Blocks of tensors: what is read, printed and formatted, and what is wrong.
+//! Tests of blocks of tensors (ranges of tiles): reading, printing, formatting and errors.
 
 use super::common::{Operators, list, lists, read};
 use cembra_expr::{format, parse, print};
@@ -6,7 +6,7 @@ use cembra_value::{Code, Limits};
 
 const INPUT: &str = "input a: tensor[f64, 2]\n";
 
-/// The first output of lines below an input, as a nested list.
+/// The first output of a model as a nested list. The model consists of an input and the lines `lines`.
 fn of(lines: &str) -> String {
     lists(&format!("{INPUT}{lines}")).remove(0)
 }

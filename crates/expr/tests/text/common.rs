@@ -1,4 +1,4 @@
-//! What the tests of the text language share: a vocabulary, and graphs as nested lists.
+//! Shared code of the tests of the text language: vocabularies, and functions that show graphs as nested lists.
 
 use cembra_expr::{Callable, Graph, Integers, Node, NodeId, Parameter, Program, Vocabulary, parse};
 use cembra_value::{Limits, ScalarValue, Value};
@@ -12,11 +12,12 @@ static CLIP: [Parameter; 3] = [
     Parameter::new("hi", Some(Value::Scalar(ScalarValue::WeakFloat(1.0)))),
 ];
 
-/// Some operators with signatures and short names, and every other dotted name with any number of arguments. None of them makes floats of
-/// integers, so that graphs have no marks.
+/// A vocabulary that has some operators with signatures and short names. Every other name with a dot is an operator
+/// with any number of arguments. None of these operators converts integers to floats, so graphs have no conversion
+/// marks.
 pub(crate) struct Operators;
 
-/// The same operators, of which some make floats of integers.
+/// The vocabulary `Operators`, but some operators convert integers to floats.
 pub(crate) struct OperatorsOnNumbers;
 
 impl Vocabulary for OperatorsOnNumbers {
@@ -70,7 +71,7 @@ pub(crate) fn read_with(source: &str, vocabulary: &dyn Vocabulary) -> Program {
     parse(source, vocabulary, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"))
 }
 
-/// An expression as a nested list: `(math.add a 1)`.
+/// Returns an expression as a nested list: `(math.add a 1)`.
 pub(crate) fn list(graph: &Graph, id: NodeId) -> String {
     match graph.node(id) {
         Node::Leaf(name) => graph.name(name).to_string(),
@@ -83,7 +84,7 @@ pub(crate) fn list(graph: &Graph, id: NodeId) -> String {
     }
 }
 
-/// The outputs of a program as nested lists, without the names of the modules.
+/// Returns the outputs of a program as nested lists, without `math.` and `core.` in names.
 pub(crate) fn lists(source: &str) -> Vec<String> {
     let program = read(source);
     program

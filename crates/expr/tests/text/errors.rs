@@ -1,4 +1,5 @@
-//! What is said about texts that are wrong: code, message, place, hint; several at once; limits; hostile texts.
+//! Tests of the errors for invalid texts: code, message, place and hint of each, several errors in one text, limits,
+//! and hostile texts.
 
 use crate::common::Operators;
 use cembra_expr::{parse, parse_type, parse_value};
@@ -11,7 +12,7 @@ fn problems(source: &str) -> Error {
     }
 }
 
-/// Code, text at the place, message, first hint.
+/// The code of a problem, the text at its place, its message, and its first hint.
 fn told<'a>(problem: &'a Diagnostic, source: &'a str) -> (Code, &'a str, &'a str, &'a str) {
     let place = problem.span().map_or("-", |span| span.text(source));
     (problem.code(), place, problem.message(), problem.hints().first().map_or("", String::as_str))
@@ -708,7 +709,7 @@ fn hostile_texts_end() {
     }
 }
 
-/// Reading has the time of a compilation: it is looked at every few thousand tokens and nodes.
+/// The time limit of a compilation also applies to reading: it is checked every few thousand tokens and nodes.
 #[test]
 fn the_limit_of_time_ends_reading() {
     let limits = Limits::default().compile_time(std::time::Duration::ZERO);
@@ -730,7 +731,8 @@ fn the_limit_of_time_ends_reading() {
     assert_eq!(limited("output y = x + 1", limits), None);
 }
 
-/// Calls copy what depends on parameters, also of functions inside that depend on them, and share all else.
+/// A call copies only the nodes that depend on the function's parameters, including such inner functions. All other
+/// nodes are shared between calls.
 #[test]
 fn calls_copy_no_more_than_what_depends_on_parameters() {
     let text = "let k = a + b

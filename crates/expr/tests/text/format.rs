@@ -1,11 +1,11 @@
-//! The layout that the formatter makes.
+//! Tests of the formatter: texts and the layouts that it must give them.
 
 use super::common::Operators;
 use crate::anything::Anything;
 use cembra_expr::{format, parse};
 use cembra_value::{Code, Limits};
 
-/// The text in its layout, which is its own layout.
+/// Formats a text. Also checks that formatting the result again does not change it.
 fn formatted(source: &str) -> String {
     let made = format(source, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{source}\n{problems}"));
     let again = format(&made, &Operators, &Limits::default()).unwrap_or_else(|problems| panic!("{made}\n{problems}"));
@@ -13,7 +13,7 @@ fn formatted(source: &str) -> String {
     made
 }
 
-/// Texts and their layouts, without the indentation that they have in this file.
+/// Checks the layouts of texts. `cases` has texts, each followed by its layout, with the indentation of this file.
 fn check(cases: &str) {
     let unindented = |line| str::strip_prefix(line, "        ").unwrap_or(line);
     let cases: Vec<&str> = cases.trim_start_matches('\n').lines().map(unindented).collect();
@@ -589,7 +589,7 @@ fn only_what_cannot_be_read_is_refused() {
     assert_eq!(refused(&nested), [(Code::Limit, Some(256))]);
 }
 
-/// A random expression of names of many lengths, with line ends and comments in it.
+/// Makes a random expression of names with many lengths, with line ends and comments in it.
 fn expression(random: &mut dyn FnMut(usize) -> usize, depth: usize) -> String {
     if depth == 0 || random(6) == 0 {
         let most = if random(4) == 0 { 60 } else { 12 };
@@ -651,7 +651,7 @@ fn long_expressions_keep_their_meaning_and_their_layout() {
     assert!(lines > 10_000, "{lines}");
 }
 
-/// The time is not looked at: what is not linear would take hours.
+/// The test does not measure the time: an algorithm that is not linear would take hours.
 #[test]
 fn long_and_deep_texts_are_formatted() {
     let lines = format!("let a = 1{}\n", "\n    + a".repeat(200_000));

@@ -1,4 +1,4 @@
-//! What texts mean: precedence, statements, names, calls, literals, and where everything is noted to stand.
+//! Tests of the parser: precedence, statements, names, calls and literals, and the spans that are recorded for them.
 
 use crate::anything::Anything;
 use crate::common::{Operators, list, lists, read};
@@ -6,7 +6,7 @@ use cembra_expr::{Builder, Expr, Node, NodeId, Program, parse, parse_type, parse
 use cembra_runtime::{ArrayKind, Fields, Names, QType, Scalar};
 use cembra_value::{ArrayBuilder, Edge, Limits, Promise, ScalarValue, Span, Value};
 
-/// A dense array of integers.
+/// Makes a dense array of integers, where `None` is a missing element.
 fn array(elements: &[Option<i32>]) -> Value {
     let mut made = ArrayBuilder::new(Scalar::Int32, elements.len());
     for element in elements {
@@ -15,7 +15,7 @@ fn array(elements: &[Option<i32>]) -> Value {
     Value::Array(ArrayKind::Dense, made.finish().into())
 }
 
-/// Two elements in one group.
+/// Makes an edge with two elements in one group, given by split points.
 fn splits(kind: ArrayKind) -> Value {
     Edge::from_split_points(kind, vec![0, 2]).expect("split points").into()
 }

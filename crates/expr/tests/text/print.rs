@@ -1,4 +1,4 @@
-//! What graphs print as, and that it reads back as the same graph.
+//! Tests of the printer: the text for a graph, and that parsing this text gives the same graph.
 
 use crate::anything::Anything;
 use crate::common::{Operators, OperatorsOnNumbers, read, read_with};
@@ -31,14 +31,15 @@ fn what_wraps_around_is_called_by_name() {
     reads_back(&program);
 }
 
-/// The outputs of a text as they are printed.
+/// Parses a text and returns the printed lines of its program, except its inputs.
 fn printed_outputs(text: &str) -> Vec<String> {
     let program = read(text);
     reads_back(&program);
     print(&program, &Operators).lines().filter(|line| !line.starts_with("input")).map(str::to_owned).collect()
 }
 
-/// The outputs of a text with their marks, which reading the text that is printed makes again.
+/// Parses a text and returns its outputs with their conversion marks (`core._wide` and others). Also checks that the
+/// printed text has no marks, and that parsing it adds the same marks.
 fn marked_outputs(text: &str) -> String {
     let program = read_with(text, &OperatorsOnNumbers);
     let printed = print(&program, &OperatorsOnNumbers);
@@ -364,7 +365,8 @@ fn placeholders_show_as_such() {
     assert_eq!(print_expression(&graph, node), "-P.x");
 }
 
-/// Every form of chain that a loop must read and print: 1,000,000 nodes long.
+/// Tests long chains of operators, which must be read and printed without recursion: a sum of 1,000,000 terms, and
+/// other chains of 20,000 operators.
 #[test]
 fn long_chains_print_and_read_back() {
     let chains: [for<'b> fn(Expr<'b>, Expr<'b>) -> Expr<'b>; 4] =
@@ -397,7 +399,7 @@ fn long_texts_on_one_level_are_no_nesting() {
     }
 }
 
-/// Tests without their places.
+/// The tests in a program as texts without spans, for comparisons.
 fn tests_of(program: &Program) -> Vec<String> {
     let told = |test: &cembra_expr::ModelTest| {
         let values =

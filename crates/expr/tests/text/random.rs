@@ -1,4 +1,4 @@
-//! Random values and programs, for every test that writes programs and reads them back.
+//! Strategies for random values and programs, which are used by tests that write programs and read them back.
 
 use cembra_expr::{Graph, Input, Node, NodeId, Output, Program};
 use cembra_runtime::{ArrayKind, Date, EdgeType, Fields, Names, QType, Scalar, ShapeType, Timestamp};
@@ -43,7 +43,7 @@ fn shape() -> impl Strategy<Value = ShapeType> {
     prop::sample::select(ShapeType::ALL.to_vec())
 }
 
-/// Up to three fields, with names or without.
+/// Makes up to three fields of a tuple, with names or without.
 fn fields<T: Clone + std::fmt::Debug>(member: impl Strategy<Value = T>) -> impl Strategy<Value = Fields<T>> {
     (prop::collection::vec(member, 0..3), prop::option::of([name(), name()])).prop_map(|(members, names)| {
         let names = names.and_then(|names| Names::new(names.into_iter().take(members.len())).ok());
@@ -59,7 +59,7 @@ fn qtype() -> impl Strategy<Value = QType> {
     simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(QType::Tuple))
 }
 
-/// Values of every kind, every bit pattern of floats among them.
+/// Makes values of every kind, including all bit patterns of floats.
 pub(crate) fn value() -> impl Strategy<Value = Value> {
     let simple = prop_oneof![
         scalar().prop_map(Value::Scalar),
@@ -75,7 +75,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
     simple.prop_recursive(3, 8, 3, |inner| fields(inner).prop_map(Value::Tuple))
 }
 
-/// Types of inputs, with what they promise and their defaults.
+/// Makes types of inputs, each with a promise (a guarantee about values) and a default.
 fn declared() -> impl Strategy<Value = (QType, Promise, Option<ScalarValue>)> {
     let array = (scalar_type(), prop::sample::select(vec![Promise::Nothing, Promise::Full]));
     let edge = prop::sample::select(vec![Promise::Nothing, Promise::Mapping, Promise::Splits]);
@@ -147,7 +147,8 @@ enum Step {
     Field(String, prop::sample::Index),
     Path(&'static str),
     Parameter(&'static str),
-    /// A function of a body and some of the parameters that are not bound yet.
+    /// A function whose body is an earlier node and whose parameters are some of the parameters that no function binds
+    /// yet.
     Function(prop::sample::Index, u8),
     Operator(usize, [prop::sample::Index; 3]),
 }
@@ -169,7 +170,7 @@ fn is_function(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.node(node), Node::Operator(name, _) if **graph.name(name) == *"core._lambda")
 }
 
-/// Programs of up to 40 nodes, not all of them needed, with names and literals of every kind.
+/// Makes programs of up to 40 nodes with names and literals of every kind. Some nodes are not needed by an output.
 pub(crate) fn program() -> impl Strategy<Value = Program> {
     let steps = prop::collection::vec(step(), 1..40);
     let outputs = prop::collection::vec((name(), any::<prop::sample::Index>()), 1..4);

@@ -1,4 +1,4 @@
-//! Models of several files: what their names mean, and what is said of files that do not fit together.
+//! Tests of models with several files: the meanings of names, and the errors for files that do not fit together.
 
 use crate::common::{Operators, OperatorsOnNumbers};
 use cembra_expr::{Program, Sources, UsedFile, Vocabulary, parse, parse_sources};
@@ -6,7 +6,7 @@ use cembra_value::{Error, Limits};
 use std::io;
 use std::time::Duration;
 
-/// The model `m` of these files.
+/// Returns the sources of the model `m`, the first of `files`.
 fn gathered(files: &[(&str, &str)], limits: &Limits) -> Sources {
     let find = |name: &str, _: &str| -> io::Result<UsedFile> {
         let found = files.iter().find(|(known, _)| *known == name).ok_or(io::ErrorKind::NotFound)?;
@@ -19,7 +19,7 @@ fn read(files: &[(&str, &str)]) -> Result<Program, Error> {
     parse_sources(&gathered(files, &Limits::default()), &Operators, &Limits::default())
 }
 
-/// The problems, each with the file and the text that it is of.
+/// Returns the problems of a model, each with its file, the text at its place, and its message.
 #[track_caller]
 fn problems(files: &[(&str, &str)]) -> Vec<String> {
     let sources = gathered(files, &Limits::default());
@@ -140,7 +140,7 @@ fn files_are_limited_in_number_and_length() {
     }
 }
 
-/// One file may be the table of many names: the clock is looked at before each.
+/// Many `table` statements may use one file, so the time limit must be checked before each of them.
 #[test]
 fn the_limit_of_time_ends_tables() {
     let files = [("m", "table t: text -> i32 = 't'; 1"), ("t", "k,v\na,1")];
@@ -272,7 +272,8 @@ fn tables_are_those_of_files() {
     assert_eq!(problems(&[("m", "table t: i32 = \"t\"; 1"), ("t", "k,v")]).len(), 1);
 }
 
-/// Columns are found by their names: one by one 100,000 of them took half a minute.
+/// The columns of a table are found by name in one pass. A search per column would take half a minute for 100,000
+/// columns.
 #[test]
 fn the_columns_of_a_table_are_found_at_once() {
     let listed = |item: &dyn Fn(usize) -> String| (0..100_000).map(item).collect::<Vec<_>>().join(",");

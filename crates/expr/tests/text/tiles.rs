@@ -1,4 +1,5 @@
-//! Statements that cut labels into tiles, and inputs that are cut so: what is read, printed and formatted, and what is wrong.
+//! Tests of `tile` statements, which cut the axes of labels into tiles, and of inputs with labels: reading, printing,
+//! formatting and errors.
 
 use super::common::{Operators, read};
 use cembra_expr::{AxisCut, format, parse, print};

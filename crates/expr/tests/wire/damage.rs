@@ -1,4 +1,5 @@
-//! Files that are damaged, of another version or hostile: an error with a place, or another program, but never a panic.
+//! Tests of model files that are damaged, hostile or of another version. Reading such a file must give an error with a
+//! place, or another program, but must not panic.
 
 use crate::anything::Anything;
 use crate::random::program;
@@ -16,7 +17,7 @@ fn small() -> Program {
     b.build().expect("a program")
 }
 
-/// The only problem's message.
+/// Returns the code and the message of the only problem of a file.
 #[track_caller]
 fn problem(read: Result<Program, Error>) -> (Code, String) {
     let problems = read.expect_err("a problem");
@@ -73,7 +74,7 @@ fn a_file_cut_short_is_an_error() {
     }
 }
 
-/// The message of a file, with some parts left as bytes.
+/// The protobuf message of a model file, for making damaged files. Literals are bytes here.
 #[derive(Clone, PartialEq, Message)]
 struct File {
     #[prost(string, tag = "1")]
@@ -124,7 +125,8 @@ fn file() -> File {
     File { format: "cembra-program".to_owned(), version: 1, ..File::default() }
 }
 
-/// Files may say of functions what no text can: parameters that are none, that two functions have, or that stand outside.
+/// A file can have functions that no text can express: with parameters that are not placeholders, with a parameter that
+/// two functions share, or with a parameter that is used outside of its function.
 #[test]
 fn odd_functions_are_read_and_printed() {
     /// Returns the literal 1 of type WEAK_FLOAT or INT32, in the bytes of a file.
@@ -224,7 +226,8 @@ fn every_limit_holds() {
     }
 }
 
-/// A binary file that claims much more than it holds.
+/// A file can state larger counts than it has elements, for example a tuple with 4,294,967,295 fields. Reading it must
+/// be an error.
 #[test]
 fn claims_are_not_believed() {
     let base = File { names: vec!["f".to_owned()], subjects: vec![0], ..file() };
@@ -248,7 +251,8 @@ fn claims_are_not_believed() {
     }
 }
 
-/// The header of a binary file, and fields behind it: key, and bytes with their length, or a number.
+/// Makes a binary file: the header, and then `fields`. Each is a field number and the field's bytes, or `None` for the
+/// number 1.
 fn fields(fields: &[(u8, Option<&[u8]>)]) -> Vec<u8> {
     let mut file = b"\x0a\x0ecembra-program\x10\x01".to_vec();
     for (number, bytes) in fields {
@@ -264,8 +268,8 @@ fn fields(fields: &[(u8, Option<&[u8]>)]) -> Vec<u8> {
     file
 }
 
-/// What a file makes its reader allocate is counted before, in whatever form it stands there. All of these are damaged too, so
-/// that a limit is only said if it was looked at first.
+/// The elements for which a reader allocates memory are counted before the file is read, in each encoding that protobuf
+/// allows. All files of this test are damaged too, so the error is about a limit only if the limit is checked first.
 #[test]
 fn what_takes_memory_is_counted_before_it_is_read() {
     let few = Limits::default().nodes(10).operands(20).literal_bytes(30);

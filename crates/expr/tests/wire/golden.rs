@@ -1,5 +1,5 @@
-//! The golden files: written by the first cembra that knew their version, and never changed since. Each must be read as
-//! the model it was made of, for ever.
+//! Tests of the golden files. Each was written by the first release with its version of the format, and is never
+//! changed. Reading it must always give the model that was written.
 
 use crate::anything::Anything;
 use cembra_expr::{Node, NodeId, Program, parse, print, print_value, read_binary, write_binary};
@@ -7,7 +7,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{Limits, ScalarValue, Value};
 use std::path::{Path, PathBuf};
 
-/// The models by the versions and names of their files.
+/// The models of the golden files. The name of a file has the version and a title, such as `v2/externs`.
 fn models() -> Vec<(&'static str, Program)> {
     let text = |source: &str| {
         let program = parse(source, &Anything, &Limits::default()).expect(source);
@@ -65,7 +65,8 @@ fn models() -> Vec<(&'static str, Program)> {
     ]
 }
 
-/// Every kind of value, and what a careless format would lose of it.
+/// Makes a program with every kind of value, including details that a careless format would lose, such as the bits of a
+/// NaN.
 fn values() -> Program {
     let mut program = Program::default();
     let graph = &mut program.graph;
@@ -126,7 +127,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.binary"))
 }
 
-/// All literals and spans, which equality of programs does not show.
+/// All literals and spans of a program as text, because equality of programs ignores some of their details.
 fn details(program: &Program) -> String {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
@@ -152,7 +153,7 @@ fn golden_files_are_read_for_ever() {
     }
 }
 
-/// What is written is of the version that the program needs, to the byte.
+/// Writing a model must give the same bytes as its golden file, in the oldest version that can express the model.
 #[test]
 fn what_is_written_has_not_changed() {
     for (name, program) in models() {

@@ -1,4 +1,4 @@
-//! Tests of models as files, through the public interface.
+//! Tests of writing and reading model files, through the public interface of the crate.
 
 #[path = "../text/anything.rs"]
 mod anything;

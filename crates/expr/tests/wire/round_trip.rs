@@ -1,4 +1,4 @@
-//! What is written is read back as an equal program.
+//! Tests that a program which is written to a file is read back as an equal program.
 
 use crate::anything::Anything;
 use crate::random::{program, value};

@@ -1,11 +1,11 @@
-//! The grammar for editors that colour by expressions: it knows the words that the language knows.
+//! Tests that the grammar for syntax highlighting by regular expressions has the same words as the language.
 
 use cembra::Scalar;
 use cembra_expr::{KEYWORDS, POSITIONAL_WORDS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The words between the first brackets of the expression of a rule: `\b(a|b)\b`.
+/// The words between the first brackets of a rule's regular expression: `a` and `b` of `\b(a|b)\b`.
 fn words(grammar: &Value, rule: &str) -> BTreeSet<String> {
     let expression = grammar["repository"][rule]["match"].as_str().expect("an expression");
     let (_, rest) = expression.split_once('(').expect("a bracket");

@@ -1,4 +1,4 @@
-//! The language server on grammars and random edits.
+//! Tests of the language server: its grammar for editors, and its answers after random edits.
 
 mod grammar;
 mod random;

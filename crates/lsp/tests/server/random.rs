@@ -1,5 +1,5 @@
-//! Random edits and random questions: the server never makes a mistake, what it says is in the text, and it has the text that the
-//! editor has.
+//! Tests the server with random edits and random requests: it must not fail, the ranges in its messages must be in the
+//! text, and its text must be the same as the editor's.
 
 use lsp_server::{Connection, Message, Notification, Request};
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use std::thread;
 
 const URI: &str = "file:///folder/that/is/not/there/m.cem";
 
-/// How many texts are typed, and how many edits each takes.
+/// The number of texts that are typed. The next constant is the number of edits per text.
 const TEXTS: u64 = 6;
 const EDITS: usize = 60;
 
-/// What is typed.
+/// The pieces of text that random edits insert.
 const PIECES: &[&str] = &[
     "input a, b: f64\n",
     "let c = a + b\n",
@@ -67,13 +67,13 @@ const PIECES: &[&str] = &[
     "output output",
 ];
 
-/// A text as an editor of UTF-16 has it.
+/// The text as an editor that counts UTF-16 units has it.
 struct Text {
     units: Vec<u16>,
 }
 
 impl Text {
-    /// The units where lines begin and end, without what ends them.
+    /// For each line, the indices of its first unit and of the end of its content, without the line end.
     fn lines(&self) -> Vec<(usize, usize)> {
         let (mut lines, mut start, mut at) = (Vec::new(), 0, 0);
         while at < self.units.len() {
@@ -89,7 +89,8 @@ impl Text {
         lines
     }
 
-    /// A place that is not in the middle of a character: its position and its unit. Some positions are behind their lines.
+    /// A random place that is not in the middle of a character: its position for the protocol, and the index of its
+    /// unit. Some positions are after the end of their line.
     fn place(&self, random: &mut fastrand::Rng) -> (Value, usize) {
         let lines = self.lines();
         let line = random.usize(..lines.len());
@@ -102,7 +103,7 @@ impl Text {
         (json!({ "line": line, "character": unit - start + beyond }), unit)
     }
 
-    /// The text of a range; nothing if the range is not of the text.
+    /// The text in a range; `None` if the range is not in the text.
     fn at(&self, range: &Value) -> Option<String> {
         let lines = self.lines();
         let unit = |position: &Value| {
@@ -124,7 +125,7 @@ fn ranges<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
     }
 }
 
-/// The answer to a request; ranges of what is told on the way are looked at.
+/// Sends a request and returns the answer. The ranges in notifications that arrive before the answer are checked.
 fn ask(editor: &Connection, id: i32, method: &str, params: Value) -> Value {
     editor
         .sender

@@ -1,4 +1,5 @@
-//! The passes, each on a small expression: what goes in, what comes out, and that options leave them out or stop them.
+//! Tests of each pass of preparation on small expressions: the graph before and after it, and options that leave a pass
+//! out or stop after it.
 
 use cembra_expr::{Graph, Output, Program, parse};
 use cembra_ops::{Registry, id};
@@ -6,7 +7,7 @@ use cembra_prepare::{Extension, Id, Kind, Mode, Options, PASSES, Prepared, Regio
 use cembra_value::{Code, Diagnostic, Limits, ScalarValue, Value};
 use std::sync::Arc;
 
-/// The graph after each pass that ran.
+/// Returns the name of each pass that ran, with the graph after it.
 fn stages(text: &str, options: &Options) -> Vec<(&'static str, Prepared)> {
     let program = parse(text, Registry::standard(), &Limits::default()).expect("a model");
     let mut stages = Vec::new();
@@ -15,7 +16,7 @@ fn stages(text: &str, options: &Options) -> Vec<(&'static str, Prepared)> {
     stages
 }
 
-/// The lines of the graph after a pass, with nodes numbered as they come.
+/// Returns the lines of the graph after the pass `pass`, with nodes numbered in the order of their lines.
 fn after(text: &str, pass: &str, options: &Options) -> Vec<String> {
     let stages = stages(text, options);
     let (_, prepared) = stages.iter().find(|(name, _)| *name == pass).expect("a pass that ran");
@@ -343,7 +344,7 @@ fn options_must_name_what_there_is() {
     );
 }
 
-/// Replaces the sum of two equal operands by something else.
+/// An extension that replaces the sum of two equal operands by another expression.
 #[derive(Debug)]
 struct Doubles {
     with: fn(&mut Rewriter<'_>, Id) -> Option<Id>,

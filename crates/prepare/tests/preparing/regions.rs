@@ -1,6 +1,7 @@
-//! The where pass against the dominator rule it stands for, on random graphs: a node goes into a branch if it is the
-//! branch's root and nothing else uses it, or if the root dominates it; everything else is evaluated before. The rule is
-//! computed here as it is stated: take the root out, and see what can no longer be reached.
+//! Compares the `where` pass with Arolla's dominator rule, on random graphs. By this rule, a node is in a branch if it
+//! is the branch's root and has no other use, or if the root dominates it; all other nodes are evaluated before the
+//! conditional. The test computes dominators by their definition: it removes the root, and finds the nodes that outputs
+//! no longer reach.
 
 use cembra_expr::{Builder, Expr, Program};
 use cembra_prepare::{Id, Kind, Options, Placed, RegionId, TypedGraph, TypedModel, prepare};
@@ -18,7 +19,7 @@ fn is_conditional(graph: &TypedGraph, node: Id) -> bool {
     matches!(graph.kind(node), Kind::Where { .. })
 }
 
-/// What the outputs need if the given node is taken out.
+/// Returns the nodes that the outputs reach if the node `without` is removed from the graph.
 fn reachable_without(model: &TypedModel, without: Option<Id>) -> BTreeSet<Id> {
     let mut found = BTreeSet::new();
     let mut stack: Vec<Id> = model.outputs.iter().map(|(_, id)| *id).collect();
@@ -30,7 +31,7 @@ fn reachable_without(model: &TypedModel, without: Option<Id>) -> BTreeSet<Id> {
     found
 }
 
-/// The operators that go into each branch of each conditional, by the rule.
+/// Returns the operators in each branch of each conditional, by the dominator rule.
 fn by_dominators(model: &TypedModel) -> BTreeMap<Branch, BTreeSet<Id>> {
     let graph = &model.graph;
     let all = reachable_without(model, None);
@@ -57,7 +58,7 @@ fn by_dominators(model: &TypedModel) -> BTreeMap<Branch, BTreeSet<Id>> {
     branches
 }
 
-/// The innermost branch each operator is in, by the rule.
+/// Returns the innermost branch that contains each operator, by the dominator rule; `None` if no branch contains it.
 fn expected(model: &TypedModel) -> BTreeMap<Id, Option<Branch>> {
     let branches = by_dominators(model);
     let operators = reachable_without(model, None).into_iter().filter(|node| is_operator(&model.graph, *node));
@@ -109,8 +110,8 @@ struct Counts {
     nested: usize,
 }
 
-/// A random program: numbers and masks over a few leaves, each step using recent values most of the time. The fewer
-/// values are used again, the more goes into branches.
+/// Makes a random program of numbers and masks over a few leaves. Most steps use recent values, because more operators
+/// are in branches if few values are used again.
 fn random_program(random: &mut fastrand::Rng) -> Program {
     let b = Builder::new();
     let mut numbers: Vec<Expr<'_>> = ["a", "b", "c"].map(|name| b.typed_leaf(name, QType::INT32)).into();

@@ -1,5 +1,7 @@
-//! Functions, methods, fields, named values and types of other languages, except those for tensors. The hints use the inputs that a test declares:
-//! texts `s` and `t`, numbers `x`, `z` and `n`, a condition `c`, an optional `o`, days `d` and `e`, a moment `m`, arrays `a` and `b`.
+//! Names of functions, methods, fields, values and types in other languages, each with the hint for what to write in
+//! cembra instead. Names for tensors are in `tensors`. The code in the hints uses the inputs that a test declares:
+//! texts `s` and `t`, numbers `x`, `z` and `n`, a condition `c`, an optional `o`, days `d` and `e`, a moment `m`,
+//! arrays `a` and `b`.
 
 use super::{Foreign, ForeignUse, of};
 

@@ -15,9 +15,9 @@ pub(super) use tensors::BY_LABELS;
 /// The syntactic role of a name or sign from another language, for which a hint is given: a call, a value, a type, a sign.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum ForeignUse {
-    /// The name is used as that of an operator or a method, in a text with tensors.
+    /// The name is used as the name of an operator or a method in a text with tensors.
     Tensors,
-    /// The name is used as that of an operator, a method or a field: `len(x)`, `x.startsWith("a")`, `d.year`.
+    /// The name is used as the name of an operator, a method or a field: `len(x)`, `x.startsWith("a")`, `d.year`.
     Call,
     /// The name is used for a value: `null`.
     Value,

@@ -1,4 +1,5 @@
-//! Words and signs of other languages that are invalid here, and names of arguments. The hints use the same inputs as the hints in `calls`.
+//! Words, signs and names of arguments in other languages that are invalid in cembra, each with the hint for what to
+//! write instead. The code in the hints uses the same inputs as the hints in `calls`.
 
 use super::{Foreign, ForeignUse, of};
 

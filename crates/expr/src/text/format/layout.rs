@@ -1,7 +1,7 @@
-//! The layout: which tokens begin a line, the indentation of each line, and the blanks between tokens of a line.
+//! Decides the layout of a formatted text: which tokens begin a line, the indentation of each line, and the blanks between tokens of a line.
 //!
-//! Outside of brackets and between the cases of a table, line ends have a meaning, so every line ends where it did. Exceptions are a `;`, and a
-//! `then`, an `else` or an operator, which continue a statement wherever they stand. Inside of brackets line ends have no meaning. A bracket is
+//! Outside of brackets and between the cases of a table, line ends have a meaning, so the line ends of the source are kept. Exceptions are a `;`, and
+//! a `then`, an `else` or an operator, which continue a statement wherever they stand. Inside of brackets line ends have no meaning. A bracket is
 //! broken, with one line per operand, if it was broken in the source or is too long; any further line ends in it stay. A condition that is too long
 //! is broken before each `else`, and before a `then` whose line would still be too long. Only if that does not suffice, brackets inside of the
 //! condition are broken. Any other expression that is too long is broken before the operators that bind least.
@@ -46,7 +46,7 @@ struct Frame {
 }
 
 impl Frame {
-    /// Returns the indentation of lines that continue an operand.
+    /// Returns the indentation of the lines after the first line of an operand.
     fn going_on(&self) -> usize {
         let is_deep = self.mode == Mode::Table || self.mode == Mode::Broken && self.bracket.commas > 0;
         self.indentation + if is_deep { 2 * STEP } else { STEP }
@@ -236,7 +236,7 @@ impl<'t, 's> Layout<'t, 's> {
         self.begun.get_mut(outside..).and_then(<[Begun]>::last_mut)
     }
 
-    /// Ends the conditions that this keyword ends, and advances the one that it belongs to.
+    /// Ends the conditions that the keyword `word` ends, and advances the condition that the keyword belongs to.
     fn close_conditions(&mut self, word: TokenKind, binds: bool) {
         let belongs: fn(Construct) -> bool = match word {
             TokenKind::Then => |part| part == Construct::Condition,
@@ -252,7 +252,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// Records that this keyword begins a condition, or one of its parts.
+    /// Records that the keyword `word` begins a condition, or a part of a condition.
     fn begin_conditions(&mut self, index: usize, word: TokenKind, is_line: bool) {
         let begins_statement = self.structure.roles[index].begins_statement;
         if word == TokenKind::If {
@@ -286,7 +286,7 @@ impl<'t, 's> Layout<'t, 's> {
         }
     }
 
-    /// Returns the indentation of a line that begins with this keyword and continues a condition.
+    /// Returns the indentation of a line that begins with the keyword `word` and continues a condition.
     fn going_on(&mut self, word: TokenKind) -> usize {
         let base = self.frames.last().map_or(STEP, Frame::going_on);
         match self.innermost() {
@@ -419,7 +419,7 @@ impl<'t, 's> Layout<'t, 's> {
         self.write_comments(index, 0, true);
     }
 
-    /// Decides the layout of the bracket that opens here.
+    /// Decides the layout of the bracket that the token at `index` opens.
     fn open(&mut self, index: usize) {
         let bracket = self.structure.brackets[self.next_bracket];
         // The rows of a table keep their lines, so that the columns stay aligned.
@@ -557,7 +557,7 @@ impl<'t, 's> Layout<'t, 's> {
             }
     }
 
-    /// Returns true if the element that begins here fits on the line.
+    /// Returns true if the element of a list that begins at the token `index` fits on the current line.
     fn fills(&self, index: usize) -> bool {
         let is_end = |index: &usize| matches!(self.tokens.kind(*index), TokenKind::Comma | TokenKind::CloseSquare);
         let end = (index..self.tokens.len()).find(is_end).unwrap_or(index);

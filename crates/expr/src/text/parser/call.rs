@@ -16,15 +16,15 @@ use std::borrow::Cow;
 /// The callee of a call, as resolved from its name: an operator, a function of the text, a value or a labelled tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Target {
-    /// The callee is an operator of the vocabulary, given by its index.
+    /// The callee is an operator of the vocabulary, given by its index in the parser's list of operators.
     Operator(usize),
-    /// The callee is a function that the text defines, given by its index.
+    /// The callee is a function that the text defines, given by its index in the parser's list of functions.
     Function(usize),
     /// The callee is a value that may be a function.
     Value(NodeId),
-    /// The callee is a tensor, so its argument gives labels to its axes.
+    /// The callee is a tensor, so the argument has the labels for the tensor's axes.
     Labelled(NodeId),
-    /// The callee is unknown. This is already reported.
+    /// The callee is unknown, which was reported.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Target {
 #[derive(Debug)]
 pub(super) struct Callee {
     target: Target,
-    /// The place of the first call.
+    /// The span of the first call, for messages.
     span: Span,
     /// The indices of the recorded problems about calls of this path, if its operator is unknown.
     reports: Vec<usize>,
@@ -310,7 +310,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Records in the name index that an operator is called at a place.
+    /// Records in the name index that an operator is called at the span `at`.
     fn note_operator_called(&mut self, at: Span, target: Target) {
         if let Target::Operator(index) = target {
             let name = self.operators[index].1;
@@ -442,7 +442,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reports a gradient by an expression that the differentiated value does not use.
+    /// Reports a gradient with respect to an expression that the differentiated value does not contain.
     fn check_gradient(&mut self, places: &[Span], order: &[Bound], arguments: &[NodeId]) {
         let argument = |parameter: usize| {
             let at = match order.get(parameter) {
@@ -459,7 +459,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Returns the final callee, once the arguments are known. A short name may denote another operator if only one of the parameters is given.
+    /// Returns the final callee, once the arguments are known. A short name may denote another operator in a call with a single argument.
     fn target_of_one(&mut self, target: Target, name: Span, count: usize, keywords: &[Keyword<'_>]) -> Target {
         let Target::Operator(index) = target else { return target };
         let callable = self.operators[index].0;
@@ -477,7 +477,8 @@ impl<'s> Parser<'s, '_> {
         (callable.of_one.is_some() && count > callable.params.len()).then_some(id)
     }
 
-    /// Returns the argument for each parameter; empty if they are in the order written. `None` if the arguments do not fit, which is reported.
+    /// Returns the argument for each parameter; empty if the arguments are written in the order of the parameters. `None` if the arguments do not
+    /// fit, which is reported.
     fn bind(
         &mut self,
         target: Target,

@@ -1,5 +1,6 @@
-//! Declared types: of a `let`, of parameters and results of functions, and of outputs. The parser only marks a value with its declared type; the
-//! effect is determined when types are inferred.
+//! Reads declared types, as in `let x: f64 = 1`: the types of `let` values, of parameters and results of functions, and
+//! of outputs. The parser only adds an operator that has the value and its declared type as operands. The effect of the
+//! type is determined when types are inferred.
 
 use super::Parser;
 use super::expression::Operand;
@@ -43,7 +44,8 @@ impl Parser<'_, '_> {
         Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span, reach }))
     }
 
-    /// Marks `value` as having a declared type. The span of the mark covers the type and the value.
+    /// Applies the operator for a declared type to `value`. The span of the new node covers the type and the value.
+    /// Without a declared type, returns `value`.
     pub(super) fn as_declared(&mut self, value: Operand, declared: Option<Declared>) -> Result<Operand, Stop> {
         let Some(Declared { node: qtype, span, reach }) = declared else { return Ok(value) };
         let value = match reach {

@@ -72,7 +72,7 @@ pub(super) enum Frame {
     Prefix { operation: Operation, span: Span },
     /// A binary operator whose left operand has been read, and whose right operand is being read.
     Infix { operation: Operation },
-    /// A condition, of which `part` is being read.
+    /// A condition (`if c then a else b`), of which `part` is being read.
     If { span: Span, part: ConditionPart },
     /// A round bracket: `(a)` or a tuple.
     Group { open: Span, base: usize, comma: bool },
@@ -241,7 +241,7 @@ impl<'s> Parser<'s, '_> {
         ahead.next().kind == TokenKind::Dot && ahead.next().kind.is_word()
     }
 
-    /// Returns true if the minus here is part of a literal: a number follows it, and no `**` follows that.
+    /// Returns true if the minus that is the current token is part of a literal: a number follows the minus, and no `**` follows the number.
     fn minus_belongs_to_number(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         ahead.next().kind.is_number() && Operation::infix(ahead.next().kind) != Some(Operation::Power)
@@ -255,7 +255,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(Operand { written, ..Operand::new(node, span) }))
     }
 
-    /// Returns true where a bracket may close without a further operand: it is empty, or a comma precedes.
+    /// Returns true if the innermost bracket may close without a further operand, because it is empty or a comma is the last token.
     fn may_be_empty(&self) -> bool {
         match self.frames.last() {
             Some(Frame::Group { base, comma, .. }) => *comma || self.operands.len() == *base,
@@ -443,7 +443,7 @@ impl<'s> Parser<'s, '_> {
         Ok(self.push(Operand::new(node, span)))
     }
 
-    /// Reads the closing bracket here, which ends the innermost group or call.
+    /// Reads the closing bracket that is the current token, which ends the innermost group or call.
     fn close(&mut self) -> Result<Expect, Stop> {
         let close = self.cursor.token.span;
         let operand = match self.frames.pop() {

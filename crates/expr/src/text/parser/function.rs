@@ -345,7 +345,7 @@ impl<'s> Parser<'s, '_> {
         Ok(result)
     }
 
-    /// Returns the operand for the name `name` in an expression.
+    /// Returns the operand that the name `name` stands for in an expression.
     pub(super) fn value_of(&mut self, name: &'s str, span: Span) -> Result<Operand, Stop> {
         if let Some(Local { node, span: defined, definition }) = self.locals.get(name).copied() {
             self.note_use(definition);

@@ -1,5 +1,6 @@
-//! The statements `numbers f64` and `numbers f32`, which must come first in a file and select its number rule. A function keeps the number rule of
-//! the file that defines it, because its body is converted when that file is read.
+//! Reads the statements `numbers f64` and `numbers f32`, which must come first in a file. They select the file's number rule: to which float type
+//! integers and fraction literals are converted. A function keeps the number rule of the file that defines it, because its body is converted when
+//! that file is read.
 
 use super::Parser;
 use crate::infix::{BESIDE, Operation, WIDE};

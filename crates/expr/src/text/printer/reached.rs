@@ -1,5 +1,6 @@
-//! Prints operands that a declared type converts. The conversion mark of such an operand is omitted if parsing the text adds the mark again. If
-//! parsing would add different marks, the declared type is written as a call.
+//! Prints operands that a declared type converts, as in `output y: f64 = cents / 100`. In the graph, such an operand has a mark: the operator
+//! `core._declared_operand`. The mark is not printed if parsing the text adds it again. If parsing would add different marks, the declared type is
+//! written as a call.
 
 use super::{Form, Piece, Printer};
 use crate::infix::{DECLARED_OPERAND, Level};
@@ -65,7 +66,7 @@ impl<'g> Printer<'g> {
         (**self.graph.name(name) == *DECLARED_OPERAND).then_some((of, *scalar))
     }
 
-    /// Returns true for a marked input or parameter, which needs no `let` of its own.
+    /// Returns true if the node is a mark (`core._declared_operand`) on an input or a parameter. Such a node needs no `let` of its own.
     pub(super) fn is_marked_leaf(&self, id: NodeId) -> bool {
         let is_leaf = |(of, _)| matches!(self.graph.node(of), Node::Leaf(_) | Node::Placeholder(_));
         self.marked(id).is_some_and(is_leaf)

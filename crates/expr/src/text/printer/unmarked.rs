@@ -1,5 +1,5 @@
-//! Removes the marks by which the number rule converts integers to f64 from programs that are printed. A text has no marks; the parser adds them
-//! again.
+//! Removes conversion marks from a program before it is printed. A mark is an operator (`core._wide` or `core._beside`)
+//! that converts an integer operand to f64 by the number rule. A text has no marks, because the parser adds them again.
 
 use crate::infix::{BESIDE, WIDE};
 use crate::text::numbers::{Marker, NodeKinds};
