@@ -56,7 +56,7 @@ struct State {
     program: Program,
     problems: Vec<Diagnostic>,
     limits: Limits,
-    /// For each leaf whose type is declared, the index of its input in `inputs`.
+    /// For each leaf whose type is declared, the index of its input among the program's inputs.
     declared: FxHashMap<NodeId, usize>,
 }
 

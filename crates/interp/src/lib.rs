@@ -29,8 +29,8 @@ enum Instruction {
 /// A plan that is prepared for the interpreter: a function that evaluates the plan once per call.
 #[derive(Debug)]
 pub struct Interpreted {
-    /// All kernel calls, as sequences without decisions. The first sequence begins at position 0 and needs no
-    /// instruction to run it, because a small model often has no other.
+    /// The kernel calls of the whole plan, as sequences without decisions. The first sequence begins at position 0 and
+    /// needs no instruction to run it, because a small model often has no other.
     calls: KernelChain,
     /// The instructions to run after the first sequence of kernel calls.
     instructions: Vec<Instruction>,

@@ -7,13 +7,13 @@ use cembra_ops::Registry;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Error, Value};
 
-/// A user's rewrite of single nodes, which preparation applies to the lowered graph.
+/// A user's rewrite of single nodes, which preparation applies to the typed graph after the optimiser.
 pub trait Extension: Send + Sync + std::fmt::Debug {
     /// Returns the replacement for the node `node`, whose operands are final; `None` keeps the node.
     ///
     /// `transform` is called once per node, operands first, and its results are not transformed again. A replacement is ignored if it has another
-    /// type than the node, or belongs to another compilation. After the last node the graph is typed again, and states of loops must not be used
-    /// outside of their loops. A graph that fails these checks is the error [`Code::Extension`](cembra_value::Code::Extension).
+    /// type than the node, or belongs to another compilation. After the last node, the types of all nodes are inferred again, and states of loops
+    /// must not be used outside of their loops. If a check fails, preparation ends with the error [`Code::Extension`](cembra_value::Code::Extension).
     fn transform(&self, rewriter: &mut Rewriter<'_>, node: Id) -> Option<Id>;
 }
 

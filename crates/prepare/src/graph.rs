@@ -170,8 +170,8 @@ pub struct TypedGraph {
     types: TypeTable,
     /// A hash table of the nodes, to find a node with the same kind and operands before an equal one is added.
     index: HashTable<Id>,
-    /// True if all nodes are in the index. Nodes that are known to be new are added to it only when any node may be looked up,
-    /// if that ever happens.
+    /// True if all nodes are in the index. Nodes that are known to be new are not added to the index at first, but only before an operation that may
+    /// look up any node.
     is_index_complete: bool,
     /// True while operators that are added for different nodes are known to be different. Then only literals and casts, which
     /// nodes may share, are looked up.
@@ -321,8 +321,8 @@ impl TypedGraph {
         }
     }
 
-    /// The operator that computes the node `id`, its overload, and whether the overload is lifted: defined on plain values, but run on optionals.
-    /// `None` for leaves, literals, loops, and conditionals without an overload.
+    /// The operator that computes the node `id`, the index of its overload, and true if the overload is lifted (defined for values that are not
+    /// optional, but applied to optionals). `None` for leaves, literals, loops, and conditionals without an overload.
     #[must_use]
     #[inline]
     pub fn operator(&self, id: Id) -> Option<(OpId, Option<u16>, bool)> {
@@ -361,7 +361,7 @@ impl TypedGraph {
         (self.op(id) == Some(wanted)).then(|| self.operands(id))
     }
 
-    /// The nodes of the fields, if the node `id` makes a tuple, with names or without; else `None`.
+    /// The nodes of the fields, if the node `id` makes a tuple (with or without field names); else `None`.
     #[must_use]
     pub fn made_fields(&self, id: Id) -> Option<&[Id]> {
         match self.op(id)? {

@@ -118,7 +118,8 @@ mod tests {
         tape.outputs().iter().map(|output| results[output.index()]).collect()
     }
 
-    /// The results of the instruction itself, by the evaluator on bits.
+    /// The results of the instruction itself, as the reference evaluator computes them, for comparison with its
+    /// expansion.
     fn instruction(ty: MachineType, inputs: &[u64]) -> Vec<u64> {
         let mut tape = Tape::new();
         let x = tape.input(ty);

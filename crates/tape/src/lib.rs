@@ -1,4 +1,5 @@
-//! Tapes: small typed programs without branches that lowering rules record and backends run.
+//! Tapes: small typed programs without branches. The lowering rules of operators record them, and backends run them on
+//! many rows or inline them.
 //!
 //! A tape is self-contained: it declares its inputs, its outputs, and which of its instructions they need. A tape has
 //! no loads, stores, blocks or loops; the backend adds these. This crate is independent of operators and code

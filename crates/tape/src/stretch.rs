@@ -127,7 +127,7 @@ mod tests {
     use crate::{Bin, Cmp, Outcome, Output, Un, Val};
     use cembra_runtime::{FaultKind, MachineType};
 
-    /// A tape with a stretch that makes a square root and a mask, on a number and a mask.
+    /// Makes a tape with two inputs, a number and a mask, and a stretch that computes a square root and a mask.
     fn tape(build: impl FnOnce(&mut Tape, Mask, Val, Mask)) -> Tape {
         let mut tape = Tape::new();
         let (x, mask) = (tape.input(MachineType::F64), tape.input_mask());

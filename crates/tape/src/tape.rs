@@ -14,16 +14,16 @@ use smallvec::SmallVec;
 pub struct Tape {
     pub(crate) instrs: Vec<Instr>,
     pub(crate) types: Vec<MachineType>,
-    /// The step of the plan that each instruction was recorded for.
+    /// For each instruction, the index of the plan's step that it was recorded for.
     sites: Vec<u32>,
     constants: FxHashMap<(MachineType, u64), Val>,
     mask_constants: [Option<Mask>; 2],
     active: Option<Mask>,
     site: u32,
-    /// The positions of the inputs, in order.
+    /// The positions of the inputs on the tape, in the order in which they were recorded.
     inputs: Vec<u32>,
     outputs: Vec<Output>,
-    /// For each instruction, whether outputs or faults need it; set when the tape is finished.
+    /// For each instruction, true if an output or a fault needs it. The list is empty until the tape is finished.
     live: Vec<bool>,
     pub(crate) calling: bool,
 }
@@ -67,8 +67,7 @@ impl Tape {
         self.inputs.iter().map(|at| (*at as usize, self.types[*at as usize]))
     }
 
-    /// The index of the input that is the instruction at `position`, in the order in which inputs were recorded; `None`
-    /// if this instruction is not an input.
+    /// The index among the tape's inputs of the instruction at `position`; `None` if this instruction is not an input.
     #[must_use]
     pub fn input_at(&self, position: usize) -> Option<usize> {
         self.inputs.binary_search(&(position as u32)).ok()
@@ -401,7 +400,7 @@ impl Tape {
         }
     }
 
-    /// For each instruction of the tape, whether an output or a fault needs it. The tape must be finished.
+    /// For each instruction of the tape, true if an output or a fault needs it. The tape must be finished.
     #[must_use]
     pub fn live(&self) -> &[bool] {
         debug_assert_eq!(self.live.len(), self.instrs.len(), "the tape is not finished");

@@ -127,7 +127,7 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(format!("{name}.binary"))
 }
 
-/// All literals and spans of a program as text, because equality of programs ignores some of their details.
+/// Returns all literals and spans of a program as text, because equality of programs ignores some of their details.
 fn details(program: &Program) -> String {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));

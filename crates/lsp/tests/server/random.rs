@@ -115,7 +115,7 @@ impl Text {
     }
 }
 
-/// All ranges in a message.
+/// Adds all ranges in the message `value` to `found`.
 fn ranges<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
     match value {
         Value::Object(fields) if fields.contains_key("start") && fields.contains_key("end") => found.push(value),

@@ -22,7 +22,7 @@ fn plan(text: &str) -> Plan {
     plan_of(&parse(text, Registry::standard(), &Limits::default()).expect("a model"))
 }
 
-/// The result of the n-th step with this operator.
+/// The result of the step with the number `n`, from 0, among the steps with the operator `operator`.
 fn made(plan: &Plan, operator: &str, n: usize) -> ValueId {
     step(plan, operator, n).1
 }
@@ -334,7 +334,8 @@ impl Path<'_> {
     }
 }
 
-/// Loops in branches, branches in loops, loops in loops, and states that change places.
+/// Models with loops in branches, branches in loops, loops in loops, and a state whose fields are swapped in each
+/// round.
 const LOOPS: [&str; 3] = [
     "input a, b: f64; input n: i64
      let r = seq.reduce(fn(s, i) = where(s > a, s / 2.0, s + i * b), seq.range(n), a)

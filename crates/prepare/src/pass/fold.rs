@@ -70,8 +70,8 @@ pub(super) fn written_bytes(graph: &TypedGraph, node: Id) -> Option<usize> {
     operands.iter().try_fold(0_usize, |sum, operand| Some(sum + memory_bytes(graph.value(*operand)?).max(1)))
 }
 
-/// The array that the node `node` makes of literals, element by element; `None` if the array's elements have more than `most` bytes in total. A
-/// single text of the model may be many elements.
+/// The array that the node `node` makes of literals, element by element; `None` if the array's elements have more than `most` bytes in total. The
+/// limit is needed because an array may have one text of the model many times.
 pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, most: usize) -> Option<Value> {
     written_bytes(graph, node).filter(|bytes| *bytes <= most)?;
     call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()

@@ -74,7 +74,7 @@ impl std::fmt::Debug for Pass {
     }
 }
 
-/// All passes, in the order in which they run.
+/// The passes of preparation, in the order in which they run.
 pub static PASSES: &[Pass] = &[
     Pass {
         name: "types",

@@ -14,9 +14,9 @@ use std::cmp::Reverse;
 /// costs about 20 cycles, and at worst about every second branch is mispredicted.
 const MOST: u32 = 12;
 
-/// The largest total cost of the branches of a selection, for any number of conditionals, in units of `Effects::cost`. It is less than `MOST` per
-/// conditional, because inner conditionals are reached less often. The benchmark S5 (twelve nested conditionals) runs fastest if its innermost eight
-/// to eleven conditionals are selections.
+/// The largest total cost of the branches of a selection, for any number of conditionals, in units of `Effects::cost`. For four or more conditionals
+/// it is less than `MOST` per conditional, because inner conditionals are reached less often. The benchmark S5 (twelve nested conditionals) runs
+/// fastest if its innermost eight to eleven conditionals are selections.
 const MOST_NESTED: u32 = 40;
 
 /// The cost of the nodes in a region, and the number of conditionals in it that become selections (operators that compute both branches).

@@ -49,7 +49,7 @@ fn scalars(of: &Elements) -> Option<SmallVec<[QType; 4]>> {
     of.iter().map(|scalar| scalar.map(QType::Scalar)).collect()
 }
 
-/// The operator that a written one means on elements of these types.
+/// The operator that the named operator `op` stands for on elements of these types.
 fn chosen(registry: &Registry, op: OpId, of: &Elements) -> OpId {
     match scalars(of) {
         Some(types) if registry.get(op).may_be_another(&types) && registry.get(op).check_count(types.len()).is_ok() => {

@@ -161,9 +161,9 @@ pub struct TapeSegment {
 pub struct KernelSegment {
     /// The kernel's name in listings.
     pub label: &'static str,
-    /// The step of the plan that the kernel's faults name.
+    /// The index of the plan's step that the kernel's faults are reported for.
     pub site: u32,
-    /// The reason why the step is not part of a tape.
+    /// The reason why the step is computed by calls of a kernel and not by a tape.
     pub why: Cut,
     /// A chain with one call of the kernel, at position 0. The compiled states of the plan's operators must stay alive
     /// as long as the call may run, because the kernel uses them (OPERATOR-DATA).

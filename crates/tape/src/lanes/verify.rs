@@ -261,7 +261,7 @@ mod tests {
         Segment { once: false, body }
     }
 
-    /// The sum of a column with itself.
+    /// Makes a segment that writes the sum of the column `from` with itself to the column `to`.
     fn double(from: ColumnId, to: ColumnId) -> Segment {
         tape(|tape, x, _| Output::Number(tape.bin(Bin::Add, x, x)), &[from], to)
     }
@@ -270,7 +270,7 @@ mod tests {
         LaneColumn { ty: MachineType::F64, port: Port::Rows, origin }
     }
 
-    /// A program of an input, two intermediate columns and an output.
+    /// Makes a program with an input, two intermediate columns and an output.
     fn program(segments: Vec<Segment>) -> LaneProgram {
         let columns = vec![
             column(Origin::Input { index: 0, part: ValuePart::Number }),

@@ -23,7 +23,7 @@ impl SetId {
 /// The free placeholders (parameters that no inner function binds) of every node of a graph.
 #[derive(Default)]
 pub(super) struct Free {
-    /// One set per node; empty if no node is a function.
+    /// For each node, the id of its set of free parameters. Empty if no node is a function.
     of_node: Vec<SetId>,
     sets: Vec<SmallVec<[NodeId; 4]>>,
     ids: FxHashMap<SmallVec<[NodeId; 4]>, SetId>,

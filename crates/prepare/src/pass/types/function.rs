@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// until preparation ends.
 const CALL: usize = 8;
 
-/// The number of steps between two checks of the time.
+/// The number of steps of type inference between two checks of the time limit.
 const STEPS_OF_A_LOOK: usize = 4096;
 
 /// The number of free parameters whose lookup counts as one step; most nodes have fewer.
@@ -53,7 +53,7 @@ pub(super) struct Functions {
     /// The nodes of the calls that are in progress, outermost first.
     pub(super) calls: Vec<NodeId>,
     instantiated: usize,
-    /// The number of steps at which the time is checked next.
+    /// The value of `instantiated` (the number of steps so far) at which the time is checked next.
     timed: usize,
     pub(super) loops: u32,
     pub(super) loop_depth: u8,
