@@ -1,6 +1,6 @@
-//! Tests of the memory that the interpreter reads and writes: frames that move, literals whose plan is dropped, strings over
-//! many chunks of the arena, structs with arbitrary bytes in missing values. The tests use only a plan and the interpreter, and
-//! are small, so tools that check each memory access, such as Miri, can run them.
+//! Tests of the memory that the interpreter reads and writes: frames that move, literals whose plan is dropped, strings
+//! over many chunks of the arena, structs with arbitrary bytes in missing values. The tests use only a plan and the
+//! interpreter, and are small, so tools that check each memory access, such as Miri, can run them.
 
 use cembra_expr::parse;
 use cembra_interp::{Interpreted, bind};
@@ -47,8 +47,8 @@ impl Session {
         assert_eq!(values.len(), self.inputs.len());
         self.context.arena().reset();
         let frame = self.frame.ptr();
-        // SAFETY: CALL, FRAME-SLOT and STRING-VIEW: the frame is one of the plan's template, values are of the inputs' types and
-        // live until the outputs are copied.
+        // SAFETY: CALL, FRAME-SLOT and STRING-VIEW: the frame is one of the plan's template, values are of the inputs'
+        // types and live until the outputs are copied.
         unsafe {
             for (value, (qtype, slot)) in values.iter().zip(&self.inputs) {
                 assert!(value.is_of(qtype), "{value} of {qtype}");
@@ -106,7 +106,8 @@ fn a_loop_over_texts_makes_one_after_the_other() {
     }
 }
 
-/// The text that a fault reports is in the arena or in an input. The caller must read it before the next evaluation begins.
+/// The text that a fault reports is in the arena or in an input. The caller must read it before the next evaluation
+/// begins.
 #[test]
 fn a_fault_leaves_the_session_as_it_was() {
     let mut session = Session::new("input t: text; output n = strings.parse_int32(strings.strip(t)) + 1");
@@ -136,7 +137,8 @@ struct Output<'t> {
     large: bool,
 }
 
-/// Structs of the caller, as `ModelExecutor` and compiled models take them, may have arbitrary bytes in the value of a missing optional.
+/// Structs of the caller, as `ModelExecutor` and compiled models take them, may have arbitrary bytes in the value of a
+/// missing optional.
 #[test]
 fn structs_hold_anything_behind_what_is_missing() {
     let plan = plan(

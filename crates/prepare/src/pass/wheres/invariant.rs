@@ -2,7 +2,6 @@
 //! needs may not be needed in any round. It is moved nevertheless, even if it is expensive, because moving costs at most one evaluation, while
 //! staying costs one per round. Two kinds of nodes in such a branch are not moved: nodes that may stop the evaluation, and opaque nodes (without a
 //! lowering rule), whose cost is not known.
-//!
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, RegionId, RegionTree, TypedGraph, TypedModel};
