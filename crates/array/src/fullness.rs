@@ -1,8 +1,11 @@
-//! Finds which nodes of a typed graph are full. A node is *full* if it is an array without missing elements, or an edge (the
-//! grouping of an array's elements) that assigns every element to a group. Fullness follows from the promises of inputs, from
-//! literals and from the rules of operators; nothing is evaluated, and a node counts as not full if this is not certain.
-//! Fullness belongs to nodes, not to types: a full array has the same type as any other, and may store presence bits, all of
-//! which are set.
+//! Finds which nodes of a typed graph are full. A node is *full* if it is an array without missing elements, or an edge
+//! (the grouping of an array's elements) that assigns every element to a group. A full array can be stored and computed
+//! without presence bits. Fullness follows from the declarations of inputs (`[f64]` promises that no element is
+//! missing), from literals, and from the rules of operators. Nothing is evaluated, and a node counts as not full if its
+//! fullness is not certain.
+//!
+//! Fullness is a property of nodes, not of types: a full array has the same type as any other, and may have presence
+//! bits if all of them are set.
 
 use crate::passes::is_of_splits;
 use cembra_ops::{Argument, FullRule, InStrips, Registry, Structure, id};
@@ -12,7 +15,8 @@ use cembra_value::{EdgeForm, Promise, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-/// The most times that the states of loops are checked again after one of them turned out to have gaps. Then no state counts as
+/// The most rounds in which loops whose state may have missing elements are searched for. Each round assumes that the
+/// states of all remaining loops are full. If the search has not ended after these rounds, no loop's state counts as
 /// full.
 const ROUNDS: usize = 8;
 
@@ -44,14 +48,16 @@ pub fn fullness(model: &TypedModel) -> Vec<bool> {
     with_states(graph, registry, &gaps)
 }
 
-/// True if the first state of a loop is full, and the next state too.
+/// Returns true if the initial state of a loop is full, and if the state that a round computes is full too. `full` has
+/// the fullness of each node, computed under the assumption that the state is full.
 fn stays_full(graph: &TypedGraph, node: Id, full: &[bool]) -> bool {
     let [init, round] = graph.operands(node) else { return false };
     let next = graph.made_fields(*round).and_then(|fields| fields.first());
     full[init.index()] && next.is_some_and(|next| full[next.index()])
 }
 
-/// Returns which nodes are full, provided that the state of each loop is full unless the loop is in `gaps`.
+/// Returns, for each node, whether it is full under the assumption that the state of each loop is full, except for
+/// loops in `gaps`.
 fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>) -> Vec<bool> {
     // Operands come before their users in a graph.
     let mut full = Vec::with_capacity(graph.len());
@@ -66,7 +72,7 @@ fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>
     full
 }
 
-/// Returns true if every value of the type is full.
+/// Returns true if every value of the type is full, as for a scalar type that is not optional.
 fn is_full_type(qtype: &QType) -> bool {
     // Types nest only as deep as the text that spelled them.
     match qtype {
@@ -88,7 +94,8 @@ fn is_full_type(qtype: &QType) -> bool {
     }
 }
 
-/// Returns true if field `at` of a list's elements is a scalar that is not optional, so that the array of this field is full.
+/// Returns true if field `at` of a list of structs is a scalar that is not optional. The list has one array per field,
+/// and the array of this field then has no missing elements.
 fn is_full_of_list(list: &QType, at: Option<usize>) -> bool {
     let field = || match list.element()? {
         QType::Tuple(fields) => fields.get(at?),
@@ -97,7 +104,8 @@ fn is_full_of_list(list: &QType, at: Option<usize>) -> bool {
     matches!(field(), Some(QType::Scalar(_)))
 }
 
-/// Returns true if the value is full.
+/// Returns true if the value is full: an array or a scalar without missing values, an edge that assigns every element
+/// to a group, or a tuple of full values.
 fn is_full_value(value: &Value) -> bool {
     // Values nest only as deep as the text that spelled them.
     match value {
@@ -112,7 +120,8 @@ fn is_full_value(value: &Value) -> bool {
     }
 }
 
-/// Returns true if a node is full by the fullness of its operands or by its operator, whatever its type.
+/// Returns true if a node is full because of its operator and the fullness of its operands, even if its type allows
+/// missing values. `full` has the fullness of all earlier nodes.
 fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> bool {
     let operands = graph.operands(node);
     let all = |operands: &[Id]| operands.iter().all(|operand| full[operand.index()]);
@@ -148,9 +157,10 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
     }
 }
 
-/// Returns true if `expanded` takes an aggregation back to the elements of its own groups, all elements are present, and the
-/// aggregation is present for every group with an element. A group without elements may have a missing result, but no element
-/// takes it.
+/// Returns true if no element of the node `expanded` is missing because `expanded` gives each element the result that
+/// an aggregation computes for the element's own group, as in `array.expand(max(x, into=by), by)` with a full `x`. The
+/// aggregation must have a result for every group that has elements. Groups without elements may lack a result, because
+/// no element receives it.
 fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: &[bool]) -> bool {
     let [gathered, edge] = graph.operands(expanded) else { return false };
     let ([x, into], Some(op)) = (graph.operands(*gathered), graph.op(*gathered)) else { return false };
@@ -158,7 +168,8 @@ fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: 
     is_there && into == edge && is_of_splits(graph, *edge) && full[x.index()]
 }
 
-/// Returns true for arrays and edges, which the rules of operators are about. Whether a scalar is optional, its type tells.
+/// Returns true for arrays and edges, the only types to which an operator's [`FullRule`] applies. Whether a scalar may
+/// be missing is part of its type.
 fn is_of_arrays(qtype: &QType) -> bool {
     matches!(qtype, QType::Array(..) | QType::Edge(_))
 }
@@ -168,8 +179,9 @@ pub(crate) fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
     usize::try_from(graph.value(index)?.as_scalar()?.bits()).ok()
 }
 
-/// Whether an elementwise operator has a full result, which its signature on elements tells: the elements of full arrays are not
-/// optional. `None` if the operator does not take such elements.
+/// Returns whether an elementwise operator has a full result. The operator is resolved for single elements, where
+/// elements of full arrays are not optional; the result is full if that result type is not optional. `None` if the
+/// operator does not take such elements.
 fn is_full_of_each(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> Option<bool> {
     let operands = graph.operands(node);
     let types: SmallVec<[QType; 4]> = operands

@@ -1,19 +1,21 @@
-//! The last stage of building an array program: combines the elementwise steps of one pass over the same elements into one
-//! sweep (a fused loop), and appends all steps to their blocks, pass by pass.
+//! The last stage of building an array program. It combines the steps that one pass computes over the same elements
+//! into one sweep (a fused loop), and appends the sweeps and all other steps to their blocks, in the order of the
+//! passes.
 
 use crate::passes::Pass;
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step that is ready to be added to a program, with its block, its pass over elements, and its side (elements or groups).
+/// A step that is to be added to a program, with its block, its pass over elements, and its side: whether it has a
+/// value per element or per group.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) step: Step,
     pub(crate) block: BlockId,
     pub(crate) pass: Pass,
     pub(crate) over: Side,
-    /// True if the step is computed in its pass, one block of elements (strip) after the other. Other steps run before the
-    /// pass.
+    /// True if the step is computed during its pass, one strip (block of consecutive elements) after the other. If
+    /// false, the step runs before the pass.
     pub(crate) is_swept: bool,
 }
 
@@ -64,7 +66,8 @@ pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &Fx
     }
 }
 
-/// True if a stage over elements uses a result per group of the same sweep.
+/// Returns true if a stage of the sweep that goes over elements may read a result per group that the same sweep
+/// computes. `edge` groups the elements.
 fn sees_groups(sweep: &Sweep, edge: ValueId) -> bool {
     let is_over = |side: Side| sweep.stages.iter().any(|stage| stage.over == side);
     let made: FxHashSet<ValueId> = sweep.stages.iter().flat_map(|stage| &stage.step.outs).copied().collect();
@@ -76,7 +79,8 @@ fn sees_groups(sweep: &Sweep, edge: ValueId) -> bool {
     is_over(Side::Elements) && (is_over(Side::Groups) || sweep.stages.iter().any(expands))
 }
 
-/// For each value, whether a step outside of the sweep that makes it, a block or an output uses it.
+/// Returns, for each value, whether it is needed outside of the sweep that computes it: a step outside reads it, or it
+/// is the result of a block or an output of the program.
 fn kept(program: &ArrayProgram, owners: &[Option<SweepId>]) -> Vec<bool> {
     let mut kept = vec![false; program.values.len()];
     for (at, sweep) in program.sweeps.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Union-find: disjoint sets of integers, each represented by its least member.
 
-/// Disjoint sets of the integers from 0 to a bound.
+/// Disjoint sets of the integers from 0 to a bound. The entry of an integer is a member of the same set that is not
+/// larger; the least member's entry is the member itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Joined(Vec<u32>);
 

@@ -1,9 +1,9 @@
-//! Array programs: the compiled form of a model with arrays. The steps of a program compute on whole arrays. Elementwise
-//! computation becomes a plan that runs over as many rows as there are elements, and computation between scalars becomes plans as
-//! well.
+//! Array programs: the compiled form of a model with arrays. The steps of a program compute on whole arrays. An
+//! elementwise computation such as `x * 2.0 + y` becomes a plan (the executable form of a model without arrays) that is
+//! evaluated for each element. A computation between scalars becomes a plan that is evaluated once.
 //!
-//! This crate only plans: a program says which steps read and write which values, and how sweeps (fused loops over elements) are
-//! laid out. A program names no backend; the engine runs it.
+//! This crate only plans: a program says which steps read and write which values, and how its sweeps (fused loops over
+//! elements) are laid out. It has no machine code and no memory; the engine runs programs.
 
 mod fullness;
 mod fuse;

@@ -3,7 +3,8 @@
 
 use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 
-/// The deepest nesting of blocks that is searched for uses. A value that is used deeper is never freed.
+/// The most levels of blocks between a step that uses a value and the block that computes the value. A value that is
+/// used in a deeper block is never freed.
 const MOST_NESTED: usize = 64;
 
 /// The lifetimes of an array program's values: for each step of each block, the values that no later step uses.
@@ -15,21 +16,23 @@ pub struct Lifetimes {
 /// The position of a step: its block, and its index in the block.
 type StepPlace = (BlockId, usize);
 
-/// The last use of a value that is never freed.
+/// Stands for the last use of a value that is never freed: an index that no step has.
 const NEVER: usize = usize::MAX;
 
 /// The uses of a program's values, from which their lifetimes follow.
 struct Uses {
-    /// The step that makes each value.
+    /// For each value, the step that computes it; `None` for inputs, literals and states of loops.
     homes: Vec<Option<StepPlace>>,
     /// The step that runs each block; `None` for the top block.
     owners: Vec<Option<StepPlace>>,
-    /// For each value, the index of the last step in its own block that needs it.
+    /// For each value, the index of the last step that uses it, in the block that computes it; `NEVER` if it must not
+    /// be freed.
     last: Vec<usize>,
 }
 
 impl Uses {
-    /// Records that the step `user` uses a value.
+    /// Records that the step `user` uses a value. If `user` is in an inner block, the use counts for the step that runs
+    /// this block.
     fn note(&mut self, value: ValueId, user: StepPlace) {
         let Some((home, _)) = self.homes[value.index()] else { return };
         let (mut block, mut at) = user;

@@ -1,5 +1,5 @@
-//! Prints array programs in the same form as plans: a line per step, below it the plan that the step runs, then the blocks of
-//! conditionals and loops. The text is for readers and cannot be parsed.
+//! Prints array programs in the same form as plans: one line per step, below it the plan that the step evaluates, then
+//! the blocks of conditionals and loops. The text is only for people and cannot be parsed.
 
 use crate::sweep::{MemoryEstimate, SweepLayout};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
@@ -53,7 +53,8 @@ impl ArrayProgram {
         Typed(self.qtype(value), value)
     }
 
-    /// For each value, whether a step, a block's result or an output uses it. Literals that were copied into plans are not used.
+    /// Returns, for each value, whether a step, a block's result or an output uses it. Literals that were copied into
+    /// plans are not used.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![false; self.values.len()];
         let args = self.steps().flat_map(|step| &step.args);

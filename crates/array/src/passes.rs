@@ -1,11 +1,12 @@
-//! Assigns the nodes of a model with arrays to passes. Each pass goes over the elements of arrays once. A node is in the
-//! first pass in which its operands are available. An elementwise result can be used in the pass that computes it. An
-//! aggregation is computed in the pass of its operand, but its result is available only in the next pass. There is one
-//! exception: if an edge of split points groups the elements contiguously, one pass can compute and use the results of
-//! groups, because each strip consists of whole groups.
+//! Assigns the nodes of a model with arrays to passes. Each pass goes over the elements of arrays once, strip by strip;
+//! a strip is a block of consecutive elements. A node is in the first pass in which its operands are available. An
+//! elementwise result can be used in the pass that computes it. An aggregation is computed in the pass of its operand,
+//! but its result is available only in the next pass. There is one exception: if an edge of split points groups the
+//! elements contiguously, one pass can compute and use the results of groups, because each strip then consists of whole
+//! groups.
 //!
-//! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a space
-//! together with the contiguous groups of its edge, if it has one.
+//! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a
+//! space together with the contiguous groups of its edge, if it has one.
 
 use crate::joined::Joined;
 use cembra_ops::{InStrips, id};
@@ -14,10 +15,12 @@ use cembra_runtime::{EdgeType, QType};
 use cembra_value::Promise;
 use rustc_hash::FxHashMap;
 
-/// The most rounds in which nodes that cannot be delayed are searched for. If more would be needed, no node is moved.
+/// The most rounds of the search for nodes that must stay in their pass. If the search has not ended after these
+/// rounds, no node is moved to a later pass.
 const ROUNDS: usize = 8;
 
-/// The way in which a node is computed in its pass over elements: elementwise, as an aggregation, as a scan, before the pass.
+/// The way in which a node is computed: elementwise, as an aggregation or as a scan during a pass over elements; or
+/// before the pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
     /// The node is not computed: it is an input, a literal or the state of a loop.
@@ -39,18 +42,20 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Returns true if a node with this role is computed in a pass, one block of elements (strip) after the other.
+    /// Returns true if a node with this role is computed during a pass, one strip (block of consecutive elements) after
+    /// the other.
     pub(crate) const fn is_swept(self) -> bool {
         matches!(self, Role::Stream | Role::Expand | Role::Fold | Role::Scan)
     }
 
-    /// True if a node with this role makes an element per position, strip by strip.
+    /// Returns true if a node with this role is computed during a pass and has one element per position.
     const fn is_streamed(self) -> bool {
         matches!(self, Role::Stream | Role::Expand | Role::Scan)
     }
 }
 
-/// The pass in which a node is computed, and the domain whose elements this pass goes over.
+/// The pass in which a node is computed, and the domain (elements of one size, with their contiguous groups) that the
+/// pass goes over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Pass {
     /// The number of the pass, from 0 on. A node that is not computed strip by strip is computed before this pass.
@@ -73,7 +78,8 @@ pub(crate) struct Passes {
     pub(crate) spaces: Vec<u32>,
 }
 
-/// Returns true for arrays and scalars of numbers, booleans or units, which a strip can hold. Strings are excluded.
+/// Returns true for arrays and scalars of numbers, booleans or units, which can be computed in strips (blocks of
+/// elements). Strings cannot.
 fn is_plain(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(|scalar| !scalar.is_string())
 }
@@ -199,8 +205,8 @@ impl Passes {
         passes
     }
 
-    /// Moves elementwise nodes to the first pass that uses them, if their operands are available then or can be moved too. The
-    /// result then need not be stored in between.
+    /// Moves elementwise nodes to the first pass that uses them, if their operands are available in that pass or can be
+    /// moved too. Results that move need not be stored between passes.
     fn delay(&mut self, placed: &Placed, regions: &[RegionId], needed: &[bool]) {
         let graph = &placed.model.graph;
         let mut may_move: Vec<bool> =
@@ -227,7 +233,8 @@ impl Passes {
         }
     }
 
-    /// For each node, the last pass in which all of its users can still use it, if every node that may move does.
+    /// Returns, for each node, the last pass in which the node can be computed so that all of its users can use it.
+    /// Users marked in `may_move` are assumed to move to their own last pass.
     fn latest(&self, placed: &Placed, regions: &[RegionId], needed: &[bool], may_move: &[bool]) -> Vec<u32> {
         let graph = &placed.model.graph;
         let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
@@ -246,7 +253,8 @@ impl Passes {
         latest
     }
 
-    /// True if a node can be computed in the same pass as its operand number `at`.
+    /// Returns true if `node` can be computed in the same pass as its operand number `at`, in which case it reads the
+    /// operand strip by strip.
     fn is_seen(&self, graph: &TypedGraph, node: Id, at: usize, domain: u32, regions: &[RegionId]) -> bool {
         let operand = graph.operands(node)[at];
         let (of, role) = (self.roles[operand.index()], self.roles[node.index()]);
@@ -271,8 +279,9 @@ impl Passes {
         }
     }
 
-    /// Returns true if the array that `node` computes, or that an aggregation `node` reads, has one element per group, not one
-    /// per element. Groups are those of the edge of the node's domain.
+    /// Returns true if an array has one element per group, and false if it has one element per element of the domain.
+    /// The array is the result of `node` or, for an aggregation, its first operand. The groups are those of the edge of
+    /// the node's domain.
     pub(crate) fn is_of_groups(&self, graph: &TypedGraph, node: Id) -> bool {
         let at = match self.roles[node.index()] {
             Role::Fold => graph.operands(node)[0].index(),
@@ -282,7 +291,8 @@ impl Passes {
         self.edges.get(&domain).is_some_and(|(_, elements)| self.spaces[at] != *elements)
     }
 
-    /// The domains (elements of one size) that an edge divides into contiguous groups, each with this edge.
+    /// The domains (elements of one size) that an edge divides into contiguous groups, each given by its number and its
+    /// edge.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (u32, Id)> {
         self.edges.iter().map(|(domain, (edge, _))| (*domain, *edge))
     }

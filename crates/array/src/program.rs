@@ -1,6 +1,6 @@
-//! Array programs: a tree of blocks of steps, each from values to values. A value is an array, an edge (which assigns
-//! elements to groups), a shape (the number of an array's elements), or a value of a scalar model. Each value is stored by
-//! itself, outside of frames.
+//! Array programs as data. A program is a tree of blocks, and a block is a list of steps, which compute values from
+//! values. A value is an array, an edge (which assigns elements to groups), a shape (the number of an array's
+//! elements), or a scalar. Each value is stored by itself, not in a frame.
 
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry};
@@ -109,7 +109,7 @@ pub struct SubPlan {
     pub inputs: Vec<usize>,
 }
 
-/// The items that a stage of a sweep (a fused loop over elements) goes over: elements or groups.
+/// Whether a stage of a sweep (a fused loop over elements) goes over elements or over groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// The stage goes over the elements of each strip, a block of consecutive elements.
@@ -118,8 +118,8 @@ pub enum Side {
     Groups,
 }
 
-/// A step of a sweep (a fused loop over elements). It works on one strip (a block of consecutive elements) at a time, not on
-/// a whole array: a plan for each element, an aggregation, a scan or an expansion.
+/// A step of a sweep (a fused loop over elements): a plan that is evaluated for each element, an aggregation, a scan or
+/// an expansion. It works on one strip (a block of consecutive elements) at a time, not on a whole array.
 #[derive(Clone, Debug)]
 pub struct Stage {
     /// The step of the program that the stage runs.

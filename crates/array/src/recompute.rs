@@ -1,5 +1,6 @@
-//! Recomputation: if a node is cheaper to compute again in a later pass than to store as an array until then, the later pass
-//! gets a copy of the node. A copy has the same operands, so no value changes. Expensive nodes and outputs are stored.
+//! Recomputation: if a node is cheaper to compute again in a later pass over the elements than to store as an array
+//! until then, the later pass gets a copy of the node. A copy has the same operands, so no value changes. Expensive
+//! nodes and outputs of the model are stored.
 
 use crate::passes::{Passes, Role};
 use cembra_prepare::{Id, Placed, TypedGraph};
@@ -7,11 +8,12 @@ use cembra_runtime::QType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// The highest cost of an element that is computed again, as `Effects::cost` counts it; a float division counts 4. Beyond the
-/// caches, writing and rereading an array takes about as long.
+/// The highest cost per element at which a node is computed again instead of being stored, in the unit of
+/// `Effects::cost`, in which a float division costs 4. For arrays that are larger than the caches, writing and
+/// rereading an element takes about as long.
 const MOST: u32 = 8;
 
-/// The cost per element of copying a value from its group.
+/// The cost per element of giving each element the value of its group, in the unit of `Effects::cost`.
 const EXPAND: u32 = 2;
 
 /// Returns the model with copies of nodes that are cheaper to compute again than to store; `None` if there are no such nodes.
@@ -70,8 +72,8 @@ pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> O
     Some(Placed { model, regions })
 }
 
-/// The cost of computing each node again in a later pass. 0 for nodes that are available in every pass, `None` for nodes that
-/// must be stored.
+/// Returns the cost per element of computing each node again in a later pass, including its operands. The cost is 0 for
+/// nodes whose value is available in every later pass, and `None` for nodes that must be stored.
 fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> {
     let graph = &placed.model.graph;
     let mut costs: Vec<Option<u32>> = vec![Some(0); graph.len()];
@@ -91,8 +93,8 @@ fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> 
     costs
 }
 
-/// The cost per element of an elementwise operator; `None` if it has no known cost, such as an operator that may fail or calls a
-/// function.
+/// The cost per element of an elementwise operator. `None` if it is not known, as for an operator that may fail or that
+/// calls a function.
 fn element_cost(placed: &Placed, node: Id) -> Option<u32> {
     let (graph, registry) = (&placed.model.graph, placed.model.registry);
     let op = graph.op(node)?;

@@ -1,11 +1,13 @@
-//! Converts a model with arrays, which describes one row, to a model over many rows. A scalar of a row becomes an array over the rows. An array of a
-//! row becomes part of one array with the elements of all rows, together with an edge, which assigns each element to its row. An operator on a whole
-//! array becomes an operator on groups, and scalars are expanded where they are combined with elements. The result is an ordinary model with arrays.
+//! Converts a model with arrays, which describes one row, to a model over many rows. A scalar of a row becomes an array
+//! over the rows. An array of a row becomes part of one array with the elements of all rows, together with an edge,
+//! which assigns each element to its row. For example `math.sum(x) * k` becomes `math.sum(x, into=edge) * k`. An
+//! operator on a whole array becomes an operator on groups, and scalars are expanded where they are combined with
+//! elements. The result is an ordinary model with arrays.
 //!
-//! Not every operator can be converted. If one cannot, the result is an [`Obstacle`] with the reason, and rows are evaluated
-//! one by one. The converted model may also fail where no row does: a conditional may evaluate more than a row would, and
-//! lists of different sizes are an error even if no row combines them. So if the model fails, the caller must evaluate the
-//! rows one by one.
+//! Not every operator can be converted. If one cannot, the result is an [`Obstacle`] with the reason, and the caller
+//! evaluates the rows one by one. The converted model may also fail where no row does: a conditional may evaluate more
+//! than a row would, and lists of different sizes are an error even if no row combines them. So if the model fails, the
+//! caller must evaluate the rows one by one too.
 
 use crate::fullness::position;
 use crate::struct_columns::{StructColumn, count, struct_columns};
@@ -17,7 +19,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The contents of a leaf (an input) in a model over rows. The index is that of one of the model's
+/// The contents of a leaf (an input) in a model over rows. The number is the index of one of the model's
 /// [columns](RowsModel::columns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsLeaf {
@@ -33,33 +35,38 @@ pub enum RowsLeaf {
     Ends(usize),
 }
 
-/// The contents of a column of an output in a model over rows: a value, scalars or lists.
+/// The contents of a column of an output in a model over rows: one value for all rows, a scalar per row, or a list per
+/// row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
     /// The column is one value that all rows share.
     Shared,
     /// The column has a scalar per row.
     Scalars,
-    /// The column has the elements of all rows' lists. Each row's list has the same length as the row's list in the input column with this index.
+    /// The column has the elements of all rows' lists. Each row's list has the same length as the row's list in the
+    /// input column with this index.
     Elements(usize),
 }
 
-/// A model over many rows, made from a model for one row. It also tells how its inputs and outputs are related to those of the original model.
+/// A model over many rows, made from a model for one row. It also tells how its inputs and outputs are related to those
+/// of the original model.
 #[derive(Clone, Debug)]
 pub struct RowsModel {
     /// The model over many rows. Its only lazy conditionals are conditionals on elements.
     pub placed: Placed,
     /// The contents of each leaf. The name of a leaf is its index here.
     pub leaves: Vec<RowsLeaf>,
-    /// For each output of the original model, the contents of each of its [columns](struct_columns). Each column is an output of the new model.
+    /// For each output of the original model, the contents of each of its [columns](struct_columns). Each column is an
+    /// output of the new model.
     pub outputs: Vec<Vec<RowsOutput>>,
     /// The columns of the original model's leaves. For each, the index of the leaf, and the index among the
     /// [columns](struct_columns) of the leaf's type.
     pub columns: Vec<(usize, usize)>,
-    /// For each column, the index of the first column whose lists must have the same length as this column's list in each row.
+    /// For each column, the index of the first column whose lists must have the same lengths, row by row, as the lists
+    /// of this column.
     pub spaces: Vec<usize>,
-    /// For each column, true if the model only searches its elements for keys. If all rows have the same elements, the caller may pass these once for
-    /// all rows.
+    /// For each column, true if the model only searches its elements for keys. If all rows have the same elements, the
+    /// caller may pass these once for all rows.
     pub sought: Vec<bool>,
 }
 
@@ -72,7 +79,8 @@ pub struct Obstacle {
     pub why: &'static str,
 }
 
-/// The kind of value that a node becomes over many rows. A space (set of arrays whose lists have the same sizes) is named by one of its columns.
+/// The kind of value that a node becomes over many rows. A space (set of arrays whose lists have the same sizes) is
+/// named by one of its columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// The node is one value for all rows.
@@ -122,8 +130,8 @@ pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
     Rewriter::new(forms).run(&needed)
 }
 
-/// A column of a value: either a node that is a scalar or an array, or a column (by index) of the leaf that the node is or is
-/// part of.
+/// A column of a value. Either a node that is itself a scalar or an array; or the column with this index, which belongs
+/// to a leaf, and the node that is the leaf or one of its fields.
 enum RowColumn {
     Node(Id),
     Column(usize, Id),
@@ -135,9 +143,9 @@ struct Forms<'m> {
     forms: Vec<Form>,
     /// For each node visited so far, whether it or a node that it depends on may fail.
     may_fail: Vec<bool>,
-    /// The columns of leaves: the index of the leaf, and of the column within it.
+    /// The columns of leaves. For each, the index of its leaf, and its index among the columns of the leaf's type.
     columns: Vec<(usize, usize)>,
-    /// The description of each column.
+    /// The type of each column, its promise about missing elements, and the list that it is a field of.
     parts: Vec<StructColumn>,
     /// The first column of each leaf.
     starts: Vec<usize>,
@@ -145,11 +153,12 @@ struct Forms<'m> {
     members: FxHashMap<Id, Vec<usize>>,
     /// For each column of lists, another column with the same sizes, or itself.
     spaces: Vec<usize>,
-    /// For each column, a node of the original model with its values.
+    /// For each column, the node of the original model that has its values; `None` if there is none.
     nodes: Vec<Option<Id>>,
 }
 
-/// The index of an aggregation's or scan's operand that gives the groups.
+/// The index of an aggregation's or scan's operand that gives the groups, such as `into`; `None` if the operator has no
+/// such parameter.
 fn edge_operand(registry: &cembra_ops::Registry, op: OpId) -> Option<usize> {
     registry.get(op).params.iter().position(|param| matches!(param.name, "into" | "over"))
 }
@@ -165,7 +174,7 @@ fn chosen(graph: &TypedGraph, node: Id) -> Option<Id> {
 }
 
 impl Forms<'_> {
-    /// The column that stands for all columns in the space of `column`.
+    /// The column that represents the space of `column`, which is the set of columns whose lists have the same sizes.
     fn space(&self, mut column: usize) -> usize {
         while self.spaces[column] != column {
             column = self.spaces[column];
@@ -173,7 +182,7 @@ impl Forms<'_> {
         column
     }
 
-    /// The first column of a node that is a leaf or a field of a struct leaf; `None` for other nodes.
+    /// The index of the first column of a node that is a leaf or a field of a struct leaf; `None` for other nodes.
     fn column(&self, node: Id) -> Option<usize> {
         let graph = &self.model.graph;
         match (graph.kind(node), graph.operands(node)) {
@@ -194,7 +203,7 @@ impl Forms<'_> {
         a.min(b)
     }
 
-    /// True if the node, or one of its operands, may fail. The operands must have been visited.
+    /// Returns true if the node, or a node that it depends on, may fail. The operands must have been visited.
     fn fails(&self, node: Id) -> bool {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let by_itself = match graph.kind(node) {
@@ -208,7 +217,7 @@ impl Forms<'_> {
         self.forms[node.index()]
     }
 
-    /// The form of a node. The operands must have their forms.
+    /// Determines the kind of value that a node becomes over many rows. The kinds of the operands must be known.
     fn of(&mut self, node: Id) -> Result<Form, Obstacle> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let obstacle = |why| Obstacle { node, why };
@@ -274,7 +283,7 @@ impl Forms<'_> {
         }
     }
 
-    /// The form of a struct, or of a list of structs, that is made from `members`.
+    /// Determines the kind of value that a struct, or a list of structs, made from `members` becomes over many rows.
     fn of_struct(&mut self, node: Id, members: &[Id]) -> Result<Form, Obstacle> {
         let qtype = self.model.graph.qtype(node);
         if struct_columns(qtype).is_none_or(|columns| columns.is_empty()) {
@@ -299,7 +308,7 @@ impl Forms<'_> {
         Ok(Form::Struct)
     }
 
-    /// Appends the columns of a value to `parts`. Returns false if the value has none.
+    /// Appends the columns of a value to `parts`. Returns false if the value cannot be divided into columns.
     fn add_parts(&self, node: Id, parts: &mut Vec<RowColumn>) -> bool {
         let graph = &self.model.graph;
         match (self.of_operand(node), self.column(node)) {
@@ -320,7 +329,7 @@ impl Forms<'_> {
         }
     }
 
-    /// The form of a column of a value.
+    /// The kind of value that a column of a value becomes over many rows.
     fn of_part(&self, part: &RowColumn) -> Form {
         match *part {
             RowColumn::Node(node) => self.of_operand(node),
@@ -331,7 +340,8 @@ impl Forms<'_> {
         }
     }
 
-    /// The space of the operands that are elements; `None` if all operands are scalars. Fails for operands of another form.
+    /// The space (set of arrays whose lists have the same sizes) of the operands that are elements; `None` if all
+    /// operands are scalars. Fails for an operand that is neither.
     fn common_space(&mut self, node: Id, operands: &[Id]) -> Result<Option<usize>, Obstacle> {
         let mut space = None;
         for operand in operands {
@@ -377,7 +387,7 @@ impl Forms<'_> {
         }
     }
 
-    /// The form of an operator on whole arrays.
+    /// Determines the kind of value that an operator on whole arrays becomes over many rows.
     fn of_kernel(&mut self, node: Id, op: OpId, form: ArrayForm) -> Result<Form, Obstacle> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let operands = graph.operands(node);
@@ -447,7 +457,7 @@ impl Forms<'_> {
     }
 }
 
-/// Builds the graph over rows from the forms of the nodes.
+/// The state while the graph over rows is built from the kinds of values that the nodes become.
 struct Rewriter<'m> {
     forms: Forms<'m>,
     graph: TypedGraph,
@@ -456,9 +466,10 @@ struct Rewriter<'m> {
     of_columns: Vec<Option<Id>>,
     /// The edge of each space, once a node needs it.
     edges: Vec<Option<Id>>,
-    /// The leaves `Starts` and `Ends` of each space, once a node needs them.
+    /// The leaves `Starts` and `Ends` of each space (the bounds of each row's list), once a node needs them.
     points: Vec<Option<[Id; 2]>>,
-    /// The node over rows for each node of the original model.
+    /// For each node of the original model, the node over rows; `None` if the node is not visited yet, or if none is
+    /// made for it.
     copies: Vec<Option<Id>>,
 }
 
@@ -541,7 +552,7 @@ impl<'m> Rewriter<'m> {
         Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, columns: forms.columns, spaces, sought })
     }
 
-    /// The nodes of the columns of an output, each with its form.
+    /// Returns the node and the contents of each column of an output.
     fn columns_of(&mut self, node: Id) -> Result<Vec<(Id, RowsOutput)>, Obstacle> {
         let obstacle = Obstacle { node, why: "is neither a scalar nor an array per row" };
         let mut parts = Vec::new();
@@ -563,8 +574,8 @@ impl<'m> Rewriter<'m> {
         parts.iter().map(column).collect()
     }
 
-    /// For each column, whether its elements are only searched by key: its space has no edge, is not in an output, and belongs to
-    /// one leaf.
+    /// Returns, for each column, whether its elements are only searched for keys. This is so if the column's space
+    /// needs no edge, is not in an output, and has only columns of one leaf.
     fn sought(&self, outputs: &[Vec<RowsOutput>]) -> Vec<bool> {
         let Forms { columns, .. } = &self.forms;
         let mut sought: Vec<bool> = self.edges.iter().map(Option::is_none).collect();
@@ -580,7 +591,7 @@ impl<'m> Rewriter<'m> {
         (0..columns.len()).map(|column| sought[self.forms.space(column)]).collect()
     }
 
-    /// The leaf of a column, made if it does not exist yet.
+    /// Returns the leaf of a column, and makes the leaf if it does not exist yet.
     fn column(&mut self, column: usize, origin: Id) -> Id {
         if let Some(leaf) = self.of_columns[column] {
             return leaf;
@@ -606,7 +617,8 @@ impl<'m> Rewriter<'m> {
         made.map_err(|_: TypeFault| Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })
     }
 
-    /// Returns the edge (grouping) that assigns the elements of a space to their rows, and makes the edge if it does not exist yet.
+    /// Returns the edge (grouping) that assigns the elements of a space to their rows, and makes the edge if it does
+    /// not exist yet.
     fn edge(&mut self, space: usize) -> Id {
         let space = self.forms.space(space);
         if let Some(edge) = self.edges[space] {
@@ -698,8 +710,8 @@ impl<'m> Rewriter<'m> {
         }
     }
 
-    /// Makes the node that finds keys among the elements of the space `among`. There is one key for each row, or one for each element of the
-    /// space `of`.
+    /// Makes the node that finds keys among the elements of the space `among`. There is one key for each row, or one
+    /// for each element of the space `of`.
     fn find(&mut self, node: Id, among: usize, of: Option<usize>) -> Result<Id, Obstacle> {
         let graph = &self.forms.model.graph;
         let (operands, origin) = (graph.operands(node), graph.origin(node));
@@ -721,7 +733,8 @@ impl<'m> Rewriter<'m> {
         self.apply(node, id::DICT_ROWS_IN, &[keys, points[0], points[1], key, over])
     }
 
-    /// Makes the form over groups of an operator on whole arrays.
+    /// Applies the operator `op`, which works on the whole array of a row, to groups: each row's elements are one
+    /// group.
     fn of_groups(&mut self, node: Id, op: OpId) -> Result<Id, Obstacle> {
         let model = self.forms.model;
         let operands = model.graph.operands(node);

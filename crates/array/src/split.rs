@@ -1,11 +1,13 @@
-//! Splits a typed graph with arrays into the steps of an array program. Elementwise operators are combined into plans for one
-//! element, as many as possible in each, and scalar operators into plans that run between them. Every other node is a step by
-//! itself.
+//! Splits a typed graph with arrays into the steps of an array program. Elementwise operators are combined into plans
+//! for one element, as many as possible in each, and scalar operators into plans that run between them. Every other
+//! node is a step by itself.
 //!
-//! Nodes of one class are combined into one step if three conditions hold: they are in one region, no step of another class
-//! must run between them, and they are connected, because one is an operand of the other or both read the same array. Levels
-//! tell whether another step must run between two nodes. The level of a node is the greatest level of its operands. One is
-//! added if the operand with this level is of another class or a step by itself.
+//! The class of a node says how it is evaluated: by a plan on scalars, by a plan for each element, or by a step of its
+//! own. Nodes of one class are combined into one step if three conditions hold: they are in one region (branch or loop
+//! body), no step of another class must run between them, and they are connected, because one is an operand of the
+//! other or both read the same array. Levels tell whether another step must run between two nodes. The level of a node
+//! is the greatest level of its operands. One is added if the operand with this level is of another class or a step by
+//! itself.
 
 mod part;
 
@@ -48,7 +50,8 @@ pub enum Unsplit<E> {
     Unsupported(NodeId, &'static str),
 }
 
-/// The way in which a node is evaluated: not at all, with others by a plan, or by a step of its own.
+/// The way in which a node is evaluated: not at all, by a plan that it shares with other nodes, or by a step of its
+/// own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Class {
     /// The node is not evaluated: it is an input, a literal or the state of a loop.
@@ -102,14 +105,15 @@ struct Splitter<'p, F> {
     classes: Vec<Class>,
     /// The region of each node's step. For nodes inside a scalar conditional or loop, the region of that conditional or loop.
     regions: Vec<RegionId>,
-    /// For each node, the outermost scalar conditional or loop that encloses it. One plan evaluates all of the enclosed nodes.
+    /// For each node, the outermost scalar conditional or loop that encloses it; `None` if there is none. One plan
+    /// evaluates all of the enclosed nodes.
     owners: Vec<Option<Id>>,
     levels: Vec<u32>,
-    /// For each node, whether it is surely full. All false if nothing is fused.
+    /// For each node, whether it is certainly full (without missing elements). All false if nothing is fused.
     full: Vec<bool>,
-    /// `None` if nothing is fused.
+    /// The assignment of nodes to passes over the elements; `None` if nothing is fused.
     passes: Option<Passes>,
-    /// The groups of all nodes that are not sources.
+    /// Groups of nodes, each of which becomes a step. Every node that is evaluated is in one group.
     groups: Vec<Group>,
     program: ArrayProgram,
     values: Vec<Option<ValueId>>,
@@ -150,7 +154,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         }
     }
 
-    /// Finds the class and the region of each node.
+    /// Determines the class (way of evaluation) and the region of each node.
     fn classify(&mut self) -> Result<(), Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let tree = &self.placed.regions.tree;
@@ -227,7 +231,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(())
     }
 
-    /// Assigns nodes to passes over the elements, unless nothing is fused.
+    /// Assigns nodes to passes over the elements, unless fusion is off.
     fn find_passes(&mut self) {
         if self.fusion == Fusion::None {
             return;
@@ -247,28 +251,28 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         self.passes = Some(passes);
     }
 
-    /// The pass of a node, and whether the node is part of it rather than before it.
+    /// The pass of a node, and whether the node is computed during this pass (true) or before it (false).
     fn pass(&self, node: Id) -> (Pass, bool) {
         let of = |passes: &Passes| (passes.of_nodes[node.index()], passes.roles[node.index()].is_swept());
         self.passes.as_ref().map(of).unwrap_or_default()
     }
 
-    /// True if a node may be combined with others of its class.
+    /// Returns true if a node may be combined with other nodes of its class into one step.
     fn is_together(&self, node: Id) -> bool {
         let class = self.classes[node.index()];
         class != Class::Step && (self.fusion == Fusion::Full || class == Class::Scalar)
     }
 
-    /// True if a node may be combined with one of its operands.
+    /// Returns true if a node may be combined with this operand into one step.
     fn is_with(&self, node: Id, operand: Id) -> bool {
         let of = |node: Id| (self.classes[node.index()], self.regions[node.index()], self.pass(node));
         self.is_together(node) && of(node) == of(operand)
     }
 
-    /// Finds the level of each node: the highest of its operands' levels, plus one for an operand that is not computed together
-    /// with it. A step that is not combined has the level of its operands, so that users of several such steps are combined. An
-    /// elementwise node of a pass then moves to the last level in which all of its users can still use it. So more nodes are
-    /// combined, and fewer results are stored for later steps.
+    /// Determines the level of each node: the highest level of its operands, plus one for an operand that is not
+    /// computed together with the node. A step by itself has the level of its operands, so that the users of several
+    /// such steps can be combined. Then each elementwise node of a pass moves to the last level in which all of its
+    /// users can still use it. So more nodes are combined, and fewer results are stored for later steps.
     fn find_levels(&mut self) {
         let graph = self.graph;
         let is_there = |this: &Self, node: Id| this.needed[node.index()] && this.classes[node.index()] != Class::Source;
@@ -358,7 +362,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         }
     }
 
-    /// The value of a loop's state, made on first use.
+    /// Returns the value that holds a loop's state, made on first use.
     fn state(&mut self, of: LoopId, qtype: &QType, is_full: bool) -> ValueId {
         let program = &mut self.program;
         *self.states.entry(of).or_insert_with(|| {
@@ -368,7 +372,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         })
     }
 
-    /// The value of a node, made on first use.
+    /// Returns the program's value for a node, made on first use.
     fn value(&mut self, node: Id) -> ValueId {
         if let Kind::State(of) = self.graph.kind(node) {
             return self.state(of, self.graph.qtype(node), self.full[node.index()]);
@@ -449,8 +453,8 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         Ok(self.program)
     }
 
-    /// The order of the groups: each comes after the groups that it needs. Among the groups that are ready, the one whose last
-    /// node comes first in the text is taken.
+    /// Returns the order in which the groups become steps. A group comes after the groups that it needs. Among the
+    /// groups that are ready, the group whose last node comes first in the text is taken.
     fn in_order(&self, group_of: &[usize]) -> Vec<usize> {
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.groups.len()];
         let mut unmet = vec![0_usize; self.groups.len()];

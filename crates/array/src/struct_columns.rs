@@ -38,8 +38,8 @@ pub(crate) fn count(qtype: &QType) -> usize {
     }
 }
 
-/// Appends the columns of a member. If `mask` is given, the member belongs to an optional struct that is present where that
-/// column says.
+/// Appends the columns of a member of a struct. If `mask` is given, the member belongs to an optional struct, which is
+/// present in the rows in which the column `mask` is present.
 fn add(qtype: &QType, mask: Option<usize>, parts: &mut Vec<StructColumn>) -> Option<()> {
     let part = |qtype, wherever| StructColumn { qtype, promise: Promise::Nothing, list: None, wherever };
     match qtype {
@@ -66,7 +66,7 @@ fn add(qtype: &QType, mask: Option<usize>, parts: &mut Vec<StructColumn>) -> Opt
     Some(())
 }
 
-/// Appends the columns of a list with elements of this type. `list` is the list's first column.
+/// Appends the columns of a list with elements of the type `element`. `list` is the index of the list's first column.
 fn add_fields(element: &QType, list: usize, parts: &mut Vec<StructColumn>) -> Option<()> {
     match element {
         QType::Scalar(scalar) | QType::Optional(scalar) => {

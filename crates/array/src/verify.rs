@@ -1,5 +1,5 @@
-//! Checks of an array program: values are computed before they are used, plans and steps agree on types, and a value that a
-//! sweep (a fused loop over elements) computes for its own stages is not used elsewhere.
+//! Checks of an array program: values are computed before they are used, plans and steps agree on types, and a value
+//! that a sweep (a fused loop over elements) computes only for its own stages is not used elsewhere.
 
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, SubPlan, ValueId};
 use cembra_runtime::QType;
@@ -22,8 +22,8 @@ pub enum Flaw {
     /// reads it. Or the step lists the value as a result although no stage computes it.
     #[error("the sweep that makes %{0} does not say so")]
     Sweep(u32),
-    /// The stage that computes this value goes over groups, although its sweep (fused loop) may divide a group between two
-    /// blocks of elements.
+    /// The stage that computes this value goes over groups, although its sweep (fused loop) does not keep groups whole:
+    /// it may divide a group between two strips (blocks of elements).
     #[error("%{0} is of groups that strips do not have")]
     Groups(u32),
     /// The block, which is not the top block, has no result.
@@ -31,7 +31,7 @@ pub enum Flaw {
     Result(u32),
 }
 
-/// A check of a program, with the values that are available so far.
+/// The state of a check: the program, and for each value whether it is available so far.
 struct Verifier<'p> {
     program: &'p ArrayProgram,
     made: Vec<bool>,
@@ -105,7 +105,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks that a loop's state always has one type, and that a round makes the next state and a mask.
+    /// Checks that a loop's state always has one type, and that a round's result is the next state and a mask.
     fn state(&self, step: &Step, round: BlockId, state: ValueId) -> Result<(), Flaw> {
         let qtype = self.program.qtype(state);
         let is_state = |value: &ValueId| self.program.qtype(*value) == qtype;
@@ -118,8 +118,8 @@ impl Verifier<'_> {
         if step.args.iter().all(is_state) && ends.all(is_end) { Ok(()) } else { Err(Flaw::Type(state.0)) }
     }
 
-    /// Checks that a plan takes the elements of its arguments and makes the elements of its results. The elements of full arrays
-    /// are not optional.
+    /// Checks that the types of a plan's inputs and outputs are the element types of the step's arguments and results.
+    /// The plan may take elements that are not optional only from full arrays (without missing elements).
     fn plan(&self, step: &Step, part: &SubPlan) -> Result<(), Flaw> {
         let fits = |value: ValueId, of_plan: &QType| {
             let found = self.program.qtype(value);

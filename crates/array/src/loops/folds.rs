@@ -1,7 +1,10 @@
-//! Aggregations that a loop computes together with the elements, without storing them: sums, counts and extremes are part of
-//! the loop's state. Floats are added in the order of the elements. For lists of up to [`CHAINS`](cembra_runtime::CHAINS)
-//! elements, a sum over a stored array has the same order. For longer lists the orders differ, so the elements are stored
-//! after all, and added by `cembra_ops::column`.
+//! Aggregations that a loop computes while it computes the elements, without storing them: sums, counts and extremes
+//! are part of the loop's state.
+//!
+//! Such a loop adds floats in the order of the elements. A sum over a stored array adds them in the same order only for
+//! lists of up to [`CHAINS`](cembra_runtime::CHAINS) elements; for longer lists it uses several accumulators. So the
+//! elements of a float sum are stored too, and for a longer list they are added by the code for stored arrays in
+//! `cembra_ops::column`.
 
 use super::Unlooped;
 use super::nodes::Nodes;
@@ -17,16 +20,16 @@ use cembra_value::{ScalarValue, Value};
 enum FoldKind {
     /// A sum of integers.
     Sum,
-    /// A sum computed in FLOAT64, which depends on the order of the elements.
+    /// A sum in FLOAT64. The order of the elements determines how it is rounded.
     FloatSum,
     /// The least element, or the greatest if `is_max`.
     Best { is_max: bool },
-    /// Only the number of present elements.
+    /// No sum or extreme, only the number of present elements.
     Count,
 }
 
 impl FoldKind {
-    /// The kind of `fold` over elements of type `scalar`; `None` if loops cannot carry it.
+    /// The kind of `fold` over elements of type `scalar`; `None` if a loop cannot compute it as part of its state.
     fn of(fold: Fold, scalar: Scalar) -> Option<FoldKind> {
         let is_number = matches!(scalar, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64);
         Some(match fold.gathers.of(scalar) {
@@ -41,8 +44,8 @@ impl FoldKind {
     }
 }
 
-/// Returns true if a fold (aggregation) over elements of type `scalar` reads the elements from a stored array, always or
-/// only if there are many elements.
+/// Returns true if the elements of a fold (aggregation) over type `scalar` must be stored as an array: because a loop
+/// cannot compute the fold, or because it computes it only for short lists, as for sums of floats.
 pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
     FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
 }
@@ -58,9 +61,9 @@ pub(super) struct LoopFold {
     fold: Fold,
     kind: FoldKind,
     element: QType,
-    /// The index of the sum or the extreme; `None` for a count.
+    /// The position of the sum or the extreme in the loop's state; `None` for a count.
     value: Option<usize>,
-    /// The index of the number of present elements; `None` if no element can be missing.
+    /// The position of the number of present elements in the loop's state; `None` if no element can be missing.
     count: Option<usize>,
     origin: NodeId,
 }
@@ -161,12 +164,13 @@ impl LoopFold {
         self.kind == FoldKind::FloatSum
     }
 
-    /// `value`, or `other` where it is missing.
+    /// Adds the node `value ?? other`: `value`, or `other` where `value` is missing. Returns `value` itself if no
+    /// element can be missing.
     fn or(&self, nodes: &mut Nodes, value: Id, other: Id) -> Result<Id, Unlooped> {
         if self.element.is_optional() { nodes.apply(id::PRESENCE_OR, &[value, other]) } else { Ok(value) }
     }
 
-    /// An element converted to the type of the sum. Integers become FLOAT32 before they become FLOAT64.
+    /// Converts an element to the type of the sum. Integers become FLOAT32 before they become FLOAT64.
     fn widen(&self, nodes: &mut Nodes, element: Id) -> Result<Id, Unlooped> {
         match self.element.scalar() {
             _ if self.kind != FoldKind::FloatSum => Ok(element),
@@ -179,14 +183,15 @@ impl LoopFold {
         }
     }
 
-    /// A sum converted back to the type of the elements.
+    /// Converts a sum back to the type of the elements.
     fn narrow(&self, nodes: &mut Nodes, sum: Id, scalar: Scalar) -> Result<Id, Unlooped> {
         let is_wide = self.kind == FoldKind::FloatSum && scalar == Scalar::Float32;
         if is_wide { nodes.apply(id::TO_FLOAT32, &[sum]) } else { Ok(sum) }
     }
 }
 
-/// The initial value of a maximum (`is_max`) or a minimum: no element is worse. `None` for types without one.
+/// The initial value of a maximum (`is_max`) or a minimum: the least or the greatest value of the type. `None` for
+/// types that are not numbers.
 fn worst(scalar: Scalar, is_max: bool) -> Option<ScalarValue> {
     Some(match (scalar, is_max) {
         (Scalar::Int32, true) => i32::MIN.into(),

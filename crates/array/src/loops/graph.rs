@@ -1,9 +1,10 @@
 //! Builds a model with loops over elements from an array program. The graphs of the program's plans are copied into one
-//! graph, in which an array is memory that elements are read from or written to: a column.
+//! graph. In this graph an array is a column: memory that single elements are read from or written to.
 //!
-//! A loop counts positions from 0 on, and a round handles the element at its position. A write returns the position that it was
-//! given, and the next position is computed from the last write, so no write can be removed as unused. A reader of a column takes
-//! the number of elements from the end of the loop that writes the column, so it is evaluated after that loop.
+//! A loop counts positions from 0 on, and a round handles the element at its position. A write returns the position
+//! that it was given, and the next position is computed from the last write, so no write can be removed as unused. A
+//! node that reads a column takes the number of elements from the end of the loop that writes the column, so it is
+//! evaluated after that loop.
 
 use super::folds::LoopFold;
 use super::members::{ElementStep, ElementWork, Members, Unit};
@@ -69,21 +70,23 @@ struct Builder<'p> {
     nodes: Nodes,
     leaves: Vec<LoopLeaf>,
     leaf_types: Vec<QType>,
-    /// The leaves made so far, by their kind and a number within the kind.
+    /// The leaves made so far. The key is the kind of leaf, and the index of the value, column, list or dictionary that
+    /// it stands for.
     known: FxHashMap<(u8, usize), Id>,
     columns: Vec<Column>,
     /// The dictionaries in which keys are looked up.
     maps: Vec<InputPath>,
-    /// The column of an array, by its value or its place in the inputs.
+    /// The index of each column, by the array's place in the inputs or by the value that a loop writes.
     column_of: FxHashMap<ColumnKey, usize>,
     /// For each scalar value, its node once it is made.
     scalars: Vec<Option<Id>>,
     /// For each loop, the node with its number of rounds once the loop is made.
     ends: Vec<Option<Id>>,
-    /// For the result of each fold that a loop carries: the fold, and the loop's state after the last round.
+    /// For each fold (aggregation) that a loop computes, by its result: the fold, and the loop's state after the last
+    /// round.
     carried: FxHashMap<ValueId, (LoopFold, Vec<Id>)>,
-    /// For each loop, whether it must run even if no scalar depends on it: it writes an array of the output, or one of its
-    /// elements may fail.
+    /// For each loop, whether it must run even if no scalar depends on it, because it writes an array of the output, or
+    /// because one of its elements may fail.
     is_asked: Vec<bool>,
     /// The scalars that must be computed even if no output depends on them, because computing one may fail.
     asked: Vec<Id>,
@@ -96,10 +99,10 @@ enum ColumnKey {
     Made(ValueId),
 }
 
-/// The values in a round of a loop.
+/// The nodes of one round of a loop, which handles the element of each array at one position.
 struct Round {
     position: Id,
-    /// The elements of this round that are known so far, by their arrays.
+    /// The nodes of this round's elements that exist so far, by their arrays.
     elements: FxHashMap<ValueId, Id>,
 }
 
@@ -113,7 +116,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The leaf with this key, made if it does not exist yet.
+    /// Returns the leaf with this key, and makes it if it does not exist yet.
     fn leaf(&mut self, key: (u8, usize), leaf: impl FnOnce() -> LoopLeaf, qtype: &QType) -> Id {
         if let Some(known) = self.known.get(&key) {
             return *known;
@@ -125,12 +128,13 @@ impl<'p> Builder<'p> {
         made
     }
 
-    /// The leaf for the length of a list, which the caller gives.
+    /// The leaf for the length of a list, a number that the caller passes.
     fn count(&mut self, list: usize) -> Id {
         self.leaf((0, list), || LoopLeaf::Count(list), &QType::INT64)
     }
 
-    /// The node of a value that a frame holds; `None` if it is not made yet.
+    /// The node of a value that is stored in a frame (a scalar, an optional or a tuple of them); `None` if it is not
+    /// made yet.
     fn node(&mut self, value: ValueId) -> Option<Id> {
         let value = self.members.meant(value);
         if let Some(Form::Leaf(path)) = &self.members.forms[value.index()] {
@@ -140,7 +144,8 @@ impl<'p> Builder<'p> {
         self.scalars[value.index()]
     }
 
-    /// The column of an array that is an input or that a loop has written.
+    /// The index of the column of an array. The array is an input, or a loop has written it; `None` for any other
+    /// array.
     fn column(&mut self, array: ValueId) -> Option<usize> {
         let array = self.members.meant(array);
         match &self.members.forms[array.index()] {
@@ -155,7 +160,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The column of elements that the caller gives.
+    /// The column of elements that the caller passes.
     fn given(&mut self, from: ColumnOrigin, element: QType, list: usize) -> usize {
         self.add_column(ColumnKey::Given(from.clone()), Column { element, list, from })
     }
@@ -183,7 +188,7 @@ impl<'p> Builder<'p> {
         [base, stride]
     }
 
-    /// The node with the size of an array; `None` until the array can be read.
+    /// The node with the number of elements of an array; `None` while the loop that computes the array is not made yet.
     fn len(&mut self, array: ValueId) -> Option<Id> {
         match self.members.forms[self.members.meant(array).index()] {
             Some(Form::Column(_, list)) => Some(self.count(list)),
@@ -192,7 +197,8 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Makes the nodes of a unit. Returns false if an operand is not made yet.
+    /// Makes the nodes of a unit (a loop, or a step outside of loops). Returns false if an operand is not made yet; the
+    /// unit is then tried again later.
     fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, Unlooped> {
         match unit {
             Unit::Scalar(step, block) => self.scalar(step, *block),
@@ -250,13 +256,13 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The fold of all elements of a column.
+    /// Adds the node that aggregates all `len` elements of a column.
     fn gather_all(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, Unlooped> {
         let zero = self.nodes.number(0);
         self.gather(step, fold, zero, len)
     }
 
-    /// The fold of `len` elements of a column, from the position `start` on.
+    /// Adds the node that aggregates `len` elements of a column, from the position `start` on.
     fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, Unlooped> {
         let another = || Unlooped::new(Some(step.origin), "gathers elements of another type");
         let column = self.column(step.args[0]).ok_or_else(another)?;
@@ -282,7 +288,7 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
-    /// Looks up an element, which may be missing, in a dictionary.
+    /// Looks up an element in a dictionary. The result is missing if the element is.
     fn find_element(&mut self, step: &Step, map: &InputPath, key: Id) -> Result<Id, Unlooped> {
         let qtype = self.program.qtype(step.outs[0]).of_each();
         let QType::Optional(scalar) = *self.nodes.graph.qtype(key) else {
@@ -296,7 +302,8 @@ impl<'p> Builder<'p> {
         self.nodes.apply(id::PRESENCE_AND, &[found, has])
     }
 
-    /// The node that looks up `key` in a dictionary: its value of type `value`, or whether the key exists if `value` is `None`.
+    /// Adds the node that looks up `key` in a dictionary. The result is the value for the key, of type `value`; or, if
+    /// `value` is `None`, whether the key exists.
     fn ask(&mut self, map: &InputPath, key: Id, value: Option<Scalar>, qtype: &QType) -> Result<Id, Unlooped> {
         let at = self.maps.iter().position(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
@@ -353,7 +360,7 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
-    /// Makes a loop. Returns false if an operand is not made yet.
+    /// Makes the nodes of the loop with index `at`. Returns false if an operand is not made yet.
     fn looped(&mut self, at: usize) -> Result<bool, Unlooped> {
         let of = &self.members.loops[at];
         let mut scalars: FxHashMap<ValueId, Id> = FxHashMap::default();
@@ -450,7 +457,8 @@ impl<'p> Builder<'p> {
         Ok(true)
     }
 
-    /// The nodes of a step's results for one element, and whether computing them may stop the evaluation.
+    /// Makes the nodes of a step's results for one element. Also returns whether computing them may stop the
+    /// evaluation, as a fault does.
     fn made(
         &mut self,
         member: &ElementStep<'_>,
@@ -493,7 +501,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The position of the first element of a group, and the number of its elements.
+    /// Returns the position of a group's first element, and the number of elements in the group.
     fn bounds(&mut self, edge: &EdgeInput, group: Id) -> Result<[Id; 2], Unlooped> {
         let points = self.given(ColumnOrigin::Points(edge.path.clone()), QType::INT64, edge.groups);
         let one = self.nodes.number(1);
@@ -506,7 +514,8 @@ impl<'p> Builder<'p> {
         Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read")
     }
 
-    /// The first state of a loop, and the folds that it carries. The state is the position, followed by the states of the folds.
+    /// Returns the initial state of a loop, and the folds (aggregations) that are part of the state. The state is the
+    /// position, followed by the states of the folds.
     fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), Unlooped> {
         let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
         for (step, fold) in self.members.loops[at].folds.iter().copied() {
@@ -570,8 +579,8 @@ impl<'p> Builder<'p> {
         Ok(self.nodes.add(kind, &[base, stride, position], &element))
     }
 
-    /// Writes an element of an array. Its position is the result of the previous write, `before`, so that the writes stay in
-    /// order.
+    /// Adds the node that writes an element of an array. The element's position is the result of the previous write,
+    /// `before`, so that the writes stay in order.
     fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, Unlooped> {
         let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);
@@ -592,7 +601,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// The value of an optional that is surely present.
+    /// The value inside an optional that is certainly present. A node that is not optional is returned unchanged.
     fn present(&mut self, node: Id) -> Result<Id, Unlooped> {
         if self.nodes.graph.qtype(node).is_optional() {
             self.nodes.apply(id::GET_OPTIONAL_VALUE, &[node])
@@ -601,7 +610,8 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// For each node of a plan, whether evaluating it or one of its operands may stop the evaluation.
+    /// Returns, for each node of a plan, whether evaluating it or one of its operands may stop the evaluation, as a
+    /// fault does.
     fn stopping_nodes(&self, part: &TypedModel) -> Vec<bool> {
         let mut may_stop = vec![false; part.graph.len()];
         for node in part.graph.ids() {
@@ -611,7 +621,7 @@ impl<'p> Builder<'p> {
         may_stop
     }
 
-    /// True if evaluating a plan may stop the evaluation.
+    /// Returns true if evaluating the outputs of a plan may stop the evaluation, as a fault does.
     fn may_stop(&self, part: &TypedModel) -> bool {
         let may_stop = self.stopping_nodes(part);
         part.outputs.iter().any(|(_, output)| may_stop[output.index()])

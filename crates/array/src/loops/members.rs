@@ -1,4 +1,4 @@
-//! Divides an array program's steps into loops over elements, and the steps between the loops. The steps are visited in the
+//! Divides an array program's steps into loops over elements and steps outside of loops. The steps are visited in the
 //! order of evaluation, each step after the steps that compute its operands.
 
 use super::folds::reads_column;
@@ -10,8 +10,8 @@ use cembra_ops::{Fold, InStrips, id};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 use rustc_hash::FxHashMap;
 
-/// The most steps of a program that becomes one plan. A longer program spends its time in the steps, so there is little to gain
-/// from starting them faster.
+/// The most steps of a program that becomes one plan. A longer program spends most of its time in the steps, so
+/// starting them faster saves little.
 const MOST_STEPS: usize = 512;
 
 /// The most loops: a set of loops is stored as the bits of a `u64`.
@@ -87,11 +87,11 @@ pub(super) struct Members<'p> {
     /// value has not been visited.
     pub(super) forms: Vec<Option<Form>>,
     pub(super) lists: Vec<LoopList>,
-    /// Sets of lists that must have the same length.
+    /// Sets of lists that must have the same length (disjoint sets of the indices of lists).
     spaces: Joined,
     pub(super) loops: Vec<Loop<'p>>,
     pub(super) units: Vec<Unit<'p>>,
-    /// For each value, the loops that it depends on, one bit per loop.
+    /// For each value, the loops whose results it depends on, one bit per loop.
     needs: Vec<u64>,
     /// For each value of the program, whether it is an array that a loop must write to memory.
     pub(super) is_written: Vec<bool>,
@@ -143,7 +143,8 @@ impl<'p> Members<'p> {
         Ok(members)
     }
 
-    /// The form of an input, or of a field of an input. `list` is the list of structs that encloses the field.
+    /// Returns the representation of an input, or of a field of an input, in the model with loops. `list` is the index
+    /// of the list of structs that encloses the field; `None` if there is none.
     fn of_input(&mut self, path: InputPath, qtype: &QType, list: Option<usize>) -> Result<Form, Unlooped> {
         Ok(match qtype {
             _ if qtype.is_framed() => Form::Leaf(path),
@@ -161,7 +162,7 @@ impl<'p> Members<'p> {
         })
     }
 
-    /// The index of a list, which is added if it is new.
+    /// Returns the index of a list, and adds the list if it is new.
     fn list(&mut self, list: LoopList) -> usize {
         let lists = &mut self.lists;
         *self.known.entry(list).or_insert_with_key(|list| {
@@ -176,7 +177,7 @@ impl<'p> Members<'p> {
         (0..self.lists.len()).map(|list| spaces.find(list) as usize).collect()
     }
 
-    /// The form of a field of an input.
+    /// Returns the representation of field `at` of the input value at `path`.
     fn field_of_input(&mut self, path: &InputPath, at: u32) -> Result<Form, Unlooped> {
         let mut qtype = self.program.qtype(self.program.inputs()[path.input].value);
         // The outermost list of structs on the path determines the number of elements.
@@ -234,7 +235,8 @@ impl<'p> Members<'p> {
         values.iter().fold(0, |needs, value| needs | self.needs[value.index()])
     }
 
-    /// Records that values are in the frame and depend on the loops `needs`.
+    /// Records that values are stored in the frame, and that they depend on the results of the loops `needs`, one bit
+    /// per loop.
     fn framed(&mut self, values: &[ValueId], needs: u64) {
         for value in values {
             self.forms[value.index()] = Some(Form::Framed);
@@ -362,7 +364,7 @@ impl<'p> Members<'p> {
         Ok(())
     }
 
-    /// The number of elements in a list, as a scalar.
+    /// Adds a step whose result is the number of elements in a list.
     fn size(&mut self, step: &'p Step, list: usize) {
         self.framed(&step.outs, 0);
         self.units.push(Unit::Size(step, list));
@@ -377,7 +379,8 @@ impl<'p> Members<'p> {
         }
     }
 
-    /// The list whose elements an array has, and the loop that makes the array; `None` for an input.
+    /// Returns the index of the list whose elements an array has, and the index of the loop that computes the array;
+    /// `None` for the loop of an input.
     fn array(&self, value: ValueId, origin: Option<NodeId>) -> Result<(usize, Option<usize>), Unlooped> {
         match self.form(self.meant(value))? {
             Form::Column(_, list) => Ok((list, None)),
@@ -421,7 +424,8 @@ impl<'p> Members<'p> {
         all
     }
 
-    /// Returns the last loop over a list of this length in this block for which `fits` holds, or a new loop.
+    /// Returns the index of the last loop in the block `block` that goes over a list of this length and for which
+    /// `fits` holds. Makes a new loop if there is none.
     fn open_loop(
         &mut self,
         block: BlockId,
@@ -452,7 +456,8 @@ impl<'p> Members<'p> {
         self.units.push(Unit::Loop(at));
     }
 
-    /// Adds a step to an existing loop over its list, unless the step needs a complete result of that loop; else to a new loop.
+    /// Adds a step to a loop over its list. The step joins an existing loop unless it needs a complete result of that
+    /// loop; else a new loop is made.
     fn member(&mut self, block: BlockId, member: ElementStep<'p>) -> Result<(), Unlooped> {
         let (step, args) = (member.step, member.args.clone());
         let origin = Some(step.origin);

@@ -1,17 +1,18 @@
-//! Builds one plan with loops from a whole array program, for short lists: a loop does the work for one element after the
-//! other, and arrays become columns, elements in memory. Running the plan makes no arrays and allocates nothing.
+//! Builds one plan with loops from a whole array program, for short lists. Running an array program step by step
+//! allocates arrays and starts each step separately. The plan instead computes one element after the other in loops,
+//! and stores elements in columns, memory that the caller provides. Running it makes no arrays and allocates nothing.
 //!
 //! A loop goes over the elements of one list and evaluates the program's elementwise plans for one element at a time.
-//! Elements that are needed elsewhere are written to columns, which other loops, aggregations and outputs read. Steps over
-//! the same list share a loop, unless one needs an aggregation of the other's elements. `members` decides which steps become
-//! which loops, `graph` builds the model, and `folds` has the aggregations that a loop computes. Only elementwise plans,
-//! aggregations, expansions, plans on scalars and conditionals are supported; for any other step the result is an
-//! [`Unlooped`].
+//! Elements that are needed elsewhere are written to columns, which other loops, aggregations and outputs read. Steps
+//! over the same list share a loop, unless one needs an aggregation of the other's elements. `members` decides which
+//! steps become which loops, `graph` builds the model, and `folds` has the aggregations that a loop computes. Only
+//! elementwise plans, aggregations, expansions, plans on scalars and conditionals are supported; for any other step the
+//! result is an [`Unlooped`].
 //!
-//! The groups of an edge are a list as well, if the edge is an input with split points (the index of each group's first
-//! element, and the end). A loop over groups aggregates the elements between the group's two split points. A loop over
-//! elements that needs a value per group reads the index of the element's group from a column, and then the value at this
-//! index.
+//! The groups of an edge (a grouping of elements) are a list as well, if the edge is an input with split points: the
+//! index of each group's first element, and the end. A loop over groups aggregates the elements between the group's two
+//! split points. A loop over elements that needs a value per group reads the index of the element's group from a
+//! column, and then the value at this index.
 
 mod folds;
 mod graph;
@@ -115,8 +116,8 @@ pub enum LoopOutput {
     Tuple(Vec<LoopOutput>),
 }
 
-/// The model with loops that replaces an array program. Also has the relation between inputs and outputs of the model and
-/// inputs and outputs of the program.
+/// The model with loops that replaces an array program. It also has the relation between its own inputs and outputs and
+/// those of the program.
 #[derive(Clone, Debug)]
 pub struct LoopModel {
     /// The model with loops. All of its values are scalars and optionals that a frame can hold.
@@ -143,7 +144,7 @@ pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, 
     graph::build(program, parts, &members)
 }
 
-/// The representation of an array program's value in the model with loops: an input, a column, a tuple.
+/// The representation of an array program's value in the model with loops, such as a column or a value in the frame.
 #[derive(Clone, Debug)]
 enum Form {
     /// An input, or a field of an input, that a frame cannot hold.
@@ -154,7 +155,7 @@ enum Form {
     Framed,
     /// An array in an input, and the index of the list with its elements.
     Column(InputPath, usize),
-    /// An array that a loop computes.
+    /// An array that a loop computes, element by element.
     Made {
         /// The index of the loop that computes the array.
         by: usize,
@@ -170,7 +171,7 @@ enum Form {
     MapRow(InputPath, ValueId),
     /// An edge (a grouping of elements) that is an input.
     Edge(EdgeInput),
-    /// The value is a field of a tuple, and the field was made from this value.
+    /// The value is a field of a tuple. It equals this other value, which the field was made from.
     Same(ValueId),
     /// The value `unspecified`, for an argument that is not given.
     Unspecified,

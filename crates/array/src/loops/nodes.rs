@@ -1,4 +1,5 @@
-//! The graph of a model with loops while it is built. Each node gets its type when it is added.
+//! The graph of a model with loops while it is built. A node is added together with its type, so that later nodes can
+//! be resolved.
 
 use super::Unlooped;
 use cembra_expr::NodeId;

@@ -1,6 +1,6 @@
-//! Builds the plans of an array program: nodes on elements, or on scalars, are copied into a typed model of their own. The
-//! operands that other steps compute become its leaves. Operators are resolved again for elements, because the type of an
-//! element differs from the type of its array.
+//! Builds the plans of an array program. The nodes of one step are copied into a typed model of their own, which
+//! becomes the plan. Operands that other steps compute become leaves of this model. Operators on arrays are resolved
+//! again for single elements, because the type of an element differs from the type of its array.
 
 use super::{Class, Splitter, Unsplit};
 use crate::{Action, PartId, Step, SubPlan};
@@ -14,8 +14,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
-    /// Inlines the body of a map into a part. `operands` are the number of the body, followed by the operands for the body's
-    /// leaves.
+    /// Inlines the body of a map into the model `part`. `operands` are the number of the body, followed by the operands
+    /// for the body's leaves.
     fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, Unsplit<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let body = graph.body(node).ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
@@ -54,7 +54,8 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         are_optional.next().is_some_and(|first| are_optional.any(|other| other != first))
     }
 
-    /// Returns true for a comparison between elements and a scalar, all WEAK_FLOAT, that compares in FLOAT32 instead of FLOAT64.
+    /// Returns true for a comparison between an array and a scalar, both WEAK_FLOAT, that must be computed in FLOAT32
+    /// instead of FLOAT64.
     fn is_narrowed(&self, op: OpId, node: Id) -> bool {
         let operands = self.graph.operands(node);
         let is_array = |operand: &Id| matches!(self.graph.qtype(*operand), QType::Array(..));
@@ -64,7 +65,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
             && operands.iter().any(|operand| is_array(operand) != is_array(&operands[0]))
     }
 
-    /// Applies an operator to elements, which are of another type than their arrays.
+    /// Applies an operator on arrays to single elements, whose types differ from those of the arrays.
     fn apply_to_elements(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
         let (registry, origin) = (self.placed.model.registry, self.graph.origin(node));
         if self.is_narrowed(op, node) {
@@ -82,7 +83,8 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         }
     }
 
-    /// Applies an operator to elements converted to optionals, the element type of arrays in general.
+    /// Applies an operator to elements that are first converted to optionals, the type that elements of an array have
+    /// in general.
     fn apply_to_optionals(&self, part: &mut TypedGraph, op: OpId, node: Id, operands: &[Id]) -> Result<Id, TypeFault> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let mut optionals: SmallVec<[Id; 4]> = SmallVec::new();
@@ -96,9 +98,9 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         part.apply(registry, op, &optionals, graph.origin(node))
     }
 
-    /// The outputs of a plan on elements: the results, and every node that may fail and is not surely evaluated for a result.
-    /// Once the branches of a conditional on elements are in one plan, it may skip them; but a failure in them must not be
-    /// skipped.
+    /// The outputs of a plan on elements: the results that other steps need, and every node that may fail and is not
+    /// certainly evaluated for a result. The second kind is needed because a plan may skip the branches of a
+    /// conditional that are not chosen, but a failure in a branch must not be skipped.
     fn results_of_elements(&self, members: &[Id], is_result: &[bool]) -> Vec<Id> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let mut asked: FxHashSet<Id> = members.iter().copied().filter(|member| is_result[member.index()]).collect();

@@ -1,5 +1,5 @@
-//! The layout of a sweep (a fused loop over elements), made before anything runs: its columns, and for each stage the columns
-//! that it reads and writes. A layout is plain data, without memory or machine code, which the engine adds.
+//! The layout of a sweep (a fused loop over elements), made before anything runs: its columns, and for each stage the
+//! columns that it reads and writes. A layout is plain data; the engine adds memory and machine code to it.
 
 use super::storage::Storage;
 use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
@@ -9,7 +9,7 @@ use cembra_runtime::{EdgeType, QType, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// The most arrays from outside that a sweep can read: each has a bit in a `u128`.
+/// The most arrays that a sweep can read without computing them, because each has a bit in a `u128`.
 const MOST_ARRAYS: u32 = u128::BITS;
 
 /// The source of the data in a column of a sweep (a fused loop over elements).
@@ -25,7 +25,7 @@ pub enum Origin {
     /// A stage computes the column, and only later stages use it. Only one strip (block of elements) of the column exists at a
     /// time.
     Strip,
-    /// A stage computes the column strip by strip, and it is stored as an array.
+    /// A stage computes the column strip by strip (in blocks of elements), and the column is stored as an array.
     Kept,
     /// The column is the result of an aggregation, available after the last strip: an array with a value per group, or a
     /// scalar.
@@ -55,16 +55,16 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Returns true if the column's elements are only added to the sums of an accumulator and not stored. `adds` tells that
-    /// the machine code of the run adds them itself.
+    /// Returns true if the column's elements are only added to the sums of an accumulator and not stored. `adds` is
+    /// true if the machine code of the run adds them itself.
     #[inline]
     #[must_use]
     pub const fn is_added(&self, adds: bool) -> bool {
         adds && self.sum.is_some()
     }
 
-    /// The storage of the column's elements in a run: `Nothing` for elements that are only added to sums. `adds` tells that
-    /// the machine code of the run adds them itself.
+    /// The storage of the column's elements in a run: `Nothing` for elements that are only added to sums. `adds` is
+    /// true if the machine code of the run adds them itself.
     #[inline]
     #[must_use]
     pub const fn storage(&self, adds: bool) -> Storage {
@@ -88,7 +88,8 @@ pub struct Port {
 pub enum Over {
     /// The stage goes over one group, which contains all elements.
     Whole,
-    /// The groups of this edge, which assigns elements to groups. The sweep does not compute the edge.
+    /// The stage goes over the groups of this edge, which assigns elements to groups. The sweep does not compute the
+    /// edge.
     Edge(ValueId),
 }
 
@@ -132,7 +133,7 @@ pub enum Work {
         /// The result that is read, and the column that receives it.
         wanted: FoldResult,
     },
-    /// Scans a column, each group by itself.
+    /// Scans a column, in each group separately.
     Scan {
         /// The index of the scanner (the state of a scan) that is used.
         scanner: usize,
@@ -259,28 +260,34 @@ impl SweepLayout {
     }
 }
 
-/// A sweep that is being laid out.
+/// The state while a sweep is laid out: the columns found so far, and how values map to them.
 struct Layout<'p> {
     program: &'p ArrayProgram,
     sweep: &'p Sweep,
     lanes: Vec<Lane>,
-    /// The column of each value. A value from outside may have a column for each side.
+    /// The index of the column of each value, for elements or for groups. A value that the sweep does not compute may
+    /// have a column for each of the two.
     of_values: FxHashMap<(ValueId, Side), usize>,
-    /// The column of each array with values of groups. The array may also be read in strips, by another column.
+    /// For each array of which any part may be read at any time ([`Origin::Looked`]), the index of its column. The
+    /// array may also be read strip by strip, by another column.
     looked_at: FxHashMap<ValueId, usize>,
     kept: FxHashSet<ValueId>,
-    /// The arguments of each fold that sums.
+    /// The arguments of each aggregation that is a sum, so that a count over the same arguments can share its
+    /// accumulator.
     sums: FxHashSet<&'p [ValueId]>,
     arrays: u32,
 }
 
 impl Layout<'_> {
-    /// The scalar type of a value; `None` if strips cannot hold it.
+    /// The scalar type of a value; `None` if the value cannot be computed in strips (blocks of elements), as for
+    /// strings.
     fn scalar(&self, value: ValueId) -> Option<Scalar> {
         self.program.qtype(value).of_each().scalar().filter(|scalar| !scalar.is_string())
     }
 
-    /// The column of a value that a stage reads; `None` if strips cannot hold it, or if it is not available in the same sweep.
+    /// The index of the column of a value that a stage reads. `None` if the value cannot be read in strips (blocks of
+    /// elements), or if the sweep computes the value but this stage cannot read it: it is available only after the last
+    /// strip, or has another number of elements.
     fn taken(&mut self, value: ValueId, over: Side) -> Option<usize> {
         if let Some(lane) = self.made_lane(value).or(self.of_values.get(&(value, over)).copied()) {
             // A column of the other side has another number of elements.
@@ -293,14 +300,16 @@ impl Layout<'_> {
         Some(self.add(value, origin, scalar, over, !self.program.is_full(value)))
     }
 
-    /// The column of a value that an earlier stage makes; `None` for values from outside.
+    /// The index of the column of a value that an earlier stage of the sweep computes; `None` for other values.
     fn made_lane(&self, value: ValueId) -> Option<usize> {
         let is_made = |lane: &usize| !matches!(self.lanes[*lane].origin, Origin::Array | Origin::Shared);
         let of_side = |side| self.of_values.get(&(value, side)).copied().filter(is_made);
         of_side(Side::Elements).or(of_side(Side::Groups))
     }
 
-    /// The column of a value that is expanded over an edge: per group of the strips, or an array from outside.
+    /// The index of the column with a value per group that an expansion reads: a column of the sweep itself, or an
+    /// array that the sweep does not compute. `is_of_strips` is true if the expansion is over the edge whose groups the
+    /// strips (blocks of elements) never divide.
     fn expanded(&mut self, value: ValueId, is_of_strips: bool) -> Option<usize> {
         if self.made_lane(value).is_some() {
             // Only the groups of the strips' own edge are available in strips; others need a whole array.
@@ -317,7 +326,7 @@ impl Layout<'_> {
         Some(lane)
     }
 
-    /// Adds the column of a value that a stage makes. `is_seen` says that later stages of the sweep may read it.
+    /// Adds the column of a value that a stage computes. `is_seen` is true if later stages of the sweep may read it.
     fn made(&mut self, value: ValueId, over: Side, has_bits: bool, is_seen: bool) -> Option<usize> {
         let scalar = self.scalar(value)?;
         let origin = match () {
@@ -346,7 +355,7 @@ impl Layout<'_> {
         }
     }
 
-    /// The groups of a fold, scan or expansion; `None` if strips cannot use them.
+    /// The groups that an aggregation, scan or expansion goes over; `None` if a sweep cannot go over them.
     fn over(&self, step: &Step) -> Option<Over> {
         let edge = step.args.get(1).copied()?;
         Some(match self.program.qtype(edge) {
@@ -357,7 +366,7 @@ impl Layout<'_> {
     }
 }
 
-/// The way in which strips compute a step's operator; `None` if they cannot.
+/// The way in which a step's operator is computed strip by strip; `None` if it needs whole arrays.
 fn in_strips(program: &ArrayProgram, step: &Step) -> Option<InStrips> {
     match step.action {
         Action::Operator(op) => program.registry.get(op).in_strips,
@@ -365,8 +374,8 @@ fn in_strips(program: &ArrayProgram, step: &Step) -> Option<InStrips> {
     }
 }
 
-/// Returns true if a value was aggregated over the groups of `edge` from a full array, so that each group with an element has a
-/// result.
+/// Returns true if a value was aggregated over the groups of `edge` from a full array (without missing elements), and
+/// therefore has a result for each group that has elements.
 fn is_of_own_groups(program: &ArrayProgram, value: ValueId, edge: ValueId) -> bool {
     let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages);
     let mut makers = stages.map(|stage| &stage.step).filter(|step| step.outs.contains(&value));

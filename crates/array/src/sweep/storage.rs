@@ -47,8 +47,8 @@ impl Storage {
         }
     }
 
-    /// The form in which compiled plans are given a column with a value per row. `has_bits` tells that the column has
-    /// presence bits.
+    /// The form in which a column with a value per row is passed to compiled plans. `has_bits` is true if the column
+    /// has presence bits.
     #[must_use]
     pub fn form(self, has_bits: bool) -> ColumnForm {
         ColumnForm {

@@ -1,5 +1,6 @@
-//! Estimates the memory that a sweep (a fused loop over elements) writes, before it runs: its arrays, in bits per element,
-//! and the strips between its stages. The internal memory of plans and edges is not counted.
+//! Estimates the memory that a sweep (a fused loop over elements) writes, before it runs: its arrays, in bits per
+//! element, and the strips (blocks of elements) that stages pass to each other. The internal memory of plans and edges
+//! is not counted.
 
 use super::layout::{Lane, Origin, SweepLayout};
 use super::storage::Storage;
@@ -21,8 +22,8 @@ pub(crate) struct MemoryEstimate {
 }
 
 impl MemoryEstimate {
-    /// The estimate for one array with an element of type `scalar` per element of the sweep (fused loop). `has_bits` tells
-    /// that the array has presence bits.
+    /// The estimate for one array with elements of type `scalar`, one per element of the sweep (fused loop). `has_bits`
+    /// is true if the array has presence bits.
     pub(crate) fn of_array(scalar: Scalar, has_bits: bool) -> MemoryEstimate {
         MemoryEstimate { of_elements: element_bits(scalar) + u64::from(has_bits), ..MemoryEstimate::default() }
     }
