@@ -1,6 +1,6 @@
-//! Arrays: values of one scalar type, each present or missing, in memory that clones share. They are stored as columns:
-//! numbers are adjacent, truth values and presence are bits, strings are views of buffers. The data of a missing
-//! element is never read.
+//! Arrays: values of one scalar type, each present or missing, in memory that clones share. An array is stored as a
+//! column: numbers are adjacent, truth values and presence are bits, and strings are views (short strings themselves,
+//! or positions in buffers). The data of a missing element is never read.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -59,7 +59,7 @@ const fn first_bits(count: usize) -> u64 {
     !(u64::MAX << (count % 64))
 }
 
-/// The bytes of a value of type `scalar`.
+/// The number of bytes of a value of type `scalar`.
 fn size_of_scalar(scalar: Scalar) -> usize {
     QType::Scalar(scalar).layout().size as usize
 }
@@ -591,7 +591,7 @@ impl ArrayBuilder {
     }
 }
 
-/// Writes the bit number `at`, which must be the first after those that `words` has.
+/// Appends bit number `at` to `words`, which must have exactly the bits before it.
 fn set_bit(words: &mut (impl DerefMut<Target = [u64]> + Extend<u64>), at: usize, to: bool) {
     if at.is_multiple_of(64) {
         words.extend([0]);

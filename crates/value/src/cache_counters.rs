@@ -1,5 +1,5 @@
-//! The counters of a cache. The caches are those of compiled expressions and of plans in memory, and of machine code in
-//! a folder.
+//! The counters of a cache: how often it had an answer. There are caches of compiled expressions and of plans in
+//! memory, and a cache of machine code in a folder.
 
 use std::time::Duration;
 

@@ -1,14 +1,15 @@
-//! The clock of compilations: the processor time of one thread. A machine that is suspended, or whose processors do
-//! other work, spends none of it. So a time limit allows a model the same amount of work every time. This clock is
-//! neither a calendar nor a deadline, which need wall-clock time.
+//! The clock by which compilations are limited: the processor time of one thread. While a machine is suspended, or its
+//! processors do other work, this time does not pass. So a time limit allows a model the same amount of work every
+//! time. This clock is neither a calendar nor a deadline, which need wall-clock time.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// The greatest age of a reading of a thread's clock that the start of other work is computed from. The system takes a third of a
-/// microsecond for a reading, and a model of one line is compiled in seven. Time that the thread has waited since the reading
-/// counts as work before the start, so a limit is extended by at most this much.
+/// The greatest age at which a reading of a thread's processor time is used again for the start of other work. The
+/// system takes a third of a microsecond for a reading, and a model of one line is compiled in seven microseconds. The
+/// time since the old reading counts as processor time, even if the thread has waited, so a limit is extended by at
+/// most this much.
 const FRESH: Duration = Duration::from_millis(1);
 
 thread_local! {
@@ -40,7 +41,8 @@ impl Began {
         self.on_the_wall.elapsed() > most && self.elapsed() > most
     }
 
-    /// The processor time since the start; wall-clock time on another thread, and where the system does not count processor time.
+    /// The processor time since the start. On another thread, or if the system does not count processor time, the
+    /// wall-clock time since the start.
     fn elapsed(&self) -> Duration {
         match (self.spent, thread_time()) {
             (Some(then), Some(now)) if thread::current().id() == self.thread => now.saturating_sub(then),
@@ -49,7 +51,8 @@ impl Began {
     }
 }
 
-/// The processor time that this thread has spent until `now`, or at most [`FRESH`] more; `None` if the system does not count it.
+/// The processor time that this thread has spent until `now`, with an error of at most [`FRESH`]; `None` if the system
+/// does not count it.
 fn spent_before(now: Instant) -> Option<Duration> {
     if let Some((at, spent)) = LOOKED.get() {
         let since = now.saturating_duration_since(at);

@@ -59,7 +59,7 @@ impl ValueColumn {
         if extent.nesting > most.nesting || extent.fields > most.fields { None } else { ValueColumn::of(qtype) }
     }
 
-    /// A column of a type whose nesting was checked.
+    /// Returns an empty column. The nesting of the type must have been checked.
     fn of(qtype: &QType) -> Option<ValueColumn> {
         let units = || ArrayBuilder::new(Scalar::Unit, 0);
         let lists = |elements| ValueColumn::Lists { points: vec![0], there: units(), elements: Box::new(elements) };
@@ -79,8 +79,8 @@ impl ValueColumn {
         }
     }
 
-    /// The bytes that a row of a column of type `qtype` takes, missing or not. Elements of lists are not included. Of a
-    /// string, only its view is included.
+    /// The bytes that one row of a column of type `qtype` takes, whether its value is present or missing. Elements of
+    /// lists are not included. A string counts as its view (16 bytes), without its bytes in a buffer.
     ///
     /// ```
     /// use cembra_runtime::{QType, Scalar};

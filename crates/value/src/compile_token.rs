@@ -1,4 +1,4 @@
-//! The cancellation token of a thread's compilations, for callers that wait for a compilation and may be told to stop. Without a
+//! The cancellation token of a thread's compilations, for a caller that must be able to stop a compilation. Without a
 //! token, only [`Limits::compile_time`](crate::Limits) ends a compilation.
 
 use cembra_runtime::Cancellation;
@@ -9,8 +9,9 @@ thread_local! {
     static TOKEN: RefCell<Option<Cancellation>> = const { RefCell::new(None) };
 }
 
-/// Runs `compile`. Once `token` is cancelled, reading texts and compiling models on this thread end as if their time were over.
-/// Code of a model that was not finished for this reason is compiled again when it is next needed.
+/// Runs `compile`. Once `token` is cancelled, reading texts and compiling models on this thread fail as if the time
+/// limit had been exceeded. Code of a model that was not finished for this reason is compiled again when it is next
+/// needed.
 ///
 /// ```
 /// use cembra_value::{Budget, Limits, compile_until};

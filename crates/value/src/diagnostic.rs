@@ -5,7 +5,7 @@ use crate::Span;
 use cembra_runtime::Excerpt;
 use std::fmt;
 
-/// The most hints of a problem, and the most further places.
+/// The most hints of a problem, and the most labels: spans in addition to the problem's own.
 const MOST: usize = 16;
 
 macro_rules! codes {
@@ -157,8 +157,8 @@ pub struct Label {
     pub text: String,
 }
 
-/// A problem of a model. Its size is bounded: each text is cut after 1,000 characters, and there are at most 16 hints
-/// and 16 labels.
+/// A problem of a model, with a message, and possibly a span, further spans and hints. Its size is bounded: each text
+/// is cut after 1,000 characters, and there are at most 16 hints and 16 labels.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     code: Code,

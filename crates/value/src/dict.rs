@@ -1,5 +1,6 @@
-//! Dictionaries: values by key, or by ranges of keys. A dictionary is known while a model is prepared. An operator that
-//! looks keys up in it compiles its own table from the dictionary.
+//! Dictionaries: values by key, or by ranges of keys. A [`Dict`] is known while a model is prepared, so an operator
+//! that looks keys up in it compiles its own lookup table from it. A dictionary that a model takes as an input is a
+//! list of entries instead.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{QType, Scalar};
@@ -12,7 +13,8 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// The hasher for whole dictionaries, the same everywhere in the process.
+/// The hasher for whole dictionaries. All dictionaries of the process share it, so that equal dictionaries have equal
+/// hashes.
 static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 
 /// A dictionary: values by key. Keys are present and differ from each other; a value may be missing.
@@ -24,8 +26,8 @@ static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 pub struct Dict {
     keys: Array,
     values: Array,
-    /// For ranges, an element per segment: missing if the segment is not in a range, else a unit, or the number of the group if
-    /// ranges are in groups. `None` for keys.
+    /// `None` for a dictionary of keys. For ranges, an array with one element per segment: missing if the segment is
+    /// not in a range, else a unit, or the number of the group if ranges are in groups.
     ranges: Option<Array>,
     /// The hash of the dictionary. It is cached, like `wide` and `compiled`, because a text may use one dictionary very often.
     hash: OnceLock<u64>,

@@ -1,6 +1,6 @@
-//! Edges: relations from the elements of an array (the child side) to the elements of another (the parent side), or to
-//! a single group. An edge owns its memory, and is checked when it is made. An edge may state sizes that are larger
-//! than memory: memory of such a size is checked where it is allocated.
+//! Edges: relations from the elements of an array (the child side) to their groups, which are the elements of another
+//! array (the parent side), or to a single group. An edge owns its memory, and is checked when it is made. An edge may
+//! state sizes that are larger than memory: memory of such a size is checked where it is allocated.
 
 #![deny(clippy::arithmetic_side_effects)]
 

@@ -1,15 +1,16 @@
 //! Calls of user code: loaders, listeners, operators, readers, links between ranks. A panic in user code becomes an
-//! error that names the called code. The rule is in `docs/safety.md`.
+//! error that names the called code. `docs/safety.md` has the rule that requires this.
 
 use crate::Error;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The most panic payloads whose drops may panic with another payload in turn. The next payload is leaked.
+/// The most payloads that are dropped after a panic. A drop may panic again, with another payload, which is dropped
+/// too; the payload after the last of these is leaked.
 const MOST_DROPS: usize = 16;
 
-/// Runs user code. If it panics, `error` makes the result from the panic's message. State that the code may have changed must not
-/// be trusted after that.
+/// Runs user code. If the code panics, the result is that of `error`, which is passed the panic's message. State that
+/// the code may have changed must not be trusted after a panic.
 ///
 /// ```
 /// use cembra_value::{Error, guarded};
@@ -25,7 +26,7 @@ pub fn guarded<R>(code: impl FnOnce() -> R, error: impl FnOnce(&str) -> R) -> R 
     }
 }
 
-/// Runs user code with a `Result`. A panic becomes an error of values whose message begins with `what`.
+/// Runs user code that returns a `Result`. A panic becomes an [`Error::values`] whose message begins with `what`.
 ///
 /// # Errors
 /// If the code returns an error, or if it panics.

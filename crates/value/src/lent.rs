@@ -1,5 +1,5 @@
-//! Slices in memory of another owner, such as another package, which are read in place. The owner is kept alive while
-//! they are read.
+//! Slices that are read in the memory of another owner, such as another package. The owner is kept alive as long as the
+//! slice is.
 
 use std::any::Any;
 use std::fmt;

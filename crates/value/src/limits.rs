@@ -254,7 +254,8 @@ impl Limits {
         Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.tuple_nesting }
     }
 
-    /// Subtracts the fields of `qtype` from `allowance`, what the types of a model may still contain.
+    /// Subtracts the fields of `qtype` from `allowance`, which has the number of fields that the types of a model may
+    /// still contain.
     ///
     /// # Errors
     /// If the type exceeds a limit, which the error names.
@@ -268,8 +269,8 @@ impl Limits {
     }
 }
 
-/// The limits of a compilation or of reading a text, and the time of its start. Stages ask it whether the work may
-/// continue. Time is the processor time of the thread that compiles.
+/// The limits for a compilation or for reading a text, and the time of its start. Each stage asks the budget whether
+/// the work may continue. Time is the processor time of the thread that compiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
     limits: Limits,
@@ -277,7 +278,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The number of nodes that a walk visits between two checks of the clock.
+    /// The number of nodes that a traversal visits between two checks of the clock.
     const STRIDE: usize = 4096;
 
     /// Returns a budget for a compilation that has not begun, so that no time passes.
@@ -319,7 +320,7 @@ impl Budget {
     }
 
     /// Checks the time as [`check_time`](Budget::check_time) does, but only if `number` is a multiple of 4,096.
-    /// `number` counts the visits of a walk.
+    /// `number` counts the visits of a traversal.
     ///
     /// # Errors
     /// The errors of [`check_time`](Budget::check_time).

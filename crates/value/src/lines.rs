@@ -1,9 +1,10 @@
-//! The lines of a text, and which line a byte is in. A line ends with LF, CR or both, as in the text language.
+//! The lines of a text: where each begins, and in which line and column a byte is. A line ends with LF, CR or CR LF, as
+//! in the language of models.
 
 use std::ops::Range;
 
-/// The distance, in bytes, between positions for which the number of preceding characters is stored. A line may be the whole
-/// text.
+/// The distance, in bytes, between two positions of a text for which the number of preceding characters is stored. So
+/// characters are counted over at most this distance, even in a text that is a single line.
 const STEP: usize = 1 << 10;
 
 /// The starts of a text's lines, and the number of characters before every 1,024th byte. So finding the line and column
@@ -79,7 +80,7 @@ impl Lines {
         (line + 1, before(at.min(whole.end)).saturating_sub(before(whole.start)) + 1)
     }
 
-    /// The number of characters that begin before a byte.
+    /// The number of characters that begin before the byte at index `byte`.
     fn chars_before(&self, text: &str, byte: usize) -> usize {
         let step = byte / STEP;
         let kept = self.chars.get(step).or(self.chars.last()).map_or(0, |before| *before as usize);
@@ -99,7 +100,7 @@ impl Lines {
     }
 }
 
-/// The number of characters that begin in a piece of UTF-8.
+/// The number of characters that begin in `bytes`, which are UTF-8.
 fn begun(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }

@@ -1,9 +1,10 @@
-//! The spelling of a mask, an optional unit, in data: in CSV and JSON, and in rows that programs serialise. Only this file
-//! defines it. Missing values of other types (an empty field, `null`, an absent key) are defined by each data format. In the text
-//! of models these words are literals: `cembra::cast_literal` accepts a boolean for a mask, so that the same words work.
+//! The spelling of a mask (an optional unit, present or missing) in data: in CSV and JSON, and in rows that programs
+//! serialise. Only this file defines it. Missing values of other types (an empty field, `null`, an absent key) are
+//! defined by each data format. In the text of models these words are literals: `cembra::cast_literal` accepts a
+//! boolean for a mask, so that the same words work.
 
-/// The spelling of a mask that holds. It is also the spelling of a truth value: a reader who does not know that a column has
-/// masks reads truth values, which hold as conditions where the masks do.
+/// The word for a mask that holds (is present). It is also the word for a true boolean: a reader who does not know that
+/// a column has masks reads truth values, which are true where the masks hold.
 pub const MASK_HOLDS: &str = "true";
 
 /// Returns whether a mask with this spelling holds; `None` if the word does not spell a mask. A mask that does not hold is

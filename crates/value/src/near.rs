@@ -1,6 +1,6 @@
-//! Suggestions for unknown names: known names at a small edit distance. Only this file measures distances. That takes time
-//! proportional to the product of two lengths, which the model or the data determines, so the time is bounded here.
-//! `Limits::problems` bounds how often it is done.
+//! Suggestions for unknown names: known names at a small edit distance. The time for a distance is proportional to the
+//! product of two lengths, which the model or the data determines, so this file bounds the time. `Limits::problems`
+//! bounds the number of names for which suggestions are made.
 
 /// The most bytes of a name that gets suggestions or is suggested.
 const LONGEST: usize = 64;
@@ -8,7 +8,7 @@ const LONGEST: usize = 64;
 /// The most known names that are considered.
 const LOOKED_AT: usize = 10_000;
 
-/// The most pairs of characters that are compared for one name.
+/// The most pairs of characters that are compared for one unknown name, summed over all known names.
 const COMPARED: usize = 1 << 18;
 
 /// The most names that are suggested.

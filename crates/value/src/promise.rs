@@ -1,6 +1,6 @@
-//! Promises: what an input states about its values in addition to their type, for example that an array has no missing elements, or
-//! which form an edge has. A promise is not part of the type: operators and overloads ignore it, and values of one type
-//! may keep it or not.
+//! Promises: properties of an input's values that its type does not state, for example that an array has no missing
+//! elements, or which form an edge has. Operators and overloads ignore promises, and a value of the right type may
+//! break one, so values are checked.
 
 use crate::{Code, Diagnostic, EdgeForm, Value};
 use cembra_runtime::{ArrayKind, EdgeType, QType};

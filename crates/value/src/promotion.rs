@@ -30,8 +30,8 @@ pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
 }
 
 impl ScalarValue {
-    /// Converts the value to the type `to`, which must be the common type of the value's own type and another. Digits
-    /// that floats of that type cannot hold are rounded. `None` if the language requires an explicit cast.
+    /// Converts the value to the type `to`, which must be the common type of the value's type and some other type.
+    /// Digits that floats of that type cannot hold are rounded. `None` if the language requires an explicit cast.
     #[must_use]
     pub fn promoted(self, to: Scalar) -> Option<ScalarValue> {
         if self.scalar() == to {

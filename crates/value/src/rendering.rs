@@ -157,10 +157,10 @@ impl fmt::Display for Expression<'_> {
     }
 }
 
-/// Makes the annotated excerpts of one problem. They are one group, except for an excerpt whose line is cut on the left: the
-/// library would count the columns of the excerpt. Such an excerpt goes without a path into a group with an origin of its own.
-/// The library sets the first group apart from the next, so an empty group comes first in this case, and lines between excerpts
-/// and messages are written explicitly.
+/// Makes the annotated excerpts of one problem, as one group where possible. An excerpt whose line is cut on the left
+/// gets a group of its own, with an explicit origin (name, line and column), because the library would count columns
+/// from the start of the excerpt. The library separates the first group from the others, so an empty group comes first
+/// in this case, and the lines between excerpts and messages are written explicitly.
 fn report<'a>(
     level: &Level<'a>,
     problem: &'a Diagnostic,
@@ -266,7 +266,7 @@ impl<'a> Excerpt<'a> {
         if self.window.start > self.whole.start { "…" } else { "" }
     }
 
-    /// The position in `text` of bytes of the source.
+    /// The range in the result of `text` that corresponds to a range of bytes of the source.
     fn shown(&self, bytes: &Range<usize>) -> Range<usize> {
         let shift = |at: usize| {
             let before = &self.source[self.window.start..at.clamp(self.window.start, self.window.end)];

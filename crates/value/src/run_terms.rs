@@ -1,5 +1,5 @@
-//! The terms of one run of a model: what may cancel it, its threads, its limits, and the treatment of rows that fail.
-//! They are made from the library's `RunOptions`, in which callers set them.
+//! The terms of one run of a model: its cancellation token, its threads, its limits, and the treatment of rows that
+//! fail. They are made from the library's `RunOptions`, in which callers set them.
 
 use crate::Limits;
 use cembra_runtime::{Cancellation, Context};

@@ -1,6 +1,6 @@
 //! Spans: ranges of source text.
 
-/// A range of bytes in the source text of a model, without the byte at its end.
+/// A range of bytes in the source text of a model, from `start` up to, but without, `end`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Span {
     /// The index of the span's first byte.

@@ -1,5 +1,5 @@
 //! Values of optional structs and lists of structs: how they are made from structs, split into structs, and checked.
-//! Their representation is described at [`Form`].
+//! Such a value is a tuple; [`Form`] describes how the tuple represents it.
 
 use crate::{Array, ArrayBuilder, Dict, ScalarValue, Value};
 use cembra_runtime::{ArrayKind, Fields, Form, QType, Scalar};

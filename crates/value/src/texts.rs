@@ -1,5 +1,5 @@
-//! The texts that a model is read from, and spans in them. Spans count as if each text followed the previous one, so a
-//! span determines its text. The reader of `use` decides which texts a model has.
+//! The texts that a model is read from, and spans in them. Spans are numbered as if each text followed the previous
+//! one, so a span determines its text. The reader of `use` decides which texts a model has.
 
 use crate::{Lines, Span};
 use cembra_runtime::Excerpt;

@@ -1,16 +1,17 @@
-//! The thread pool that shares the work of one run. A fork copies only the calling thread: in the child, rayon's pool has no
-//! threads, and a job for it would wait for ever. So a forked process gets a pool of its own.
+//! The thread pool that shares the work of one run. A fork copies only the calling thread: in the child process, the
+//! pool of the library rayon has no threads, and a job for it would wait for ever. So a forked process gets a pool of
+//! its own.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::process;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The id of the process that first compiled a model or shared work; 0 before.
+/// The id of the process that first compiled a model or shared work between threads; 0 before.
 static FIRST: AtomicU32 = AtomicU32::new(0);
 
-/// The pool of a forked process, with the id of the process. An inherited pool is never dropped, because it has no threads that
-/// could end.
+/// The pool of a forked process, with the id of the process. A pool that was inherited from the parent process is never
+/// dropped, because its threads do not exist in this process.
 static OWN: Mutex<Option<(u32, &'static ThreadPool)>> = Mutex::new(None);
 
 /// The thread pool that runs the jobs of one run.

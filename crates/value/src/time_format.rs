@@ -1,5 +1,5 @@
-//! The format language of dates and timestamps: the letters of C's `strftime` as Python has them in its C locale, with four-digit
-//! years. A format is short, so it is parsed again for each text.
+//! The language for formats of dates and timestamps, such as `%d.%m.%Y`: the letters of C's `strftime` as Python has
+//! them in its C locale, with four-digit years. A format is short, so it is parsed again for each text.
 
 use cembra_runtime::{Date, Excerpt, Timestamp};
 use smallvec::SmallVec;
@@ -47,10 +47,10 @@ enum Field {
     Offset,
 }
 
-/// The number of parts.
+/// The number of parts that a date or time may have.
 const FIELDS: usize = Field::Offset as usize + 1;
 
-/// The letters with their meanings, their parts of a moment, and the names of the parts.
+/// The letters: for each, its meaning, the part of a moment that it stands for, and the name of the part in messages.
 const LETTERS: [(char, Letter, Field, &str); 16] = [
     ('Y', Letter::Year, Field::Year, "year"),
     ('y', Letter::ShortYear, Field::Year, "year"),
@@ -332,8 +332,9 @@ impl Letter {
     }
 }
 
-/// The fewest bytes of a text for the letter at `piece`. Digits next to digits are all there: `1022026` could be the first or the
-/// tenth of February by `%d%m%Y`. A fraction may end anywhere.
+/// The fewest bytes of a text that the letter at `piece` may be read from. If letters of digits are adjacent, each must
+/// have all of its digits: by `%d%m%Y`, `1022026` could be the first or the tenth of February. A fraction may have any
+/// number of digits.
 fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
     let letter = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
         Some(Piece::Letter(at)) => Some(LETTERS[*at].1).filter(|letter| letter.is_digits()),
@@ -349,8 +350,8 @@ fn shortest(pieces: &[Piece<'_>], piece: usize) -> usize {
 /// The value of each part of the moment that was read from a text; `None` for a part that was not read.
 type FieldValues = [Option<i32>; FIELDS];
 
-/// Reads the whole text. If several lengths of a letter are possible, the longest is tried first. `None` if the text does not
-/// match.
+/// Reads the whole text by a format. If a letter can be read from several lengths, the longest is tried first. `None`
+/// if the text does not match. If `is_padded`, adjacent numbers must have all of their digits.
 fn found(format: &str, text: &str, is_padded: bool) -> Option<FieldValues> {
     let text = text.as_bytes();
     let pieces: SmallVec<[Piece<'_>; 24]> = Pieces(format).collect::<Result<_, _>>().ok()?;

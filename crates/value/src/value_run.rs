@@ -1,5 +1,5 @@
-//! Runs of values: neighbours of one type in a list of values, with the slots of a frame that they are written to. The
-//! type is examined once per run, and the loops do not branch on which values are missing, because such a branch is
+//! Runs of values: adjacent values of one type in a list of values, with the slots of a frame that they are written to.
+//! The type is examined once per run, and the loops do not branch on which values are missing, because such a branch is
 //! mispredicted half of the time.
 
 use crate::{ScalarValue, Value};
@@ -178,7 +178,7 @@ impl ValueRun {
     }
 }
 
-/// The address of a number's bits in the `Value` that holds it.
+/// The address of a number's bits inside the `Value` that holds it.
 #[inline(always)]
 fn bits_of<T>(value: &Value) -> *const T {
     // The scalar's own tag is at its start, before the bits.

@@ -1,6 +1,6 @@
-//! 64-bit words whose memory begins at a cache line, so that no vector register's load crosses two lines. Loops over
-//! vectors as wide as a line take up to twice as long if each load crosses two. Words whose memory comes from elsewhere
-//! are not moved.
+//! 64-bit words whose memory begins at a cache line, so that no load of a vector register crosses two lines. If vectors
+//! are as wide as a line and each load crosses two lines, loops over the words take up to twice as long. Words whose
+//! memory comes from elsewhere are not moved.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -8,7 +8,7 @@ use crate::lent::Lent;
 use cembra_runtime::{LINE, advise_huge_pages, byte_length, has_room};
 use std::ops::{Deref, DerefMut};
 
-/// The most words before the first one that begins a cache line.
+/// The most unused words before the first word that begins a cache line.
 const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
 
 /// A list of 64-bit words whose memory begins at a cache line, unless the memory came from elsewhere.
@@ -80,7 +80,7 @@ impl Words {
         Some(self)
     }
 
-    /// The number of words before the first one that begins a cache line.
+    /// The number of words in the memory before the first one that begins a cache line.
     fn before(&self) -> usize {
         // `align_offset` may return any number where addresses are not known.
         self.all.as_ptr().align_offset(LINE).min(MOST_BEFORE)

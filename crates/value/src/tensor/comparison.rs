@@ -1,5 +1,5 @@
-//! Equality, hashes and printing of tensors. They depend on elements and extents, but not on the layout, so a view and
-//! its copy are equal.
+//! Equality, hashes and printing of tensors. They depend on elements and extents (numbers of indices per axis), but not
+//! on the memory layout, so a view and its copy are equal.
 
 use super::element::Element;
 use super::layout::{Extents, Layout, Strides};
@@ -15,15 +15,15 @@ fn by_bits<T: Element>(a: T, b: T) -> bool {
     a.bits() == b.bits()
 }
 
-/// Returns true if both have the same bits, or both are NaN.
+/// Returns true if both elements have the same bits, or both are NaN.
 fn by_bits_or_nan<T: Element>(a: T, b: T) -> bool {
     // Only a NaN differs from itself.
     let is_nan = |element: T| !element.eq(&element);
     by_bits(a, b) || (is_nan(a) && is_nan(b))
 }
 
-/// The layouts of two tensors with the same extents, without the axes along which both have only one element: views may have any
-/// number of indices there.
+/// The layouts of two tensors with the same extents, without the axes along which both tensors repeat one element. A
+/// view may have any number of indices along such an axis, so comparing all of them could take arbitrarily long.
 fn without_shared_axes(a: &Layout, b: &Layout) -> [Layout; 2] {
     let kept = |axis: &usize| a.strides()[*axis] != 0 || b.strides()[*axis] != 0 || a.extents()[*axis] == 0;
     [a, b].map(|layout| {

@@ -470,7 +470,7 @@ impl Data {
     }
 
     /// Replaces the elements by runs of elements from `from`, which has the same type. Run `n` begins `distances[n]`
-    /// after position `first`, and has `count` elements whose positions are `step` apart.
+    /// elements after position `first`, and has `count` elements, whose positions are `step` apart.
     ///
     /// # Panics
     /// If a line leads outside of `from`.
@@ -500,8 +500,8 @@ impl Data {
         with_data!(self, elements => copy(elements.to_mut(), from, first, distances, count, step));
     }
 
-    /// Replaces the elements by those of `from` at all indices of `axes`, starting at position `first` of `from`. Each
-    /// axis has the strides at which it is read and written.
+    /// Replaces the elements by those of `from` at all indices of `axes`. Index 0 of all axes is at position `first` of
+    /// `from`. Each axis has a stride for reading and one for writing.
     ///
     /// # Panics
     /// If an axis leads outside of either data.

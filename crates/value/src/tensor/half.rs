@@ -1,5 +1,6 @@
-//! Tensors whose elements are stored in 16 bits. This is only a storage format: graphs compute with FLOAT32, to which every 16-bit element widens
-//! exactly, and results are rounded once to be stored. No operator, type or backend handles 16-bit elements.
+//! Tensors whose elements are stored in 16 bits. This is only a storage format: graphs compute with FLOAT32, to which
+//! every 16-bit element widens exactly, and results are rounded once to be stored. No operator, type or backend handles
+//! 16-bit elements.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -65,8 +66,9 @@ macro_rules! halves {
 
 halves! { f16 bf16 }
 
-/// Rounds to odd: an inexact result gets 1 as its last bit. Rounding the result again, to fewer digits, then gives the same as
-/// rounding the number itself. Rounding to nearest twice would sometimes give the farther neighbour.
+/// Rounds to odd: a result that is not exact gets 1 as its last bit. If that result is then rounded to fewer digits,
+/// the outcome is the same as rounding the number directly. With two roundings to the nearest, the outcome would
+/// sometimes be the farther neighbour.
 fn rounded_to_odd(number: f64) -> f32 {
     let near = number as f32;
     if number.is_nan() || f64::from(near) == number {

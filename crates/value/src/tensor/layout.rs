@@ -1,5 +1,6 @@
-//! Layouts: maps from the indices of a tensor to positions in memory. A view is another layout of the same memory. So functions
-//! that only change the indices of elements are functions of layouts, and copy nothing.
+//! Layouts: maps from the indices of a tensor to positions in memory. A view is another layout of the same memory. So
+//! operations that only rearrange or select elements, such as a transposition or a slice, are functions of layouts, and
+//! copy nothing.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -68,7 +69,7 @@ impl Slice {
         Ok(Slice { start, step, count: length.div_ceil(step.unsigned_abs()) })
     }
 
-    /// The last index, or `start` if there are no indices; `None` if it does not fit.
+    /// The last index, or `start` if there are no indices; `None` if the index is negative or overflows.
     const fn last(self) -> Option<usize> {
         let steps = self.count.saturating_sub(1);
         match steps.checked_mul(self.step.unsigned_abs()) {
@@ -203,8 +204,8 @@ impl Layout {
         Error::tensors(TensorErrorKind::Index, message)
     }
 
-    /// Returns a layout without checks: `strides` must have as many axes as `extents`, and a tensor with these extents
-    /// must be possible. Before memory is accessed through the layout, its positions are checked.
+    /// Returns a layout without checks. `strides` must have one entry per extent, and a tensor with these extents must
+    /// be possible. Before memory is accessed through the layout, its positions are checked.
     #[doc(hidden)]
     #[must_use]
     #[inline]

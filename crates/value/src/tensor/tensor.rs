@@ -183,7 +183,7 @@ impl Tensor {
         Ok(std::mem::replace(&mut self.data, data))
     }
 
-    /// A view of the same memory under another layout, which must be within it.
+    /// A view of the same memory with another layout, whose positions must be within the memory.
     #[inline]
     fn seen(&self, layout: Layout) -> Tensor {
         Tensor { data: self.data.clone(), layout }

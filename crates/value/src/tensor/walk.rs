@@ -1,5 +1,5 @@
-//! Walks over all indices of several tensors at once, with the position of the element in each, and copies from one
-//! memory order into another.
+//! Loops over all indices of several tensors at once: each visit gets the element's position in the memory of each
+//! tensor. Also copies of elements from one memory order into another.
 
 use smallvec::SmallVec;
 use std::convert::Infallible;
@@ -15,7 +15,7 @@ pub struct CopiedAxis {
     pub to: isize,
 }
 
-/// An axis of a walk: its number of indices, and its stride in each of the `N` memories.
+/// An axis of a loop over several tensors: its number of indices, and its stride in each of the `N` memories.
 pub type WalkedAxis<const N: usize> = (usize, [isize; N]);
 
 /// Visits all indices of `axes` in row-major order, with the position of each in every memory. `starts` are the
@@ -68,13 +68,13 @@ pub fn try_walk<const N: usize, E>(
 /// axes. The tile stays in the cache.
 const TILE: usize = 64;
 
-/// The number of lines that are read side by side. It is the number of elements in a small vector register, so that the compiler
-/// transposes in registers.
+/// The number of columns that are transposed together. It is the number of elements in a small vector register, so that
+/// the compiler transposes in registers.
 const SIDE_BY_SIDE: usize = 4;
 
-/// Copies columns to rows. In `from` the elements of a column are adjacent: the first column begins at `first`, and columns are
-/// `column_apart` elements apart. In `to` the elements of a row are adjacent: the first row begins at `start`, and rows are
-/// `row_apart` elements apart.
+/// Copies a matrix from column-major order to row-major order. In `from` the elements of a column are adjacent: the
+/// first column begins at `first`, and columns are `column_apart` elements apart. In `to` the elements of a row are
+/// adjacent: the first row begins at `start`, and rows are `row_apart` elements apart.
 fn turn<T: Copy>(
     from: &[T],
     first: usize,
