@@ -1,6 +1,6 @@
-//! Elementwise expressions: the scalar computation that elementwise nodes of a graph (maps) do for one element. An evaluator runs it for many
-//! elements. The expression (body) of a single map has one operator. The expression of several maps that are evaluated together, a region, has
-//! several.
+//! Elementwise expressions, called bodies: the computation of one element by scalar operators, such as `x * 2.0 + y`.
+//! An evaluator runs a body for many elements. The body of a single elementwise node of a graph (a map) has one
+//! operator. The body of a region, which is several maps that are evaluated together, has several.
 
 use crate::maps::{ElementOperator, OperandType};
 use crate::{Data, DataMut, Tensor};
@@ -16,8 +16,8 @@ pub type Operand = u32;
 pub enum BodyStep {
     /// A constant: its type, and its bits as frames store them.
     Constant(Scalar, u64),
-    /// A scalar operator, applied to earlier values of the body and to the operator's string literals. The types of the values are exactly those that
-    /// the operator takes.
+    /// A scalar operator, applied to earlier values of the body and to the operator's string literals. The types of the
+    /// values are exactly those that the operator takes.
     Apply(ElementOperator, SmallVec<[Operand; 3]>),
 }
 
@@ -33,8 +33,8 @@ pub struct Body {
 }
 
 impl Body {
-    /// Returns the body (elementwise expression) that applies one operator. Literal operands become constants of the body, the other operands become
-    /// its inputs.
+    /// Returns the body (elementwise expression) that applies one operator. Literal operands become constants of the
+    /// body, the other operands become its inputs.
     pub(crate) fn of_operator(op: &ElementOperator, operands: &[OperandType], result: Scalar) -> Body {
         let inputs: Vec<Scalar> =
             operands.iter().filter(|(_, bits)| bits.is_none()).map(|(scalar, _)| *scalar).collect();
@@ -59,8 +59,9 @@ pub(crate) const LOOKED_AT: usize = 256;
 
 /// An evaluator of bodies (elementwise expressions). The reference evaluator uses it, and the rewriter uses it to fold constants.
 pub trait Elements: Sync {
-    /// Evaluates a body (an elementwise expression) on the elements of `operands`, which have the types of its inputs and are broadcast to `extents`.
-    /// Overwrites `outputs`, which have the types of the body's outputs, with the elements of each output. The last axis varies fastest.
+    /// Evaluates a body (an elementwise expression) on the elements of `operands`, which have the types of its inputs
+    /// and are broadcast to `extents`. Overwrites `outputs`, which have the types of the body's outputs, with the
+    /// elements of each output, in row-major order.
     ///
     /// # Errors
     /// If the body cannot be compiled, `outputs` do not fit, or an operator fails on an element.

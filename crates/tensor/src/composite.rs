@@ -1,5 +1,6 @@
-//! Functions on tensors that are composed of several operators. Each is defined here by the nodes that it expands to. So the function needs no rules
-//! of its own: its gradient, for example, follows from the gradients of the nodes.
+//! Functions on tensors that are composed of several operators, such as `mean` and `softmax`. Each is defined here by
+//! the nodes that it expands to, so it needs no rules of its own: its gradient, for example, follows from the gradients
+//! of the nodes.
 
 use crate::graph::check_axis;
 use crate::node::Reduction;
@@ -120,7 +121,7 @@ impl TensorGraph {
         self.first_extreme(Reduction::Min, x, axis)
     }
 
-    /// The smallest index along `axis` at which the element equals the maximum or minimum, or is a NaN.
+    /// Returns the first index along `axis` at which the element is the maximum or minimum, or is a NaN.
     fn first_extreme(&mut self, reduction: Reduction, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let extreme = self.reduce_keeping(reduction, x, &[axis])?;
         let mut is_extreme = self.map(id::BOOL_EQUAL, &[x, extreme])?;
@@ -139,7 +140,7 @@ impl TensorGraph {
         self.reduce(Reduction::Min, found, &[axis])
     }
 
-    /// `x - max(x)` along an axis.
+    /// Returns `x - max(x)`, with the maximum along `axis`.
     fn below_largest(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let largest = self.reduce_keeping(Reduction::Max, x, &[axis])?;
         self.map(id::SUBTRACT, &[x, largest])

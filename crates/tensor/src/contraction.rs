@@ -1,5 +1,6 @@
-//! The order in which a product of several tensors is computed, two factors at a time. Any order gives the same sums, but the costs differ by
-//! orders of magnitude. Up to [`EXHAUSTIVE`] factors the cheapest order is found; for more factors a greedy search finds a good one.
+//! The order in which a product of several tensors is computed, two factors at a time. Any order gives the same sums,
+//! but the costs differ by orders of magnitude: `A * B * v` with a vector `v` is much cheaper as `A * (B * v)`. Up to
+//! [`EXHAUSTIVE`] factors the cheapest order is found; for more factors a greedy search finds a good one.
 
 use crate::body::{Elements, LOOKED_AT};
 use crate::node::{Axis, Labels, Operation};
@@ -57,7 +58,8 @@ impl LabelSet {
     }
 }
 
-/// The kind of a product of two operands, such as an outer product or a contraction, which follows from the labels of their axes.
+/// The kind of a product of two operands, such as an outer product or a contraction, which follows from the labels of
+/// their axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ProductClass {
@@ -74,8 +76,8 @@ pub enum ProductClass {
 }
 
 impl ProductClass {
-    /// Returns the class of a product; `None` if it does not have two operands. The flag is true if a label occurs in only one operand and not in the
-    /// result. The operand is summed over this label first.
+    /// Returns the class of a product; `None` if it does not have two operands. The flag is true if a label occurs in
+    /// only one operand and not in the result. The operand is summed over this label first.
     ///
     /// ```
     /// use cembra_tensor::{Labels, ProductClass};
@@ -156,10 +158,11 @@ pub trait ProductCost {
     /// Returns the number of elements of a factor. If two orders need equally many operations, the order with the smaller products is better.
     fn size(&self, factor: &Self::Factor) -> f64;
 
-    /// True if products of factors without a common label are taken only where there are no others, even if they cost less.
+    /// True if factors without a common label are multiplied only when no pair of factors with a common label is left,
+    /// even if that costs more.
     const APART_LAST: bool;
 
-    /// True if, among orders of equal cost, the one that is found last is taken.
+    /// True if, among orders of equal cost, the order that is found last is taken; if false, the first one.
     const LAST_OF_EQUAL: bool;
 
     /// Returns a key that breaks ties between pairs of factors with equal cost: the pair with the smallest key is multiplied first. `pair` has the
@@ -167,8 +170,8 @@ pub trait ProductCost {
     fn precedence(pair: [usize; 2]) -> [usize; 2];
 }
 
-/// The cost of a product of dense tensors: the product of the extents of all labels, or twice that if a label is summed over. A factor
-/// stands for its number of elements.
+/// The cost model for dense tensors. A product costs the product of the extents of all labels, or twice that if a label
+/// is summed over. A factor is represented by its number of elements.
 struct Dense<'l> {
     extents: &'l [usize],
 }
@@ -261,8 +264,9 @@ impl ProductOrder {
         order
     }
 
-    /// Returns the order of products that needs the fewest operations. If several orders do, returns the one whose largest product is the smallest.
-    /// `None` if each order has a product that is too large to be considered. The time is exponential in the number of factors.
+    /// Returns the order of products that needs the fewest operations. If several orders do, returns the order whose
+    /// largest product is the smallest. `None` if every order has a product that is too large to be considered. The
+    /// time is exponential in the number of factors.
     ///
     /// # Errors
     /// The errors of [`ProductCost::product`].
@@ -390,9 +394,9 @@ impl ProductOrder {
 
 /// The pairs of factors, and of products of factors, that may be multiplied next.
 ///
-/// The product of a pair does not change when two others are multiplied: a label that the pair shares with them is also a label of their
-/// product. So each pair is considered once: when its second factor is added, or, if its factors share no label, when no other pairs are
-/// left.
+/// The product of a pair does not change when two other factors are multiplied: a label that the pair shares with them
+/// is also a label of their product. So each pair is considered once: when its second factor is added, or, if its
+/// factors share no label, when no other pairs are left.
 struct Candidates<'c, C: ProductCost, R> {
     cost: &'c C,
     rule: R,
@@ -402,12 +406,13 @@ struct Candidates<'c, C: ProductCost, R> {
     uses: Uses,
     /// Pairs of entries of `made`, including pairs with a factor that was multiplied since.
     pairs: BinaryHeap<Reverse<Candidate>>,
-    /// Pairs without a common label that were not considered yet.
+    /// Pairs of factors without a common label whose cost was not computed yet.
     apart: Vec<[usize; 2]>,
 }
 
 impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
-    /// Appends a factor, whose uses are counted already, and compares it with all remaining factors.
+    /// Appends a factor, whose labels `uses` counts already, and computes the cost of its products with all remaining
+    /// factors.
     fn compare(&mut self, second: (C::Factor, LabelSet)) -> Result<(), Error> {
         let (at, set) = (self.made.len(), second.1);
         self.made.push(Some(second));
@@ -421,7 +426,8 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         Ok(())
     }
 
-    /// Adds a pair to the candidates, unless one of its factors was multiplied before, or its product is too large to be considered.
+    /// Adds a pair to the candidates, unless one of its factors was multiplied before, or its product is too large to
+    /// be considered.
     fn look_at(&mut self, pair: [usize; 2], is_apart: bool) -> Result<(), Error> {
         let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].as_ref()) else { return Ok(()) };
         let all = a.or(*b);
@@ -450,8 +456,8 @@ impl<C: ProductCost, R: Fn(f64, f64, [f64; 2]) -> f64> Candidates<'_, C, R> {
         }
     }
 
-    /// Replaces a pair by its product, and returns the size of the product. The product is computed again, because the products of all pairs may be
-    /// large.
+    /// Replaces a pair by its product, and returns the number of elements of the product. The product is computed again
+    /// here, because keeping the products of all pairs could take too much memory.
     fn multiply(&mut self, pair: [usize; 2]) -> Result<Option<f64>, Error> {
         let [Some((first, a)), Some((second, b))] = pair.map(|at| self.made[at].take()) else { return Ok(None) };
         let all = a.or(b);
@@ -478,13 +484,13 @@ impl Uses {
         set.labels().for_each(|label| self.0[usize::from(label)] += 1);
     }
 
-    /// Replaces two factors by their product.
+    /// Counts two factors as replaced by their product.
     fn multiply(&mut self, factors: [LabelSet; 2], product: LabelSet) {
         factors.into_iter().flat_map(LabelSet::labels).for_each(|label| self.0[usize::from(label)] -= 1);
         self.add(product);
     }
 
-    /// The labels of two of the factors that other factors have too.
+    /// Returns the labels of two factors that other remaining factors have too.
     fn others(&self, [one, other]: [LabelSet; 2]) -> LabelSet {
         let own = |label: Axis| u32::from(one.has(label)) + u32::from(other.has(label));
         let mut others = one.or(other);
@@ -528,9 +534,10 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TensorGraph {
-    /// Returns a new graph for `outputs`, and the outputs in the new graph. There, products of several factors are replaced by products of two. All
-    /// leaves stay. `None` if the graph has no product of more than two factors. The new graph is for dense tensors only: a slice placed among zeros
-    /// has lost the operand that determines its tiles.
+    /// Returns a new graph for `outputs`, and the outputs in the new graph. There, products of several factors are
+    /// replaced by products of two. All leaves stay. `None` if the graph has no product of more than two factors. The
+    /// new graph is for dense tensors only: a slice placed among zeros no longer has the operand that determines its
+    /// tiles (blocks).
     ///
     /// # Errors
     /// If the new graph has too many nodes, or [`elements.go_on`](Elements::go_on) ends the rewriting.

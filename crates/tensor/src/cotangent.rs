@@ -1,6 +1,6 @@
-//! Cotangents, and the elements for which they exist. If a conditional did not choose an element, the element has no cotangent. A cotangent of 0
-//! would not do, because a later factor may be infinite, and 0 times infinity is NaN. So a mask beside the cotangent's values marks the elements that
-//! have a cotangent.
+//! Cotangents, and the elements for which they exist. If a conditional did not choose an element, the element has no
+//! cotangent. A cotangent of 0 would be wrong, because a later factor may be infinite, and 0 times infinity is NaN. So
+//! a cotangent consists of values and of a mask, which marks the elements that have a cotangent.
 
 use crate::node::Operation;
 use crate::{Extents, TensorGraph, TensorNodeId};
@@ -24,8 +24,9 @@ pub(crate) struct Cotangent {
 /// The cotangents that a node passes to its differentiated operands, in their order; `None` for an operand without a cotangent.
 pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 
-/// The way in which an operation passes the cotangent of its result on to an operand: as a view, as sums, or to some elements only. Each way is
-/// linear, with factors that are 0 or 1.
+/// The way in which an operation passes the cotangent of its result on to an operand: as a view, as sums, or to some
+/// elements only. In each way, an element of the operand receives a sum of elements of the result's cotangent, each
+/// with the factor 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
     /// An element of the operand receives one element of the cotangent: the cotangent is viewed, as for a reshape.
@@ -68,9 +69,9 @@ impl Cotangent {
         Ok(Cotangent { exists, is_zero_elsewhere: self.is_zero_elsewhere && mask.is_none(), ..self })
     }
 
-    /// Returns the cotangents of operands. Their values `made` were computed from this cotangent, with zeros where it does not exist. If its mask has
-    /// no axes, the results get this mask too. If it has axes, they get none, because it is not known which elements of the operands affect which
-    /// element of the result.
+    /// Returns the cotangents of operands. Their values `made` were computed from this cotangent, with zeros where it
+    /// does not exist. If the mask of this cotangent has no axes, the results get this mask too. If it has axes, the
+    /// results get none, because it is not known which elements of the operands affect which element of the result.
     pub(crate) fn for_all(
         self,
         graph: &TensorGraph,
@@ -104,9 +105,9 @@ impl Cotangent {
         Ok(Cotangent { value, exists: Some(exists), is_zero_elsewhere: true })
     }
 
-    /// Returns the cotangent that this cotangent gives `operand` through an operation. `carry` computes the operand's values from the values of this
-    /// cotangent. `carry` also computes the operand's mask from this cotangent's mask, which is given as truth values, or as numbers: 1 where the
-    /// mask is true and 0 elsewhere.
+    /// Returns the cotangent that this cotangent gives `operand` through an operation. `carry` computes the operand's
+    /// values from the values of this cotangent. `carry` also computes the operand's mask from this cotangent's mask,
+    /// which is given as truth values, or as numbers: 1 where the mask is true and 0 elsewhere.
     pub(crate) fn carried(
         self,
         graph: &mut TensorGraph,

@@ -1,5 +1,6 @@
-//! User-defined operations: user code, opaque to graphs, computes a complete tensor. The type and extents that it returns are checked, and it writes
-//! to memory whose size it cannot change. So it can give wrong elements, but do no other harm.
+//! User-defined operations: user code, opaque to graphs, computes a complete tensor. The type and extents that it
+//! returns are checked, and it writes to memory whose size it cannot change. So it can give wrong elements, but do no
+//! other harm.
 
 use crate::node::{Node, Operation};
 use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
@@ -147,7 +148,7 @@ pub trait ElementForm {
 #[derive(Debug)]
 pub struct ElementReads<'w> {
     inputs: &'w [TensorType],
-    /// For each element, the number of its input and its index.
+    /// For each requested element, the number of its input, followed by its index along each axis of that input.
     list: &'w mut Vec<usize>,
     count: usize,
 }
@@ -252,7 +253,8 @@ impl Custom {
 
     /// Computes the result's element at `index` and returns its bits.
     ///
-    /// # Errors If the operation fails, or gives an element that does not have the result's type.
+    /// # Errors
+    /// If the operation fails, or gives an element that does not have the result's type.
     pub fn element(
         &self,
         form: &dyn ElementForm,
@@ -301,7 +303,7 @@ fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Err
     Err(Error::tensors(TensorErrorKind::ElementType, message))
 }
 
-/// Computes all elements of `output`, one at a time, by the element form.
+/// Computes all elements of `output`, one at a time, by the user's [`ElementForm`]. Returns an error if there is none.
 fn by_elements(
     name: &str,
     form: Option<&dyn ElementForm>,
@@ -342,7 +344,7 @@ fn by_elements(
     Ok(())
 }
 
-/// Operations are equal if their names and identities are.
+/// Operations are equal if their names and their identities are equal.
 impl PartialEq for Custom {
     fn eq(&self, other: &Custom) -> bool {
         (&self.name, &self.identity) == (&other.name, &other.identity)

@@ -1,5 +1,6 @@
-//! User-defined gradients. The function is built of ordinary nodes, and so is its gradient. A node with the value of the function's result stores the
-//! user's rule for the gradient. Reverse mode uses this rule and does not differentiate the function.
+//! Functions with user-defined gradients. Such a function is built of ordinary nodes, and so is its gradient. A node
+//! with the value of the function's result stores the user's rule for the gradient. Reverse mode uses this rule and
+//! does not differentiate the function.
 
 use crate::custom::panicked;
 use crate::node::{Node, Operation};
@@ -11,13 +12,14 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Makes the cotangents of the inputs from residuals and from the cotangents of the results; `None` for an input without a cotangent.
+/// The type of the user's rule for a gradient. It makes the cotangents of the inputs from the residuals and from the
+/// cotangents of the results; `None` for an input without a cotangent.
 type Backward = dyn Fn(&mut TensorGraph, &[TensorNodeId], &[TensorNodeId]) -> Result<Vec<Option<TensorNodeId>>, Error>
     + Send
     + Sync
     + 'static;
 
-/// A function with a gradient of its own.
+/// A function with a user-defined gradient.
 struct Rule {
     name: Arc<str>,
     inputs: usize,
@@ -108,7 +110,8 @@ pub(crate) fn checked(
     Ok(checked)
 }
 
-/// Two are equal if they are the same result of functions with one name. Nodes are told apart by their operands too.
+/// Results are equal if their functions have the same name and their positions among the functions' results are equal.
+/// Equal nodes must also have equal operands.
 impl PartialEq for CustomVjp {
     fn eq(&self, other: &CustomVjp) -> bool {
         (&self.rule.name, self.output) == (&other.rule.name, other.output)

@@ -44,7 +44,8 @@ impl Term {
 /// The most labels that a product may have, including the labels of axes under `...`. It is the number of labels that an [`Axis`] can number.
 pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
-/// The numbers of labels: first the letters in the order in which they occur, then the axes of `...`, aligned at the last.
+/// The numbering of labels: first the letters in the order in which they occur, then the axes under `...`, which are
+/// aligned at the last one, as for a broadcast.
 struct Numbers {
     letters: Vec<char>,
     /// The largest number of axes that an operand has under `...`.

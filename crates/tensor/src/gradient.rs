@@ -1,5 +1,5 @@
-//! Derivatives: extends a graph by the cotangents of its nodes, which are ordinary nodes. The derivative of an elementwise operator is in
-//! its entry of the operator registry; the derivatives of tensor operations are here.
+//! Derivatives: extends a graph by the cotangents of its nodes, which are ordinary nodes. The derivative of an
+//! elementwise operator is in the operator's entry of the registry; the derivatives of tensor operations are here.
 
 use crate::cotangent::{Carried, Cotangent, OperandCotangents};
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
@@ -11,7 +11,8 @@ use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// An adapter through which records of operators add nodes to a graph. It stores the first error, because their interface cannot return it.
+/// An adapter through which the derivative of an operator, defined in the operator registry, adds nodes to a graph. It
+/// stores the first error, because the interface for derivatives cannot return it.
 struct Elementwise<'g> {
     graph: &'g mut TensorGraph,
     error: Option<Error>,
@@ -225,7 +226,8 @@ impl TensorGraph {
         self.reshape(summed, extents)
     }
 
-    /// The cotangents of the operands of an elementwise operator, by the derivative in the operator's record.
+    /// The cotangents of the operands of an elementwise operator, by the derivative that the operator registry has for
+    /// the operator.
     fn map_cotangents(
         &mut self,
         op: OpId,
@@ -317,8 +319,9 @@ impl TensorGraph {
         }))
     }
 
-    /// The cotangent of the elements of a product: for each element the product of the others. It is computed by products of two halves,
-    /// each of which is halved again. Nothing is divided by, so zeros are elements like others, also for derivatives of this derivative.
+    /// Returns the cotangent of a tensor whose elements were multiplied: for each element, the product of all other
+    /// elements times `cotangent`. The elements are multiplied in two halves, each of which is halved again. Nothing is
+    /// divided, so an element may be 0, also in derivatives of this derivative.
     fn product_cotangent(
         &mut self,
         axes: &[usize],
@@ -373,7 +376,8 @@ impl TensorGraph {
         self.transpose(given, &back)
     }
 
-    /// The cotangents of the factors: for each factor the product of the cotangent with the other factors, by the labels of the factor.
+    /// The cotangents of the factors of a product by labels. The cotangent of a factor is the product of `cotangent`
+    /// with all other factors, with the labels of that factor.
     fn contract_cotangents(
         &mut self,
         labels: &Labels,
@@ -413,8 +417,9 @@ impl TensorGraph {
         Ok(made)
     }
 
-    /// The cotangent of a factor whose axes have the labels `own`, from a product by its labels. `others` has the labels of the tensors
-    /// that are multiplied.
+    /// Builds the cotangent of a factor whose axes have the labels `own` and the extents `extents`. `product`
+    /// multiplies the cotangent of the result with the other factors; `others` has the labels of all of these. The
+    /// product is then repeated, or placed on a diagonal, so that it has the axes of the factor.
     fn spread(
         &mut self,
         own: &[Axis],
@@ -442,9 +447,10 @@ impl TensorGraph {
         self.place_axes(product, &to, extents)
     }
 
-    /// A product of a cotangent, which is 0 where it does not exist, with other factors. If the factors are finite, `product` is right,
-    /// because 0 times them is 0. Otherwise the products are taken element by element, and only those whose cotangent exists are added. A
-    /// run computes one of the two. `result` is the node that was differentiated: it is finite only if the factors are.
+    /// Multiplies a cotangent, which is 0 where it does not exist, with other factors. If all factors are finite,
+    /// `product` is right, because 0 times a finite number is 0. Otherwise the terms are computed element by element,
+    /// and only the terms whose cotangent exists are added. The graph has both computations, and a run chooses one.
+    /// `result` is the node that was differentiated: it is finite only if the factors are.
     fn chosen_product(
         &mut self,
         [result, product, exists]: [TensorNodeId; 3],

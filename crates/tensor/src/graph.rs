@@ -1,6 +1,6 @@
-//! Graphs of operators on tensors: an arena in which operands come before the nodes that use them. A node has an element type and extents.
-//! Equal operations on equal operands are one node. Errors are reported when a node is built. The reference evaluator defines the meaning
-//! of nodes.
+//! Graphs of operators on tensors: an arena in which operands come before the nodes that use them. A node has an
+//! element type and extents. Equal operations on equal operands are one node. Errors are reported when a node is built.
+//! The reference evaluator defines the meaning of nodes.
 
 use crate::node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 use crate::{Extents, Layout, MOST_AXES, Slice, TensorErrorKind};
@@ -37,18 +37,18 @@ pub struct TensorGraph {
     registry: &'static Registry,
     nodes: Vec<Node>,
     leaves: Vec<Leaf>,
-    /// The nodes by their contents, to find an equal one.
+    /// A table of the nodes by their contents, by which a new node finds an equal one.
     known: HashTable<TensorNodeId>,
     most_nodes: usize,
-    /// The number of the last node that is equal to no other.
+    /// The number of the last unique node. A unique node, such as a seed or a barrier, equals no other node.
     next_unique: u32,
-    /// True if the graph is evaluated on tiles.
+    /// True if the graph is evaluated on tiles (blocks of a tensor).
     is_for_tiles: bool,
-    /// True if there are seeds: nodes without a value, by which forward mode differentiates.
+    /// True if there are seeds: nodes without a value, with respect to which forward mode differentiates.
     has_seeds: bool,
     /// The place in the source text that each node was made for, by position. Empty for graphs that were not read from a text.
     spans: Vec<Option<Span>>,
-    /// The place in the source text for nodes that are made from now on.
+    /// The place in the source text for nodes that are built from now on; `None` if they have none.
     span: Option<Span>,
 }
 
@@ -101,8 +101,9 @@ impl TensorGraph {
         TensorGraph { most_nodes: self.most_nodes.min(most_nodes), ..self }
     }
 
-    /// Marks the graph as evaluated on tiles (blocks of a tensor). Evaluation on tiles has no truth values and computes both branches of a choice. So
-    /// gradients that are built from now on have a cotangent of 0 where a slice is not read, and do not check whether factors of products are finite.
+    /// Marks the graph as evaluated on tiles (blocks of a tensor). Evaluation on tiles has no truth values and computes
+    /// both branches of a choice. So gradients that are built from now on have a cotangent of 0 where a slice is not
+    /// read, and do not check whether factors of products are finite.
     pub fn set_for_tiles(&mut self) {
         self.is_for_tiles = true;
     }
@@ -445,7 +446,8 @@ impl TensorGraph {
 
     /// Selects a slice of each axis of the operand.
     ///
-    /// # Errors If there is not one slice per axis, or a slice is not within its axis.
+    /// # Errors
+    /// If there is not one slice per axis, or a slice is not within its axis.
     pub fn slice(&mut self, operand: TensorNodeId, slices: &[Slice]) -> Result<TensorNodeId, Error> {
         let extents = &self.node(operand).extents;
         if slices.len() == extents.len() && slices.iter().zip(extents).all(|(own, extent)| *own == Slice::all(*extent))
@@ -455,8 +457,9 @@ impl TensorGraph {
         self.slice_anew(operand, slices)
     }
 
-    /// Selects a slice of each axis, as a new node even if the slices select the complete operand. This matters for tiled tensors: indices of the
-    /// operand may begin elsewhere than at 0, but the indices of a slice begin at 0.
+    /// Selects a slice of each axis, as a new node even if the slices select the complete operand. This matters for
+    /// tensors that are divided into tiles (blocks): indices of the operand may begin elsewhere than at 0, but the
+    /// indices of a slice begin at 0.
     ///
     /// # Errors
     /// The errors of [`slice`](TensorGraph::slice).
@@ -498,7 +501,8 @@ impl TensorGraph {
         self.intern_on(Operation::Reshape, &[operand], extents)
     }
 
-    /// Returns zeros of extents `extents`, into which the operand is copied at the diagonals that [`TensorGraph::with_axes`] would select.
+    /// Returns zeros of extents `extents`, into which the operand is copied at the diagonals that
+    /// [`TensorGraph::with_axes`] would select.
     ///
     /// # Errors
     /// If the operand does not have the extents of the diagonals.
@@ -518,7 +522,9 @@ impl TensorGraph {
         self.place(&[operand], &seen, operation, extents)
     }
 
-    /// Returns zeros of extents `extents`, into which the operand is copied at the slices. The result does not tell how its value is cut into tiles.
+    /// Returns zeros of extents `extents`, into which the operand is copied at the slices. The result has no operand
+    /// that determines how it is divided into tiles (blocks); [`TensorGraph::place_slice_in`] makes a result that has
+    /// one.
     ///
     /// # Errors
     /// If the operand does not have the extents of the slices.
@@ -535,8 +541,9 @@ impl TensorGraph {
         self.place(&[operand], &seen, Operation::PlaceSlice(slices.into()), extents)
     }
 
-    /// Returns zeros with the extents and the tiles (blocks) of `within`, into which the operand is copied at the slices. The result is a new node
-    /// even if the slices select everything, as for [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
+    /// Returns zeros with the extents and the tiles (blocks) of `within`, into which the operand is copied at the
+    /// slices. The result is a new node even if the slices select everything, as for
+    /// [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

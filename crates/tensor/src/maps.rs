@@ -1,7 +1,8 @@
-//! Elementwise operators as nodes of graphs. The operator registry gives the result type for operand types; this file decides for which operand types
-//! the registry is asked. An operator's result type may depend on the values of literal operands, as in `round(x, 2)`. An operand may be left out if
-//! its parameter has a default. Strings are not elements of tensors, so string literals are stored in the operator, as is the text that it is
-//! compiled from.
+//! Elementwise operators as nodes of graphs. The operator registry gives the result type for operand types; this file
+//! determines the operand types that the registry is given. An operator's result type may depend on the values of
+//! literal operands, as in `round(x, 2)`. An operand may be left out if its parameter has a default. Strings are not
+//! elements of tensors, so string literals are stored in the operator, including a text from which the operator is
+//! compiled.
 
 use crate::node::{Node, Operation};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
@@ -26,12 +27,13 @@ pub enum MapOperand<'t> {
     Text(&'t str),
 }
 
-/// A scalar operator that is applied to each element, with the string literals among its operands. Literals are stored here because strings are not
-/// elements of tensors.
+/// A scalar operator that is applied to each element, with the string literals among its operands. Literals are stored
+/// here because strings are not elements of tensors.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ElementOperator {
     op: OpId,
-    /// For each operand its text, or `None` if it has elements. `None` instead of the list if there are no texts.
+    /// For each operand its text, or `None` if the operand is a tensor. `None` instead of the list if no operand is a
+    /// text.
     texts: Option<Arc<[Option<Arc<str>>]>>,
 }
 
@@ -62,7 +64,8 @@ impl ElementOperator {
         self.texts.is_some()
     }
 
-    /// Returns one value per operand, in order. For a tensor, it is the next item of `elements`; for a string literal, `text` of the literal.
+    /// Returns one value per operand, in order. For a tensor, the value is the next item of `elements`; for a string
+    /// literal, it is the result of `text` for the literal.
     pub fn with_texts<'t, T>(
         &'t self,
         elements: impl IntoIterator<Item = T>,
@@ -81,7 +84,7 @@ impl ElementOperator {
         all
     }
 
-    /// Filters `all`, which has one item per operand, to the operands with elements.
+    /// Filters `all`, which has one item per operand, to the items of operands that are tensors.
     fn of_elements<'a, T>(&'a self, all: &'a [T]) -> impl Iterator<Item = &'a T> {
         let is_text = |at: usize| self.texts.as_ref().is_some_and(|texts| texts.get(at).is_some_and(Option::is_some));
         all.iter().enumerate().filter(move |(at, _)| !is_text(*at)).map(|(_, one)| one)

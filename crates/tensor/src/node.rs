@@ -219,8 +219,9 @@ impl Labels {
 
     /// Returns the extents of the product's result, for operands with the extents `operands`.
     ///
-    /// # Errors The errors of [`label_extents`](Labels::label_extents). Also if the result has a label twice or one that no operand has, or more
-    /// elements than can be counted.
+    /// # Errors
+    /// The errors of [`label_extents`](Labels::label_extents). Also if the result has a label twice or one that no
+    /// operand has, or more elements than can be counted.
     pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];

@@ -1,5 +1,6 @@
-//! The reference evaluator: a graph is evaluated node by node, in the order of its nodes, without rewriting and without fusing. Only the chosen
-//! branch of a conditional is computed. The reference evaluator defines the meaning of nodes; other evaluators are compared with it.
+//! The reference evaluator: a graph is evaluated node by node, in the order of its nodes, without rewriting and without
+//! fusing. Only the chosen branch of a conditional is computed. The reference evaluator defines the meaning of nodes;
+//! other evaluators are compared with it.
 
 use crate::body::{Body, Elements};
 use crate::node::{Labels, Leaf, Operation};
@@ -70,7 +71,7 @@ struct Evaluation<'r> {
     inputs: &'r [Tensor],
     elements: &'r dyn Elements,
     values: Vec<Option<Tensor>>,
-    /// The number of nodes and outputs that may still read each node.
+    /// For each node, the number of nodes and outputs that may still read it.
     uses: Vec<u32>,
     held: TensorBytes,
 }
@@ -145,8 +146,8 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// Counts one reader less for each of the nodes `read`. A node without readers is dropped. If it is a view or was not computed, its
-    /// operands have one reader less too.
+    /// Counts one reader less for each of the nodes `read`. A node without readers is dropped. If the dropped node is a
+    /// view or was not computed, its operands have one reader less too.
     fn release(&mut self, mut read: Vec<TensorNodeId>) {
         while let Some(operand) = read.pop() {
             self.uses[operand.index()] -= 1;
@@ -163,12 +164,12 @@ impl Evaluation<'_> {
     }
 }
 
-/// A tensor of zeros in the place of a branch that was not chosen.
+/// A tensor of zeros that stands for the value of a branch that was not chosen.
 fn of_any(node: &Node) -> Result<Tensor, Error> {
     Tensor::of_data(&[], Data::zeros(node.scalar, 1)?)?.broadcast_to(&node.extents)
 }
 
-/// Returns true if a node needs no memory.
+/// Returns true if a node's value needs no memory of its own, because the node is an input or a view.
 fn is_view(node: &Node) -> bool {
     matches!(
         node.operation,
@@ -191,7 +192,8 @@ pub fn check_size(node: &Node, most: u64) -> Result<(), Error> {
 
 /// Checks that `inputs` fit the leaves of a graph.
 ///
-/// # Errors If there are not as many inputs as leaves, or an input does not have the type and extents of its leaf.
+/// # Errors
+/// If there are not as many inputs as leaves, or an input does not have the type and extents of its leaf.
 pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error> {
     check_count(graph, inputs.len(), "tensors")?;
     let mut leaves = graph.leaves().iter().zip(inputs);
@@ -311,8 +313,8 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Multiplies operands by labels. The terms of a sum are added in the order of the summed labels, as [`sums`] adds terms along a last axis; floats
-/// are added in FLOAT64. If no label is summed over, nothing is added.
+/// Multiplies operands by labels. The terms of a sum are added in the order of the summed labels, as [`sums`] adds
+/// terms along a last axis; floats are added in FLOAT64. If no label is summed over, nothing is added.
 ///
 /// # Errors
 /// If the labels do not fit the operands, the labels have more index combinations than can be counted, the elements are not numbers, or
@@ -374,7 +376,7 @@ fn with_integer(data: &Data, at: usize) -> i64 {
     }
 }
 
-/// The products of elements, the last label the fastest.
+/// Iterates over the products of the operands' elements at all indices; the index of the last label varies fastest.
 fn terms<'t, T: Copy + 't>(
     operands: &'t [&Tensor],
     layouts: &'t [Layout],
@@ -393,7 +395,7 @@ fn terms<'t, T: Copy + 't>(
     })
 }
 
-/// Sums each run of `run` terms to one of `len` elements.
+/// Sums the terms: each of the `len` results is the sum of the next `run` terms, converted by `narrow`.
 fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     mut terms: impl Iterator<Item = T>,
     [len, run]: [usize; 2],

@@ -1,5 +1,6 @@
-//! Residuals: the values of a function that its gradient needs. Each value either stays in memory until the gradient reads it, or is computed again.
-//! In the second case the gradient computes it from barriers, nodes that keep the recomputed nodes from being merged with the originals.
+//! Residuals: the values of a function that its gradient needs. Each value either stays in memory until the gradient
+//! reads it, or is computed again. In the second case the gradient uses copies of the function's nodes. The copies read
+//! barriers, which are nodes that keep a copy from being merged with the original node.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
@@ -61,7 +62,8 @@ impl Copies {
         Ok(self.made.get(&node).copied().unwrap_or(node))
     }
 
-    /// Returns the barrier before a node that is not computed again: one per node, none for constants.
+    /// Returns the barrier before a node that is not computed again. A node has one barrier; a constant has none and is
+    /// returned itself.
     fn barrier(&mut self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         if matches!(graph.node(node).operation, Operation::Constant(_) | Operation::Tensor(_) | Operation::Iota) {
             return Ok(node);
@@ -76,8 +78,9 @@ impl Copies {
 }
 
 impl TensorGraph {
-    /// Returns a barrier: a node with the value of `node`, which rewrite rules do not look through. Each barrier is a node of its own, so an operator
-    /// on a barrier is another node than the operator on the barrier's operand. A barrier costs nothing at run time.
+    /// Returns a barrier: a node with the value of `node`, which rewrite rules do not look through. Every barrier is
+    /// unique, so an operator on a barrier is another node than the operator on the barrier's operand. A barrier costs
+    /// nothing at run time.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

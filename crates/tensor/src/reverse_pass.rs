@@ -1,5 +1,5 @@
-//! Reverse mode that can be continued: a [`ReversePass`] stores the cotangents that it has computed. So derivatives of one number with
-//! respect to many nodes, requested one after the other, take one pass over the graph together.
+//! Reverse mode that can be continued: a [`ReversePass`] stores the cotangents that it has computed. So derivatives of
+//! one number with respect to many nodes, requested one after the other, take only one pass over the graph in total.
 
 use crate::cotangent::{Cotangent, OperandCotangents};
 use crate::custom_gradient::CustomVjp;
@@ -10,22 +10,22 @@ use cembra_value::Error;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-/// A function with a gradient of its own: its rule, and the operands that its results share.
+/// A function with a user-defined gradient: the identifier of its rule, and the operands that its results share.
 type Function = (usize, SmallVec<[TensorNodeId; 4]>);
 
 fn function(custom: &CustomVjp, node: &Node) -> Function {
     (custom.rule(), node.operands[1..].into())
 }
 
-/// The cotangents of the results of a function with a gradient of its own. Its gradient is called once, at the first of its results in the
-/// graph, because the pass goes backwards.
+/// The cotangents of the results of a function with a user-defined gradient. The gradient is called once, when the pass
+/// reaches the first of the results in the graph. The pass goes backwards, so it has visited the other results before.
 struct Results {
     /// The position in the graph of the function's first result.
     first: u32,
     cotangents: SmallVec<[Option<Cotangent>; 2]>,
 }
 
-/// The state of a node that an output needs. An error is stored as the position of the node that failed.
+/// The state of a node that an output needs. A failure is stored as the position of the node that failed.
 #[derive(Default)]
 struct State {
     /// The positions of the nodes that have this node among their differentiated operands.
@@ -34,19 +34,19 @@ struct State {
     cotangent: Option<Cotangent>,
     /// The last node in the graph that should have given this node a cotangent, but failed.
     failed: Option<u32>,
-    /// True once the sum of cotangents was asked for.
+    /// True once this node's cotangent was requested.
     is_met: bool,
     /// True once the sum of cotangents is complete.
     is_settled: bool,
-    /// The cotangents that the node gives its operands; `None` until an operand is asked for.
+    /// The cotangents that the node gives its operands; `None` until the cotangent of an operand is requested.
     given: Option<Result<OperandCotangents, u32>>,
 }
 
-/// A reverse-mode pass from some outputs towards the nodes by which they are differentiated. It goes only as far as requested, and never visits a
-/// node twice.
+/// A reverse-mode pass from some outputs towards the nodes with respect to which they are differentiated. It goes only
+/// as far as requested, and never visits a node twice.
 ///
-/// The cotangent of a node is the sum over all of its users, whatever else is requested. So a pass that is continued builds the same nodes
-/// as one pass for all requests.
+/// The cotangent of a node is the sum over all of its users, whatever else is requested. So a pass that is continued
+/// builds the same nodes as one pass for all requests.
 #[derive(Default)]
 pub struct ReversePass {
     /// The states of the nodes that an output needs, by position.
@@ -177,8 +177,8 @@ impl ReversePass {
         }
     }
 
-    /// Lists the positions of the nodes to pass for the cotangents of `wrt`, users before their operands: the nodes whose cotangents are
-    /// not complete, and all of their users.
+    /// Lists the positions of the nodes to visit for the cotangents of `wrt`, users before their operands: the nodes
+    /// whose cotangents are not complete, and all of their users.
     fn unsettled(&mut self, wrt: &[TensorNodeId]) -> Vec<u32> {
         let mut open: Vec<u32> = wrt.iter().map(|node| position(*node)).collect();
         let mut order = Vec::new();
@@ -195,7 +195,8 @@ impl ReversePass {
         order
     }
 
-    /// Settles a node whose users were all passed, and adds its cotangents to those of the operands that wait.
+    /// Visits a node whose users were all visited: its cotangent is now complete, and the cotangents that it gives are
+    /// added to those of its operands that wait for them.
     fn pass(&mut self, graph: &mut TensorGraph, at: u32) {
         let node = graph.node(graph.id(at)).clone();
         let operands = node.differentiated();
@@ -228,13 +229,13 @@ impl ReversePass {
         }
     }
 
-    /// Returns true if a node was asked for and its cotangent is not complete.
+    /// Returns true if the cotangent of a node was requested and is not complete yet.
     fn waits(&self, node: TensorNodeId) -> bool {
         self.states.get(&position(node)).is_some_and(|state| state.is_met && !state.is_settled)
     }
 
-    /// The cotangents that a node gives its operands. The error is the position of the node that failed: this one, or one between it and
-    /// the outputs.
+    /// Returns the cotangents that a node gives its operands. The error is the position of the node that failed: this
+    /// node, or a node between it and the outputs.
     fn given(&mut self, graph: &mut TensorGraph, at: u32, node: &Node) -> Result<OperandCotangents, u32> {
         let state = self.states.get(&at);
         if let Some(failed) = state.and_then(|state| state.failed) {

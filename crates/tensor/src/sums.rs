@@ -1,5 +1,6 @@
-//! Reductions, computed one result element after the other. The terms of a sum are in the row-major order of its reduced axes, for any memory layout.
-//! Floats are added in FLOAT64; [`Order`] says which sums use a [`ChainFold`].
+//! Reductions, computed one result element after the other. The terms of a sum are in the row-major order of its
+//! reduced axes, for any memory layout. Floats are added in FLOAT64. Some sums use several accumulators (a
+//! [`ChainFold`]); [`Order`] says which.
 
 use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorErrorKind};
@@ -8,7 +9,8 @@ use cembra_value::Error;
 use cembra_value::with_data;
 use multiversion::multiversion;
 
-/// The most sums that are computed at the same time, for reductions whose terms are far apart in memory.
+/// The most sums that are computed at the same time, for reductions in which the terms of one sum are not adjacent in
+/// memory.
 pub const SIDE_BY_SIDE: usize = 1 << 11;
 
 /// The order in which the floats of a sum are added: one by one, or in interleaved chains (accumulators).
@@ -37,7 +39,7 @@ impl Order {
         }
     }
 
-    /// Begins folds of `len` elements each in this order, for sums that are side by side.
+    /// Begins folds of `len` elements each in this order, for several sums that are computed at the same time.
     fn folds<W: Copy, C: Fn(W, W) -> W + Copy>(self, len: usize, (neutral, combine): (W, C)) -> ChainFolds<W, C> {
         match self {
             Order::InOrder => ChainFolds::in_order(neutral, combine),
@@ -46,7 +48,8 @@ impl Order {
     }
 }
 
-/// Combines each element of `row` with the accumulator in `sums` at the same position. The code is compiled for each vector instruction set.
+/// Combines each element of `row` with the accumulator in `sums` at the same position. The code is compiled for each
+/// vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
     for (sum, element) in sums.iter_mut().zip(row) {
@@ -60,8 +63,9 @@ pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFo
     fold.extend_slice(elements, W::of);
 }
 
-/// Reduces each line (a run of `length` adjacent elements) of `elements` to one element of `made`, in the order of [`Order::Chains`]. For many short
-/// lines this takes less time than a [`ChainFold`] for each. The code is compiled for each vector instruction set.
+/// Reduces each line (a run of `length` adjacent elements) of `elements` to one element of `made`, in the order of
+/// [`Order::Chains`]. For many short lines this takes less time than a [`ChainFold`] for each. The code is compiled for
+/// each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
@@ -164,13 +168,13 @@ macro_rules! with_reduction {
     };
 }
 
-/// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a NaN is above infinity. So the
-/// largest float has the largest key, and maxima use the vector instruction for integers.
+/// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a
+/// NaN is above infinity. So the largest float has the largest key, and maxima use the vector instruction for integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Above<U>(U);
 
-/// An integer key for minima: the number of floats between minus infinity and a float, where a NaN is below minus infinity. So the smallest float has
-/// the smallest key.
+/// An integer key for minima: the number of floats between a float and plus infinity, where a NaN is below minus
+/// infinity. So the smallest float has the largest key, and minima use the same vector instruction as maxima.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Below<U>(U);
 
@@ -342,12 +346,13 @@ pub fn reduce(
     Ok(made)
 }
 
-/// The most elements that are copied at a time where elements of a line are far apart, and the fewest lines for which they are copied.
+/// The most elements that are copied at a time, and the fewest lines for which elements are copied. Elements are copied
+/// into another order before they are reduced if the elements of a line (along the last axis) are far apart in memory.
 const ACROSS: usize = 1 << 17;
 const LINES_ACROSS: usize = 8;
 
-/// The last two axes as they are copied, and the layout without them, if elements are far apart along the last axis and near each other
-/// along the one before. `None` otherwise.
+/// If elements are far apart along the last axis and near each other along the axis before it, returns the layout of
+/// the other axes, and these two axes as they are copied; else `None`.
 fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
     let (&[.., lines, width], &[.., near, far]) = (layout.extents(), layout.strides()) else { return None };
     let lies_across = far.unsigned_abs() >= FAR && (1..far.unsigned_abs()).contains(&near.unsigned_abs());

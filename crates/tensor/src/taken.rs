@@ -1,5 +1,6 @@
-//! Gathers elements along an axis by indices. Also the adjoint, which adds values to the elements that were gathered. The gathered elements may be a
-//! view of more elements than there is memory for, so no list of positions or indices is made.
+//! Gathers elements along an axis by indices. Also the adjoint, which adds values to the elements that were gathered.
+//! The gathered elements may be a view of more elements than there is memory for, so no list of positions or indices is
+//! made.
 
 use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
@@ -8,15 +9,16 @@ use cembra_value::tensor::zeros;
 use cembra_value::with_data;
 use smallvec::SmallVec;
 
-/// The integers of an index tensor, in memory.
+/// The integers in the memory of an index tensor. The layout of the tensor maps its indices to them.
 enum Named<'t> {
     Narrow(&'t [i32]),
     Wide(&'t [i64]),
 }
 
 impl Named<'_> {
-    /// The integers of a tensor, which must be indices of an axis of `extent`. Each integer is checked once, however often a view repeats
-    /// it: a view may have more places than there is memory or time for.
+    /// Returns the integers of a tensor, which must be indices of an axis with `extent` indices. Each integer is
+    /// checked once, however often a view repeats it, because a view may repeat integers more often than there is time
+    /// for.
     fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut Watch<'_>) -> Result<Named<'t>, Error> {
         let named = match indices.data() {
             Data::Int32(narrow) => Named::Narrow(narrow),
@@ -43,12 +45,13 @@ impl Named<'_> {
     }
 }
 
-/// Called for each line that is taken: with the positions of its first element in the source and in the result, the number of its elements,
-/// and their strides in both.
+/// A function that is called for each gathered line (a run of elements along one axis). It is given the positions of
+/// the line's first element in the source and in the result, the number of the line's elements, and their strides in
+/// both.
 type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
 
-/// Visits the elements that `named` takes along an axis, one line of the last axis after the other. `layout` belongs to the source, `taken`
-/// to the result, and `indices` to `named`. No list of positions is made.
+/// Visits the elements that the indices `named` select along `axis`, one line after the other. `layout` belongs to the
+/// source, `taken` to the result, and `indices` to `named`. No list of positions is made.
 fn visit_taken(
     [layout, taken, indices]: [&Layout; 3],
     named: &Named<'_>,

@@ -10,7 +10,7 @@ use cembra_value::tensor::element_bytes;
 #[derive(Clone, Debug)]
 pub struct TensorBytes {
     bytes: u128,
-    /// The most bytes at a time so far.
+    /// The most bytes that the tensors had at one time so far.
     peak: u128,
     most: u64,
 }

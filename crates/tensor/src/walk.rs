@@ -43,5 +43,6 @@ impl<'g> Watch<'g> {
     }
 }
 
-/// Roughly the distance, counted in elements, from which on each of the elements in a loop has a cache line of its own.
+/// The approximate distance in memory, in elements, from which on two elements that a loop visits one after the other
+/// are in different cache lines.
 pub const FAR: usize = 16;

@@ -1,10 +1,11 @@
-//! Tensors that are stored in 16 bits: every number comes back, and what is rounded is rounded once, to the nearest.
+//! Tensors that are stored in 16 bits: all 16-bit numbers survive a round trip, and other numbers are rounded once, to
+//! the nearest.
 
 use cembra_tensor::{Data, Half, HalfTensor, Layout, Slice, Tensor, TensorErrorKind, bf16, f16};
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// A type of 16 bits by its bits.
+/// A 16-bit float type, whose values are given by their bits.
 trait Bits: Half {
     fn of(bits: u16) -> Self;
     fn bits(self) -> u16;
@@ -30,7 +31,8 @@ impl Bits for bf16 {
     }
 }
 
-/// What bits mean: so many of the exponent and of the significand behind a sign. From IEEE 754, and from no library.
+/// The value of a 16-bit float with `exponent_bits` bits for the exponent: a sign, the exponent and the significand, as
+/// IEEE 754 defines them. Computed without the library.
 fn meaning(bits: u16, exponent_bits: u32) -> f64 {
     let significand_bits = 15 - exponent_bits;
     let bias = (1 << (exponent_bits - 1)) - 1;
@@ -50,7 +52,8 @@ fn meaning(bits: u16, exponent_bits: u32) -> f64 {
     }
 }
 
-/// The bits of the number nearest to one, of two those that are even. NaNs have none.
+/// The bits of the 16-bit float nearest to `number`; of two equally near ones, the one whose last bit is 0. `number`
+/// must not be a NaN.
 fn nearest(number: f64, exponent_bits: u32) -> u16 {
     let sign = if number.is_sign_negative() { 0x8000 } else { 0 };
     let number = number.abs();

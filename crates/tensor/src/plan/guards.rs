@@ -1,6 +1,7 @@
-//! The conditions under which a run of a plan skips steps: of `if c then a @ b else x` the product is computed only where `c` is true. A guard is a
-//! list of conditions. Guards are computed for every node, from the outputs to the leaves. An elementwise map that is fused into the step that reads
-//! it has no guard of its own: an elementwise expression evaluates only the branch that it chooses.
+//! Guards: the conditions under which a run of a plan executes a step. In `if c then a @ b else x`, for example, the
+//! product is computed only if `c` is true. A guard is a list of conditions. Guards are computed for every node, from
+//! the outputs to the leaves. An elementwise map that is fused into the step that reads it has no guard of its own: an
+//! elementwise expression evaluates only the branch that it chooses.
 
 use crate::node::{Node, Operation};
 use crate::{TensorGraph, TensorNodeId};
@@ -95,7 +96,8 @@ impl Guards {
     }
 }
 
-/// Records that a node is read where a guard holds. The node's own guard is the common prefix of the guards of all its readers.
+/// Records that a node is read where `guard` holds. `own` becomes the guard of the node: the conditions with which the
+/// guards of all its readers begin.
 fn read(own: &mut Option<Guard>, guard: &Guard) {
     match own {
         None => *own = Some(guard.clone()),

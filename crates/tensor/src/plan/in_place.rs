@@ -1,5 +1,5 @@
-//! Decides whether the last step of a plan may write its value over a tensor that the plan may read, element by element. The engine runs the step in
-//! this way, and ensures that no other tensor shares the memory.
+//! Decides whether the last step of a plan may write its value over a tensor that the plan may read, element by
+//! element. The engine runs the step in this way, and ensures that no other tensor shares the memory.
 
 use super::region::may_stop;
 use super::{Plan, Region, Step, ViewedNode, Work, may_share_memory};

@@ -1,6 +1,7 @@
-//! Plans as text: one line per step, which shows the values that the step computes, reads and drops. For products the line also has the labels, the
-//! tensors that are copied into another order, and the method. The text assumes inputs in row-major order, and products that are computed as matrix
-//! products. If the tensors of a run differ, the run's own counters differ too.
+//! Plans as text: one line per step, which shows the values that the step computes, reads and drops. For products the
+//! line also has the labels, the tensors that are copied into another order, and the method. The text assumes inputs in
+//! row-major order, and products that are computed as matrix products. If the tensors of a run have other layouts, the
+//! run's own counters differ from the text.
 
 use super::{Condition, Plan, PlanCounters, Region, Step, Work, is_view};
 use crate::Data;
@@ -83,7 +84,7 @@ fn letters(labels: &[Axis]) -> String {
     labels.iter().map(|label| letter(*label)).collect()
 }
 
-/// Lists of labels as a text of einsum.
+/// Formats lists of labels as `einsum` writes them, such as `ab,bc->ac`.
 fn spec(labels: &Labels) -> String {
     let operands: Vec<String> = labels.operands.iter().map(|own| letters(own)).collect();
     format!("{}->{}", operands.join(","), letters(&labels.output))
@@ -114,8 +115,8 @@ fn operators(graph: &TensorGraph, body: &Body) -> String {
     if count <= MOST { first.join(" ") } else { format!("{} .. {count} operators", first.join(" ")) }
 }
 
-/// The copies that a product needs: the order of labels that each operand is copied into, that of the result before it is copied into its
-/// own order, and the bytes.
+/// The copies that a product needs, and its method. `orders` has the order of labels that each operand is copied into
+/// and that the result is copied from; `None` for a tensor that is not copied. `bytes` is the size of all copies.
 #[derive(Default)]
 struct Moved {
     orders: [Option<Axes>; 3],
@@ -134,7 +135,7 @@ struct Lines<'p> {
 }
 
 impl Lines<'_> {
-    /// The line of a step. A step of several steps has a line for each.
+    /// Formats the line of a step. A step that contains several steps has an additional line for each of them.
     fn line(&mut self, step: &Step) -> String {
         let graph = self.graph;
         let mut read: Vec<String> = step.reads(graph).into_iter().map(name).collect();

@@ -1,6 +1,7 @@
-//! Plans: the order in which nodes of a graph are computed into memory. Other nodes are computed where they are read. Elementwise maps that are read
-//! together are one step over one index space; views become layouts of a step's inputs. A plan changes no bit of a result, except in sums of products
-//! that are computed as matrix products.
+//! Plans: the nodes of a graph that are computed into memory, and their order. All other nodes are computed by the
+//! steps that read them: elementwise maps that are read together are one step over one index space, and views become
+//! memory layouts of a step's inputs. A plan changes no bit of a result, except in sums of products that are computed
+//! as matrix products.
 
 mod guards;
 mod in_place;
@@ -33,12 +34,13 @@ pub struct Region {
     pub extents: Extents,
     /// The elementwise expression that is computed at each index.
     pub body: Body,
-    /// The nodes that the maps read, whose values earlier steps have computed. Each has the view (the map of indices) through which the index space
-    /// reads it.
+    /// The nodes that the maps read, whose values earlier steps have computed. Each has the view (the map of indices)
+    /// through which the index space reads it.
     pub inputs: Vec<ViewedNode>,
 }
 
-/// The computation that a step carries out: elementwise maps, a reduction, a product, or others.
+/// The computation that a step carries out: elementwise maps, a reduction, a product, several of these in one loop, or
+/// the operation of any other node.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Work {
     /// Elementwise maps, fused into one expression that is evaluated at each index.
@@ -133,7 +135,7 @@ pub fn is_view(graph: &TensorGraph, node: &Node) -> bool {
     }
 }
 
-/// Returns true if a node may share the memory of its operand.
+/// Returns true if the value of a node may share the memory of its operand's value.
 const fn may_share_memory(node: &Node) -> bool {
     matches!(
         node.operation,
@@ -238,8 +240,9 @@ impl Step {
     }
 }
 
-/// Returns, for each step, the nodes whose values no later step reads. `reads` has the nodes that each step reads; outputs are read after all steps.
-/// `base` returns the node whose memory a view shares: a step that reads a view counts as reading that node too.
+/// Returns, for each step, the nodes whose values no later step reads. `reads` has the nodes that each step reads;
+/// outputs are read after all steps. `base` returns the node whose memory a view shares: a step that reads a view
+/// counts as reading that node too.
 pub fn last_uses<R: IntoIterator<Item = TensorNodeId>>(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],

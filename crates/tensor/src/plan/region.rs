@@ -1,5 +1,6 @@
-//! Groups elementwise maps into steps. All readers of a map are known before the decision whether the map is fused into its readers, or computed once
-//! into memory. Nodes are visited once, from the outputs to the leaves, so planning takes linear time.
+//! Groups elementwise maps into steps. A map is either fused into the steps that read it, or computed once into memory.
+//! All readers of a map are known before this is decided, because nodes are visited once, from the outputs to the
+//! leaves. So planning takes linear time.
 
 use super::guards::{Guards, branches};
 use super::view::View;
@@ -13,10 +14,12 @@ use cembra_runtime::Scalar;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// The most steps of a body. Longer bodies are cut, so that no expression is too long to be compiled.
+/// The most steps of a body (an elementwise expression). Longer bodies are cut, so that no expression is too long to be
+/// compiled.
 const MOST_STEPS: usize = 256;
 
-/// The most places in which a map is computed where it is read. With more readers it has a value in memory.
+/// The most readers of a map that is computed again in each of its readers. A map with more readers is computed once,
+/// into memory.
 const MOST_READERS: usize = 8;
 
 /// The cost of writing an element to memory and reading it again, in simple operations.
@@ -25,7 +28,7 @@ const MEMORY: u64 = 8;
 /// The cost of an operator that takes many instructions, or a call, in simple operations.
 const LONG: u64 = 20;
 
-/// The operands from which a node is computed within a step.
+/// The operands from which a node is computed within a step, each with the view through which the step reads it.
 type Parts = SmallVec<[ViewedNode; 2]>;
 
 /// An operator, by its number, and the types of its operands.
@@ -66,7 +69,8 @@ fn cost(registry: &Registry, graph: &TensorGraph, node: &Node) -> (u64, bool) {
     (cost, may_stop)
 }
 
-/// The cost of an operator on types per element, in simple operations, whether it may stop the evaluation, and the type of its result.
+/// Returns the cost per element of an operator on operands of these types, in simple operations; whether the operator
+/// may stop the evaluation; and the type of its result, `None` if it is not known.
 fn cost_on(registry: &Registry, op: &ElementOperator, operands: &[OperandType]) -> (u64, bool, Option<Scalar>) {
     let Ok(resolved) = resolve(registry, op, operands) else { return (LONG, true, None) };
     let ret = resolved.signature.ret.scalar();
@@ -143,8 +147,9 @@ pub(super) fn steps(graph: &TensorGraph, outputs: &[TensorNodeId]) -> (Vec<Step>
     (with_epilogues(graph, &has_own, steps, &guards), guards)
 }
 
-/// Marks the nodes whose values are stored when elements of `output` are computed one at a time. In this case storing a value never saves time. So
-/// the value of a map is stored only where its expression would otherwise become too long, or be repeated too often.
+/// Marks the nodes whose values are stored when elements of `output` are computed one at a time. In this case storing a
+/// value never saves time. So the value of a map is stored only where its expression would otherwise become too long,
+/// or be repeated too often.
 #[must_use]
 pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     let needed = graph.needed(&[output]);
@@ -159,8 +164,8 @@ pub fn computed_alone(graph: &TensorGraph, output: TensorNodeId) -> Vec<bool> {
     made(graph, &has_own, &needed, &costs)
 }
 
-/// The cost of each node per element, with all operands that are computed without memory; and whether the node itself may stop the
-/// evaluation.
+/// Returns the cost per element of each node, in simple operations, including all operands that are not stored in
+/// memory; and whether the node itself may stop the evaluation.
 fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
     let mut costs = vec![(0_u64, false); graph.len()];
     // Most nodes share their operator and types with other nodes.
@@ -185,7 +190,8 @@ fn costs(graph: &TensorGraph, needed: &[bool]) -> Vec<(u64, bool)> {
     costs
 }
 
-/// Marks the nodes whose values a step makes in memory. Those in `has_own` always have one.
+/// Marks the nodes whose values steps compute into memory. Nodes in `has_own` that are not inputs are always among
+/// them.
 fn made(graph: &TensorGraph, has_own: &[TensorNodeId], needed: &[bool], costs: &[(u64, bool)]) -> Vec<bool> {
     let mut is_made = vec![false; graph.len()];
     let mut readers = Readers { all: vec![Vec::new(); graph.len()], is_forced: vec![false; graph.len()] };
@@ -261,8 +267,8 @@ fn is_constant(graph: &TensorGraph, node: TensorNodeId) -> bool {
     matches!(graph.node(node).operation, Operation::Constant(_))
 }
 
-/// Returns the region (fused elementwise maps) that computes the node `root` in one step: an elementwise expression over nodes that have values,
-/// which `is_made` marks.
+/// Returns the region (fused elementwise maps) that computes the node `root` in one step: an elementwise expression
+/// over nodes that have values, which `is_made` marks.
 ///
 /// If `own` is true, `root` itself is computed here although it is marked, because this is the step that computes it.
 #[must_use]
@@ -338,8 +344,8 @@ impl Region {
     }
 }
 
-/// Moves maps of the result of a reduction or a product into its step, if nothing else reads it, and both are run under the same
-/// conditions.
+/// Moves elementwise maps into the step of the reduction or product whose result they read, if no other step reads that
+/// result, and if both steps are run under the same conditions.
 fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     let mut uses = vec![0_u32; graph.len()];
     for node in has_own.iter().copied().chain(steps.iter().flat_map(|step| step.reads(graph))) {

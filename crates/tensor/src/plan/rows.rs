@@ -1,6 +1,7 @@
-//! Merges steps that share their leading axes, such as the three steps of a softmax, into one step. The merged step is run for a few rows at a time,
-//! so that the values between its steps stay in the cache and are not temporaries. The number of rows at a time depends on extents alone. It changes
-//! no bit, because the computation of a row does not depend on the other rows.
+//! Merges steps that share their leading axes, such as the three steps of a softmax, into one step. The merged step is
+//! run for a few rows at a time, so that the values between its steps stay in the cache and are not temporaries. The
+//! number of rows at a time depends only on extents. It changes no bit, because the computation of a row does not
+//! depend on the other rows.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};
@@ -11,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most steps that are merged into one.
 const MOST_STEPS: usize = 16;
 
-/// About the number of elements of a step that are computed at a time.
+/// The approximate number of elements of a step that are computed at a time.
 const STRIP: usize = 1 << 15;
 
 impl Step {
@@ -29,8 +30,8 @@ impl Step {
         }
     }
 
-    /// The nodes that a map or a reduction reads, each with the view (the map of indices) through which the step's index space reads it. Empty for
-    /// steps that are neither.
+    /// The nodes that a map or a reduction reads, each with the view (the map of indices) through which the step's
+    /// index space reads it. Empty for steps that are neither.
     pub(super) fn seen(&self) -> impl Iterator<Item = &ViewedNode> {
         let (first, second): (&[_], &[_]) = match &self.work {
             Work::Map(region) => (&region.inputs, &[]),
@@ -41,8 +42,8 @@ impl Step {
     }
 }
 
-/// The number of rows that are computed at a time, where rows are indexed by the `depth` leading axes. 0 if a row has more than 32,768 elements,
-/// which is too large to run steps by rows.
+/// The number of rows that are computed at a time, where rows are indexed by the `depth` leading axes. 0 if a row has
+/// more than 32,768 elements, which is too large to run steps by rows.
 #[must_use]
 pub fn rows_at_a_time(steps: &[Step], depth: usize) -> usize {
     let inner = |step: &Step| step.space().map_or(1, |(extents, _)| extents[depth..].iter().product());
@@ -85,8 +86,9 @@ pub(super) fn with_rows(graph: &TensorGraph, outputs: &[TensorNodeId], steps: Ve
     steps.into_iter().flatten().collect()
 }
 
-/// The steps that can be computed for the same rows as the step `last`, and under the same conditions. Only steps of this group read their
-/// results, each row in the same row.
+/// Returns the positions of the steps that can be computed for the same rows as the step `last`, and under the same
+/// conditions. Results of the steps other than `last` are read only by steps of this group, which compute a row only
+/// from the same row of these results.
 fn group(
     steps: &[Option<Step>],
     by_node: &FxHashMap<TensorNodeId, usize>,

@@ -1,6 +1,7 @@
-//! Merges reductions into one step if they read one tensor, and reduce the same axes of one index space. The step reads the tensor's memory once: for
-//! example for a sum and a sum of squares, or for a minimum and a maximum. Elements are combined as they would be without merging, so no bit changes.
-//! Steps that already share rows are left out.
+//! Merges reductions into one step if they read one tensor, and reduce the same axes of one index space. The merged
+//! step reads the tensor's memory once, for example for a sum and a sum of squares, or for a minimum and a maximum.
+//! Elements are combined as they would be without merging, so no bit changes. Steps that were merged by rows before are
+//! left out.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};
@@ -16,7 +17,8 @@ const MOST: usize = 8;
 /// The properties that all reductions of one step share.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
-    /// The length of the longest chain of steps before the reductions.
+    /// The largest number of steps, each of which reads the result of the previous one, that must run before the
+    /// reductions.
     level: usize,
     /// The extents of the index space.
     extents: Extents,
@@ -25,8 +27,8 @@ struct Key {
     seen: ViewedNode,
 }
 
-/// Returns `steps` with some reductions merged: reductions that can share a loop become one step, in the position of the last of them. Each step
-/// comes after the steps that compute the conditions of its guard.
+/// Returns `steps` with some reductions merged: reductions that can share a loop become one step, in the position of
+/// the last of them. Each step comes after the steps that compute the conditions of its guard.
 pub(super) fn with_shared_loops(graph: &TensorGraph, mut steps: Vec<Step>, guards: &Guards) -> Vec<Step> {
     if !guards.are_none() {
         steps.iter_mut().for_each(|step| step.guard = guards.get(step.node).into());
@@ -52,7 +54,8 @@ fn by_node(steps: &[Step]) -> FxHashMap<TensorNodeId, usize> {
     steps.iter().enumerate().map(|(at, step)| (step.node, at)).collect()
 }
 
-/// Groups reductions that can share a loop, by their positions. Of two reductions at one level neither needs the result of the other.
+/// Groups reductions that can share a loop, by their positions. Reductions of one group have the same level, so none of
+/// them reduces elements that depend on another one.
 fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId, usize>) -> Vec<Vec<usize>> {
     let mut levels = vec![0_usize; steps.len()];
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -93,8 +96,8 @@ fn groups(graph: &TensorGraph, steps: &[Step], by_node: &FxHashMap<TensorNodeId,
     groups
 }
 
-/// Orders the steps so that operands come before their readers. Steps with the same entry of `places` become one. The order stays as near
-/// to the given one as it can.
+/// Orders the steps so that operands come before their readers. Steps with the same entry in `places` become one step.
+/// Otherwise the steps keep the given order as far as possible.
 fn ordered(
     graph: &TensorGraph,
     steps: Vec<Step>,

@@ -1,10 +1,7 @@
-//! Checks plans against their graph, without the code that makes plans. For each step, indices of its index space are followed down to the nodes that
-//! the step reads, one operation of the graph at a time, and compared with the step's description. The view (map of indices) through which an index
-//! space reads an operand is linear in each axis. So views are compared at a few points: the first index, the last one, and for each axis the second
-//! one along it.
-//!
-//! The view through which an index space reads an operand is linear in each axis. So views are compared at a few points: the first index,
-//! the last one, and for each axis the second one along it.
+//! Checks plans against their graph, without the code that makes plans. For each step, indices of its index space are
+//! followed down to the nodes that the step reads, one operation of the graph at a time, and compared with the step's
+//! description. The view (map of indices) through which an index space reads an operand is linear in each axis. So
+//! views are compared at a few points: the first index, the last one, and for each axis the second one along it.
 
 use super::{Condition, Plan, Region, Step, View, ViewedNode, Work, branches};
 use crate::body::{BodyStep, Operand};
@@ -34,7 +31,8 @@ pub enum PlanFlaw {
     /// An input of an elementwise expression has another type than this node, from which the input is read.
     #[error("%{0} is read as another type")]
     Type(usize),
-    /// Steps are run for some rows at a time, but a step reads a row of another step's value that is not computed at that time.
+    /// Steps are run for some rows at a time, but a step reads a row of another step's value that is not computed at
+    /// that time.
     #[error("a row of %{0} is made of other rows")]
     Rows(usize),
     /// Reductions that share a loop differ in their axes or index spaces.
@@ -152,8 +150,9 @@ pub(super) fn verify(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     skipped(graph, plan)
 }
 
-/// Checks that steps are skipped only where no output depends on their nodes. For each condition of a guard, the conditions before it hold
-/// as required and this one does not: then no branch that is chosen leads from the outputs to a node of the step.
+/// Checks that steps are skipped only where no output depends on their nodes. Each condition of a guard is tested
+/// alone: the conditions before it hold as required, and this condition does not. Then no chosen branch may lead from
+/// the outputs to a node of the step.
 fn skipped(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
     let makers: FxHashMap<TensorNodeId, &Step> =
         plan.steps.iter().flat_map(|step| step.made().map(move |node| (node, step))).collect();
@@ -199,8 +198,8 @@ fn reached_with(graph: &TensorGraph, plan: &Plan, known: &[(TensorNodeId, bool)]
     reached
 }
 
-/// For each node, the number of the first step after which it, or a node that it may be a view of, is dropped; `usize::MAX` if there is
-/// none.
+/// Returns, for each node, the number of the first step after which the node, or a node that it may be a view of, is
+/// dropped; `usize::MAX` if there is none.
 fn dropped_behind(graph: &TensorGraph, plan: &Plan) -> Result<Vec<usize>, PlanFlaw> {
     let mut behind = vec![usize::MAX; graph.len()];
     for (at, step) in plan.steps.iter().enumerate() {
@@ -220,7 +219,7 @@ fn dropped_behind(graph: &TensorGraph, plan: &Plan) -> Result<Vec<usize>, PlanFl
 }
 
 impl Verifier<'_> {
-    /// Checks that a value exists and was not dropped, nor the memory that it may be a view of.
+    /// Checks that a value exists, and that neither the value nor memory that it may be a view of was dropped.
     fn read(&self, node: TensorNodeId) -> Result<(), PlanFlaw> {
         if !self.has_value[node.index()] {
             return Err(PlanFlaw::Unmade(node.index()));
@@ -384,8 +383,8 @@ impl Verifier<'_> {
         Ok(At { node: *node, indices }.base(self.graph))
     }
 
-    /// Checks steps that are run for some rows after others: each must have the rows, and must read the values of the others in the same
-    /// row.
+    /// Checks steps that are run together for some rows at a time. Each step must have these rows, and must read the
+    /// values of the other steps in the row that it computes.
     fn rows(&self, node: TensorNodeId, depth: usize, steps: &[Step]) -> Result<(), PlanFlaw> {
         let wrong = PlanFlaw::Rows(node.index());
         let rows = self.graph.extents(node).get(..depth).filter(|rows| !rows.is_empty()).ok_or(wrong)?;
@@ -445,7 +444,7 @@ fn is_along(index: &[usize], depth: usize) -> bool {
     index.iter().sum::<usize>() == 1 && index[..depth].contains(&1)
 }
 
-/// The index of a node that a view reads for index 0 on all axes of the space.
+/// The index in a node that a view reads for the index 0 along all axes of the index space.
 fn first_of(view: &View, index: &[usize]) -> Index {
     let first: Index = index.iter().map(|_| 0).collect();
     view.index(&first).collect()

@@ -1,13 +1,14 @@
-//! Views as maps, independent of tensors: from the indices of a step's index space to the indices of a node. Each index of the node is a constant, or
-//! linear in the index along one axis of the space. Transpositions, diagonals, slices, broadcasts and axes of extent 1 have this form, and so have
-//! compositions of them.
+//! Views as maps from the indices of a step's index space to the indices of a node, independent of tensors and memory.
+//! Each index of the node is a constant, or linear in the index along one axis of the space. Transpositions, diagonals,
+//! slices, broadcasts and axes of extent 1 have this form, and so have compositions of them.
 
 use crate::node::{Axis, Node, Operation};
 use crate::{Extents, Layout, Strides};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The index along an axis of a node: `start`, plus `step` times the index along `axis` of the space. Without an axis it is `start`.
+/// The rule for the index along one axis of a node: `start`, plus `step` times the index along `axis` of the index
+/// space. If `axis` is `None`, the index is always `start`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 struct AxisSource {
     start: isize,
@@ -18,7 +19,8 @@ struct AxisSource {
 impl AxisSource {
     const FIRST: AxisSource = AxisSource { start: 0, step: 0, axis: None };
 
-    /// The index along axis `axis` of the space, which has the extent `extent`.
+    /// The rule for an axis of a node whose index equals the index along axis `axis` of the space, which has the extent
+    /// `extent`.
     const fn along(axis: usize, extent: usize) -> AxisSource {
         if extent == 1 { AxisSource::FIRST } else { AxisSource { start: 0, step: 1, axis: Some(axis as Axis) } }
     }
@@ -73,8 +75,8 @@ impl View {
         }))
     }
 
-    /// Composes two views. This view reads a node from an index space, and `next` reads an operand from that node. The result reads the operand from
-    /// the index space.
+    /// Composes two views. This view reads a node from an index space, and `next` reads an operand from that node. The
+    /// result reads the operand from the index space.
     pub(crate) fn then(&self, next: &View) -> View {
         // Along an axis of extent 0 the index may be anything, because no element is read.
         let place = |place: &AxisSource| match place.axis {
@@ -96,8 +98,8 @@ impl View {
         rows.iter().enumerate().all(is_row) && self.0.iter().skip(rows.len()).all(is_within)
     }
 
-    /// The view of a node whose axis `i` follows axis `axes[i]` of the index space. Several axes of the node may follow one axis. `extents` are the
-    /// extents of the node.
+    /// The view of a node whose axis `i` follows axis `axes[i]` of the index space. Several axes of the node may follow
+    /// one axis. `extents` are the extents of the node.
     #[must_use]
     pub fn along(axes: &[Axis], extents: &[usize]) -> View {
         View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
@@ -133,15 +135,15 @@ impl View {
     }
 }
 
-/// Splits an index space into parts of at most `most` indices. Each part is given by a slice of every axis. The parts, and the indices within each
-/// part, are in row-major order.
+/// Splits an index space into parts of at most `most` indices. Each part is given by a slice of every axis. The parts,
+/// and the indices within each part, are in row-major order.
 #[inline]
 pub fn pieces(extents: &[usize], most: usize) -> impl ExactSizeIterator<Item = SmallVec<[crate::Slice; 6]>> {
     some_pieces(extents, most, 0..usize::MAX)
 }
 
-/// Returns the parts of an index space that [`pieces`] has at the positions `which`. Computing a late part takes no longer than computing an early
-/// one.
+/// Returns the parts of an index space that [`pieces`] has at the positions `which`. Computing a late part takes no
+/// longer than computing an early one.
 #[inline]
 pub fn some_pieces(
     extents: &[usize],

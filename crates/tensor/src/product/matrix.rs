@@ -1,5 +1,5 @@
-//! Products of two matrices in memory: the description of a product, checked once; the trait of its implementations; and a plain implementation. The
-//! plan decides which tensors form the matrices.
+//! Products of two matrices in memory: the description of a product, checked once; the trait of its implementations;
+//! and a plain implementation. `plan` decides which axes of tensors form the matrices.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind;
@@ -122,7 +122,7 @@ impl<'d, T> Multiplication<'d, T> {
         self.adds
     }
 
-    /// The product as one of the transposed matrices in the other order.
+    /// Returns the same product, described as the product of the transposed matrices in the opposite order.
     fn transposed(self) -> Self {
         let Multiplication { to, factors: [a, b], layouts: [left, right, result], adds } = self;
         let layouts = [right.transposed(), left.transposed(), result.transposed()];
@@ -130,8 +130,8 @@ impl<'d, T> Multiplication<'d, T> {
     }
 }
 
-/// An implementation of matrix products of floats. Each product must have the same bits whenever it is computed: only the sizes of the matrices may
-/// decide how an implementation splits its work.
+/// An implementation of matrix products of floats. A product must have the same bits whenever it is computed: only the
+/// sizes of the matrices may decide how an implementation splits its work.
 pub trait MatrixProduct: fmt::Debug + Send + Sync {
     /// Computes a matrix product of FLOAT32. Sums are computed in FLOAT32 or a wider type.
     fn multiply_f32(&self, product: Multiplication<'_, f32>);
@@ -157,8 +157,9 @@ impl MatrixProduct for PlainProduct {
 /// The most terms, and the most columns, of a block: the packed part of the right matrix stays in the cache while all rows use it.
 const BLOCK: usize = 128;
 
-/// Computes a matrix product in plain loops: one block of the right matrix after the other, with a row of sums for each row of the left matrix. For
-/// each element, the terms are added in order. `add_product(sum, a, b)` returns `sum` plus the product of `a` and `b`.
+/// Computes a matrix product in plain loops: one block of the right matrix after the other, with a row of sums for each
+/// row of the left matrix. For each element, the terms are added in order. `add_product(sum, a, b)` returns `sum` plus
+/// the product of `a` and `b`.
 #[doc(hidden)]
 pub fn multiply_plainly<T: Copy + Default>(product: Multiplication<'_, T>, add_product: impl Fn(T, T, T) -> T) {
     // Columns are the inner loop, so the elements of a row of the result should be adjacent.

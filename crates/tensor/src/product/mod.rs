@@ -1,5 +1,6 @@
-//! Plans of products of two operands by labels: the copies of operands that are made first, and the loops or matrix products that compute the result.
-//! The engine runs these plans. The multiplication of two matrices is a trait, of which the engine has the fast implementation.
+//! Plans of products of two operands by labels: the copies of operands that are made first, and the loops or matrix
+//! products that compute the result. The engine runs these plans. The multiplication of two matrices is a trait, of
+//! which the engine has the fast implementation.
 
 mod matrix;
 mod places;

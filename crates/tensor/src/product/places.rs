@@ -1,25 +1,27 @@
-//! The memory positions of the elements and terms of a small product, listed once so that computing the product needs no index arithmetic.
-//! Nothing is computed here.
+//! The memory positions of the elements and terms of a small product. They are listed once, so that computing the
+//! product needs no index arithmetic. This file computes no products.
 
 use smallvec::SmallVec;
 
-/// The most elements that are computed together: the engine has code for each number of them.
+/// The most elements that are computed together. The engine has code for each number of elements from 1 to this one.
 const TOGETHER: usize = 4;
 
 /// The memory positions of the elements and terms of a small product, in elements from the start of each tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Places {
-    /// The number of result elements that are computed together: they use the same factors of the first operand, and are adjacent both in the second
-    /// operand and in the result. 1 if elements are computed one by one.
+    /// The number of result elements that are computed together: they use the same factors of the first operand, and
+    /// are adjacent both in the second operand and in the result. 1 if elements are computed one by one.
     pub together: usize,
-    /// For each result element, three memory positions: of its first factor in the first operand, of its first factor in the second operand, and of
-    /// the element in the result. If elements are computed together, the list has an entry only for the first of them.
+    /// For each result element, three memory positions: of its first factor in the first operand, of its first factor
+    /// in the second operand, and of the element in the result. If elements are computed together, the list has an
+    /// entry only for the first of them.
     pub elements: Vec<[isize; 3]>,
     /// For each term of a sum, the distances in memory from the two factors of the sum's first term to the two factors of this term, in elements.
     pub terms: Vec<[isize; 2]>,
 }
 
-/// The positions of all indices of some labels, each given by its extent and strides. The last label is the fastest.
+/// Lists the positions of all indices of some labels, each label given by its extent and its strides. The last label
+/// varies fastest.
 fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec<[isize; N]> {
     labels.fold(vec![[0; N]], |places, (extent, strides)| {
         let index = |place: [isize; N]| {

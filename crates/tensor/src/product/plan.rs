@@ -1,9 +1,10 @@
-//! Plans of products of two operands: the labels that are rows, columns and terms of matrices, the labels that are looped over, and the
-//! copies that this needs. Nothing is computed here.
+//! Plans of products of two operands: the labels that are rows, columns and terms of matrices, the labels that are
+//! looped over, and the copies that this needs. This file computes no products.
 //!
-//! A group of labels can be one dimension of a matrix if, in all tensors that have the labels, the elements along them have a constant distance.
-//! Otherwise, either some of the labels are looped over, or an operand is copied into the order that is needed, or the result is computed in another
-//! order and copied. All eight choices of copies are compared.
+//! A group of labels can be one dimension of a matrix if, in all tensors that have the labels, the elements along them
+//! have a constant distance. Otherwise, either some of the labels are looped over, or an operand is copied into the
+//! order that is needed, or the result is computed in another order and copied. All eight choices of copies are
+//! compared.
 
 use super::places::Places;
 use crate::Layout;
@@ -16,8 +17,9 @@ use std::ops::RangeInclusive;
 /// The fewest multiplications of a product of matrices that is one slice of a larger product.
 const LEAST_SLICE: usize = 64 * 64 * 64;
 
-/// The fewest multiplications of a panel, and the fewest rows or columns of a panel that has a part of those of a matrix. The work that a
-/// product of matrices does once per panel is small beside these.
+/// The fewest multiplications of a panel, a part of the result that is computed as a product of its own; and the fewest
+/// rows or columns of a panel that has only some of the rows or columns of a matrix. With fewer, the work that a matrix
+/// product does once per panel would be too large a part of its time.
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
 
@@ -26,8 +28,8 @@ const LEAST_LINES: usize = 256;
 pub struct FusedLabels {
     /// The number of index combinations of the fused labels.
     pub extent: usize,
-    /// The strides of the fused labels in the left operand, the right operand and the result, in elements. A stride is 0 if the tensor does not have
-    /// the labels.
+    /// The strides of the fused labels in the left operand, the right operand and the result, in elements. A stride is
+    /// 0 if the tensor does not have the labels.
     pub strides: [isize; 3],
 }
 
@@ -38,8 +40,8 @@ pub enum Preparation {
     None,
     /// The operand is copied, with its axes in another order.
     Permute(Vec<CopiedAxis>),
-    /// The operand is summed over the labels that no other tensor has. Each such label is given by its extent and stride. The result has the axes in
-    /// the first list.
+    /// The operand is summed over the labels that no other tensor has. Each such label is given by its extent and
+    /// stride in the second list. The result has the axes in the first list.
     Sum(Vec<CopiedAxis>, Vec<(usize, isize)>),
 }
 
@@ -57,8 +59,8 @@ pub enum Kernel {
         /// False if no label is summed over, not even a label of extent 1. Then a product of -0 stays -0.
         is_sum: bool,
     },
-    /// Nested loops: the outer loops are over labels of the result, the inner ones over labels that are summed. Used for products of elements, of
-    /// vectors, and of a matrix and a vector.
+    /// Nested loops: the outer loops are over labels of the result, the inner ones over labels that are summed. Used
+    /// for products of elements, of vectors, and of a matrix and a vector.
     Nest {
         /// The labels of the result, each of which is a loop.
         kept: Vec<FusedLabels>,
@@ -113,7 +115,8 @@ impl Label {
     }
 }
 
-/// Labels, by their positions, as runs: the labels of a run nest.
+/// Labels, by their positions, in runs. The labels of a run can be fused into one label, because their strides nest:
+/// the stride of a label is the stride of the next label times the next label's extent.
 type Runs = Vec<SmallVec<[usize; 4]>>;
 
 const BATCH: [bool; 3] = [true, true, true];
@@ -122,7 +125,8 @@ const COLUMNS: [bool; 3] = [false, true, true];
 const TERMS: [bool; 3] = [true, true, false];
 
 impl ProductPlan {
-    /// The fewest multiplications that a panel (a part of the result) must have for a product that is computed in loops to be split into panels.
+    /// The fewest multiplications per panel (a part of the result) if a product that is computed in loops is split into
+    /// panels.
     pub const LEAST_LOOPS: usize = 1 << 21;
 
     /// The number of result elements that a loop sums at a time.
@@ -171,9 +175,10 @@ impl ProductPlan {
         Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
     }
 
-    /// Returns the number of indices per panel (a part of the result), if the first label of a result, with `extent` indices, is split into panels. A
-    /// panel is a product of its own, and all panels together take about as long as the unsplit product. `has` tells which operands have the label.
-    /// `None` if the product is not split, because it is too small, or because a copy would be repeated for each panel.
+    /// Returns the number of indices per panel (a part of the result), if the first label of a result, with `extent`
+    /// indices, is split into panels. A panel is a product of its own, and all panels together take about as long as
+    /// the unsplit product. `has` tells which operands have the label. `None` if the product is not split, because it
+    /// is too small, or because a copy would be repeated for each panel.
     #[must_use]
     pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
         // The preparation of an operand without the label would be repeated for each panel.
@@ -240,7 +245,8 @@ const LARGE: usize = 16;
 /// The most multiplications that are done one by one.
 const FEW: usize = 128;
 
-/// The product as sums of a few products each; `None` if extents are too large.
+/// Plans a small product as direct sums, with a list of all memory positions; `None` if it has too many
+/// multiplications.
 fn direct(labels: &[Label], is_sum: bool) -> Option<Kernel> {
     let is_few = |of: &dyn Fn(&Label) -> bool| {
         let extents = labels.iter().filter(|label| of(label)).map(|label| label.extent);
@@ -271,13 +277,14 @@ fn direct(labels: &[Label], is_sum: bool) -> Option<Kernel> {
 /// A choice of copies. `cost` is the number of bytes that they read and write.
 struct Choice {
     cost: usize,
-    /// Tells for both operands and the result whether they are copied into an order of our choice.
+    /// Whether the left operand, the right operand and the result are copied, so that their order in memory can be
+    /// chosen.
     is_made: [bool; 3],
     /// The rows, columns and terms as runs. The last run of each is a dimension of the matrices, the others are looped over.
     groups: [Runs; 3],
 }
 
-/// The state of planning a product.
+/// The state while a product is planned.
 struct Planning {
     labels: Vec<Label>,
     /// Labels that only one operand has. They are summed first, and the sums can then have any order at no cost.
@@ -383,7 +390,7 @@ impl Planning {
         })
     }
 
-    /// The number of elements of an operand or the result.
+    /// The number of elements of tensor number `of`: 0 and 1 are the operands, 2 is the result.
     fn size(&self, of: usize) -> usize {
         self.labels.iter().filter(|label| label.strides[of].is_some()).map(|label| label.extent).product()
     }
@@ -413,7 +420,7 @@ impl Planning {
         runs
     }
 
-    /// Fuses labels into one, which has the strides of the last.
+    /// Fuses labels into one label, which has the stride of the last one in each tensor.
     fn run(&self, labels: &[usize]) -> FusedLabels {
         let extent = labels.iter().map(|at| self.labels[*at].extent).product();
         let strides = labels.last().map_or([0; 3], |at| self.labels[*at].run().strides);
@@ -434,8 +441,9 @@ impl Planning {
         }
     }
 
-    /// Gives an operand the order of the result and the other operand, if it is made anyway, or if that order differs and the operand is
-    /// small beside the other one: its lines are contiguous then. Returns true if the operand is made.
+    /// Plans the copy of an operand into the order of the result and of the other operand, so that innermost loops read
+    /// adjacent elements. This is done if the operand is summed, which copies it anyway, or if it is much smaller than
+    /// the other operand. Returns true if the operand is copied.
     fn make_for_lines(&mut self, of: usize, is_summed: bool) -> bool {
         if !is_summed && self.size(of).saturating_mul(LARGE) > self.size(1 - of) {
             return false;
@@ -446,7 +454,7 @@ impl Planning {
         is_summed || self.labels.iter().zip(before).any(|(label, stride)| label.stride(of) != stride)
     }
 
-    /// Loops over all labels. Labels that nest in all tensors are one loop.
+    /// Plans nested loops over all labels. Labels whose strides nest in all tensors are one loop.
     fn nest(&self) -> Kernel {
         // Where terms are summed, the result is the smaller tensor, so the larger operand is read in its order.
         let (large, small) = if self.size(0) < self.size(1) { (1, 0) } else { (0, 1) };

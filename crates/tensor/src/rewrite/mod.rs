@@ -1,8 +1,9 @@
-//! Rewriting: a graph is replaced by a graph that computes the same results with less work. All nodes of a graph are rewritten once, operands before
-//! their users. Every rule is an entry of a table, and user-defined rules are entries like those of the library.
+//! Rewriting: a graph is replaced by a graph that computes the same results with less work. All nodes of a graph are
+//! rewritten once, operands before their users. Rules on elementwise operators are entries of a table, and user-defined
+//! rules are entries like those of the library.
 //!
-//! Results are the same if they are equal bit for bit, where all NaNs are equal. Each kind of rule that is not exact in this sense must be
-//! allowed explicitly.
+//! Two results are the same if they are equal bit for bit, where all NaNs are equal. Each kind of rule that may change
+//! results must be allowed explicitly.
 
 mod pattern;
 mod rules;
@@ -51,8 +52,8 @@ pub struct Rewriter {
     allowed: Vec<Exactness>,
 }
 
-/// The rules of the library by the position of the operator that their pattern begins with. They are read once per process, because every
-/// registry begins with the operators of the language, at the same positions.
+/// The rules of the library, by the position of their pattern's outermost operator in the registry. They are parsed
+/// once per process, because every registry begins with the operators of the language, at the same positions.
 fn library() -> &'static FxHashMap<u16, Vec<Compiled>> {
     /// Has at most the rules of the table.
     static LIBRARY: OnceLock<FxHashMap<u16, Vec<Compiled>>> = OnceLock::new();
@@ -111,8 +112,8 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: a slice placed among zeros has lost
-    /// the operand that determines its tiles.
+    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: a
+    /// slice placed among zeros no longer has the operand that determines its tiles (blocks).
     ///
     /// # Errors
     /// If the new graph has too many nodes, a constant fails, or [`elements.go_on`](Elements::go_on) ends the rewriting.
@@ -184,7 +185,8 @@ pub(crate) struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the node by which the rules replace `node`, or `node` itself if no rule applies. The depth and the number of replacements are bounded.
+    /// Returns the node by which the rules replace `node`, or `node` itself if no rule applies. The depth and the
+    /// number of replacements are bounded.
     pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {
@@ -218,7 +220,8 @@ impl Rewriting<'_> {
         }
     }
 
-    /// The value of an operator on constants; `None` if an operand is not one.
+    /// Returns the value of an operator whose operands are all constants, as a constant; `None` if an operand is not a
+    /// constant.
     fn folded(&mut self, node: &Node) -> Result<Option<TensorNodeId>, Error> {
         let Operation::Map(op) = &node.operation else { return Ok(None) };
         let types = self.made.operand_types(op.id(), &node.operands);
@@ -258,7 +261,7 @@ impl Rewriting<'_> {
         Ok(Some((name.into(), made)))
     }
 
-    /// Builds the replacement of a rule. Its parts are rewritten like other nodes.
+    /// Builds the replacement of a rule. The nodes of the replacement are rewritten like other nodes.
     fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<TensorNodeId, Error> {
         let incomplete =
             || Error::tensors(crate::TensorErrorKind::Syntax, "a replacement that is not made of its pattern");

@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// The most commutative operators of a pattern: all combinations of their operand orders are tried.
 const MOST_COMMUTATIVE: usize = 4;
 
-/// A node of a rewrite rule's pattern or replacement. Its operands are given by their positions in the list of these nodes.
+/// A node of a rewrite rule's pattern or replacement. Its operands are given by their positions in the list of the
+/// nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum PatternNode {
     /// A variable: it stands for any node, but for one and the same node wherever it occurs.
@@ -86,7 +87,7 @@ fn number(node: &Node) -> Option<f64> {
     })
 }
 
-/// A parser of the expressions of one rule.
+/// A parser for the expressions of one rule.
 struct Reader<'t> {
     rest: &'t str,
     registry: &'static Registry,

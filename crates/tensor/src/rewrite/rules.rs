@@ -1,5 +1,6 @@
-//! The rewrite rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware, with special values and random bits of
-//! both float types, and is compared with golden data. A rule that is not exact must be allowed explicitly.
+//! The rewrite rules on elementwise operators, one entry each. Whether a rule is exact was tested on hardware, with
+//! special values and random bits of both float types, and is compared with golden data. A rule that is not exact must
+//! be allowed explicitly.
 
 use super::Exactness;
 use super::pattern::RuleMatch;
@@ -72,7 +73,7 @@ fn is_subnormal(found: &RuleMatch<'_>, number: f64) -> bool {
     }
 }
 
-/// Returns true if the factors `c` and `d` may be multiplied first, because nothing is lost between them.
+/// Returns true if `c * (d * x)` may become `(c * d) * x` without a change of any bit.
 fn folds(found: &RuleMatch<'_>) -> bool {
     if is_integer(found) {
         return true;

@@ -1,5 +1,6 @@
-//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. They depend on numbers of axes and
-//! extents, so they are code and not patterns. Each has a name, as the rules that are patterns have.
+//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. They
+//! depend on numbers of axes and extents, so they are code and not patterns. Each of these rules has a name, by which
+//! its uses are counted.
 
 use super::Rewriting;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
@@ -50,7 +51,7 @@ pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replaceme
     }
 }
 
-/// The operand of two casts, the second of which undoes the first, if the first lost nothing.
+/// Returns the operand of two casts, if the second cast undoes the first and the first loses nothing; else `None`.
 fn cast_back(run: &Rewriting<'_>, op: cembra_ops::OpId, node: &Node) -> Option<TensorNodeId> {
     use cembra_runtime::Scalar::{Float32, Float64, Int32, Int64};
     let registry = run.made.registry();
@@ -77,7 +78,7 @@ fn broadcast_after(run: &mut Rewriting<'_>, op: &ElementOperator, node: &Node) -
     Ok(Some(("broadcast_after", run.map(op.clone(), &operands)?)))
 }
 
-/// Merges an order of axes, or diagonals, with another one, or with a product.
+/// Merges a permutation of axes, or a diagonal, with the permutation, diagonal or product that is its operand.
 fn of_axes(run: &mut Rewriting<'_>, to: &[Axis], node: &Node) -> Result<Replacement, Error> {
     let inner = run.made.node(node.operands[0]).clone();
     match &inner.operation {
@@ -177,8 +178,8 @@ fn of_reduction(
     }
 }
 
-/// Rewrites a product of two operands without a sum as a product of elements, with the axes where the result has them. A product of one
-/// operand becomes a view.
+/// Rewrites a product by labels that sums over nothing. A product of two operands becomes an elementwise product, whose
+/// operands get the order of axes of the result. A product of one operand becomes a view.
 fn without_sum(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     if node.operands.len() > 2 || labels.is_sum() {
         return Ok(None);
@@ -203,8 +204,8 @@ fn without_sum(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<
     }
 }
 
-/// Rewrites a "product" of one operand as a sum of it, or of a diagonal. The summed labels become the last axes of a view of the operand,
-/// in their order: so the sum has the positions of the product, and adds in the same order.
+/// Rewrites a "product" of one operand as a sum of this operand, or of its diagonal. The summed labels become the last
+/// axes of a view of the operand, in their order. So the sum adds the same elements in the same order as the product.
 fn sum_of_one(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Option<TensorNodeId>, Error> {
     let ([operand], [own]) = (&node.operands[..], &labels.operands[..]) else { return Ok(None) };
     let mut summed: Axes = own.iter().copied().filter(|label| !labels.output.contains(label)).collect();
@@ -218,7 +219,7 @@ fn sum_of_one(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<O
     run.reduce(Reduction::Sum, seen, &axes).map(Some)
 }
 
-/// Moves an order of axes of an operand into the labels of the product.
+/// Removes permutations of a product's operands: the labels of the operands are permuted instead.
 fn into_product(run: &mut Rewriting<'_>, labels: &Labels, node: &Node) -> Result<Replacement, Error> {
     let mut operands = node.operands.clone();
     let mut made = labels.clone();

@@ -1,4 +1,5 @@
-//! Expressions over labelled tensors, built part by part. Tensors are given as nodes of a graph, without names.
+//! Expressions over labelled tensors, such as `a("i,k") * b("k,j")`, built one operation at a time. Tensors are given
+//! as nodes of a graph, without names.
 
 use super::FullReduction;
 use super::labels::Demands;
@@ -8,13 +9,14 @@ use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// A part of a labelled expression. It can be an operand of only one other part, because that other part decides which labels the value of this part
-/// has. A value that is needed twice must be built twice.
+/// A part of a labelled expression: a tensor, a number or an operation. It can be an operand of only one other part,
+/// because that other part decides which labels the value of this part has. A value that is needed twice must be built
+/// twice.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Subexpression(u32);
 
-/// An expression over labelled tensors, with the labels of the target that the expression is assigned to. The part that is added last is the root of
-/// the expression.
+/// An expression over labelled tensors, with the labels of the target that the expression is assigned to. The part that
+/// is added last is the root of the expression.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -145,8 +147,8 @@ impl Expression {
         }
     }
 
-    /// Adds an elementwise operator, with its string literals, on parts. Each part is repeated along the labels that it does not have but other parts
-    /// have.
+    /// Adds an elementwise operator, with its string literals, on parts. A part without some of the labels that the
+    /// other parts have is repeated along these labels.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -199,8 +201,9 @@ impl Expression {
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()
     }
 
-    /// Builds the node of the expression, as an operand that is combined with the target's own elements. `extents` are the extents of the target's
-    /// axes. The node broadcasts along labels of the target that no part has.
+    /// Builds the node of the expression, as an operand that is combined with the target's own elements, as for `target
+    /// += expression`. `extents` are the extents of the target's axes. The node broadcasts along labels of the target
+    /// that no part has.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

@@ -1,7 +1,8 @@
-//! Determines which labels the value of every part of a labelled expression must have. The target requires its own labels. A sum, or any other
-//! elementwise operator, requires from each operand the labels that the operand has, and repeats the operand along the remaining labels. A factor of
-//! a product keeps those of its labels that are required, or that another factor has too. A label of two factors that is not required is summed over,
-//! so parentheses around products change nothing.
+//! Determines which labels the value of every part of a labelled expression must have. The target requires its own
+//! labels. A sum, or any other elementwise operator, requires from each operand the labels that the operand has, and
+//! repeats the operand along the remaining labels. A factor of a product keeps a label if the label is required, or if
+//! another factor has it too. A label of two factors that is not required is summed over, so parentheses around
+//! products change nothing.
 
 use super::tree::{ExpressionNode, Tree};
 use super::whole::{FullReduction, check_trace};
@@ -26,12 +27,13 @@ pub(super) struct Demands {
     pub(super) is_delivered: Vec<bool>,
 }
 
-/// A chain: a product with all its factors, including those of nested products, also behind parentheses and signs.
+/// A chain: a product with all its factors. The factors of products that are operands of the product are included, even
+/// inside parentheses and negations.
 #[derive(Default, Debug)]
 pub(super) struct Chain {
     /// The factors of the product that are not numbers, in the order of the text.
     pub(super) factors: SmallVec<[u32; 4]>,
-    /// The numbers and signs, in the order of the text.
+    /// The numbers by which the product is multiplied or divided, including signs, in the order of the text.
     scales: SmallVec<[Scale; 4]>,
 }
 
@@ -75,8 +77,9 @@ impl Chain {
         })
     }
 
-    /// The numbers by which a product with elements of type `scalar` is scaled: the product of all factors that are numbers, and the product of all
-    /// divisors. If one of these two is outside the range of the type, the single numbers are returned instead, because each may be within the range.
+    /// The numbers by which a product with elements of type `scalar` is scaled: the product of all factors that are
+    /// numbers, and the product of all divisors. If one of these two is outside the range of the type, the single
+    /// numbers are returned instead, because each may be within the range.
     pub(super) fn scales(&self, scalar: Scalar) -> SmallVec<[Scale; 4]> {
         let rounded = |number: f64| if scalar == Scalar::Float32 { f64::from(number as f32) } else { number };
         let (mut number, mut divisor) = (1.0, 1.0);
@@ -115,8 +118,8 @@ impl Scale {
     }
 }
 
-/// If `part` is the sum of all elements of a product, returns the product, which need not be computed before it is summed. `None` if `part` is
-/// anything else.
+/// If `part` is the sum of all elements of a product, returns the product, which need not be computed before it is
+/// summed. `None` if `part` is anything else.
 pub(super) fn summed_product(tree: &Tree, part: u32) -> Option<Chain> {
     let ExpressionNode::FullReduction(FullReduction::Sum, of) = tree.parts[part as usize] else { return None };
     matches!(tree.parts[of as usize], ExpressionNode::Product(..)).then(|| Chain::of(tree, of))

@@ -20,7 +20,7 @@ pub(super) struct Lowering<'s> {
     leaves: &'s [TensorNodeId],
     /// The extent of each label; `None` until it is known.
     extents: Vec<Option<usize>>,
-    /// The node of each part that delivers a value; `None` until it is built.
+    /// The node of each part that is computed as a value of its own; `None` until it is built.
     made: Vec<Option<TensorNodeId>>,
 }
 
@@ -54,8 +54,8 @@ impl<'s> Lowering<'s> {
         self.node(self.tree.root())
     }
 
-    /// Builds the node of the complete expression, as an operand that is combined with a target of the given labels and extents. The node broadcasts
-    /// along labels that no part has.
+    /// Builds the node of the complete expression, as an operand that is combined with a target of the given labels and
+    /// extents. The node broadcasts along labels that no part has.
     pub(super) fn value_beside(&mut self, target: &[u32], extents: &[usize]) -> Result<TensorNodeId, Error> {
         for (label, extent) in target.iter().zip(extents) {
             self.meet(*label, *extent)?;
@@ -116,7 +116,7 @@ impl<'s> Lowering<'s> {
         if to.iter().enumerate().all(|(axis, to)| axis == *to) { Ok(leaf) } else { self.graph.with_axes(leaf, &to) }
     }
 
-    /// Records the extent of a label, or returns an error if it has another one already.
+    /// Records the extent of a label. Returns an error if another extent of the label is recorded already.
     fn meet(&mut self, label: u32, extent: usize) -> Result<(), Error> {
         let known = *self.extents[label as usize].get_or_insert(extent);
         if known == extent {
@@ -144,14 +144,14 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// Applies an operator to a part and a number of its type.
+    /// Applies an operator to a part and a number, which gets the type of the part.
     fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<TensorNodeId, Error> {
         let node = self.node(part)?;
         let number = self.graph.constant(self.graph.scalar(node), number)?;
         self.graph.map(op, &[node, number])
     }
 
-    /// Builds a product, with the numbers in it.
+    /// Builds a product, including the numbers among its factors.
     fn product(&mut self, chain: &Chain, wanted: Set) -> Result<TensorNodeId, Error> {
         let made = match chain.factors.as_slice() {
             [] => return self.graph.constant(Scalar::Float64, chain.number()),
@@ -160,7 +160,7 @@ impl<'s> Lowering<'s> {
         self.scaled(made, chain)
     }
 
-    /// Scales a node by the numbers of its chain.
+    /// Multiplies or divides a node by the numbers of its product.
     fn scaled(&mut self, mut made: TensorNodeId, chain: &Chain) -> Result<TensorNodeId, Error> {
         let scalar = self.graph.scalar(made);
         for scale in chain.scales(scalar) {
@@ -179,7 +179,7 @@ impl<'s> Lowering<'s> {
         Ok(made)
     }
 
-    /// Builds the product of factors, summed over labels that are not in `wanted`.
+    /// Builds the product of `factors`, summed over the labels that are not in `wanted`.
     fn multiplied(&mut self, factors: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let delivered = |factor: &u32| self.demands.wanted[*factor as usize];
         let all = factors.iter().fold(0, |all, factor| all | delivered(factor));
@@ -220,7 +220,7 @@ impl<'s> Lowering<'s> {
         self.graph.reshape(node, &extents)
     }
 
-    /// Applies an operator to the elements of parts. Numbers take the type that the others have in common.
+    /// Applies an operator to the elements of parts. Parts that are numbers get the common type of the other parts.
     fn mapped(&mut self, op: &ElementOperator, parts: &[u32], wanted: Set) -> Result<TensorNodeId, Error> {
         let mut nodes: SmallVec<[TensorNodeId; 3]> = SmallVec::new();
         let mut numbers: SmallVec<[(usize, f64); 3]> = SmallVec::new();

@@ -1,5 +1,5 @@
-//! Labelled expressions as trees in an arena, in which operands come before their users. Also parses the texts of labels. `labels` determines over
-//! which labels to sum.
+//! Labelled expressions as trees in an arena, in which operands come before their users. Also parses the texts of
+//! labels. The module `labels` determines the labels that are summed over.
 
 use super::FullReduction;
 use crate::{ElementOperator, TensorErrorKind};

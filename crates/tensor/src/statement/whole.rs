@@ -1,4 +1,4 @@
-//! Reductions of all elements to one number, which labelled expressions have as methods.
+//! Reductions of all elements to one number, which labelled expressions have as methods, such as `a("i,j").trace()`.
 
 use crate::node::Reduction;
 use crate::{TensorGraph, TensorNodeId};
@@ -42,7 +42,9 @@ impl FullReduction {
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///
-    /// # Errors If the reduction does not exist for the element type, a minimum or maximum has no elements, or a trace does not have two axes.
+    /// # Errors
+    /// If the reduction does not exist for the element type, a minimum or maximum has no elements, or a trace does not
+    /// have two axes.
     pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);
