@@ -23,7 +23,7 @@ const NEVER: usize = usize::MAX;
 struct Uses {
     /// For each value, the step that computes it; `None` for inputs, literals and states of loops.
     homes: Vec<Option<StepPlace>>,
-    /// The step that runs each block; `None` for the top block.
+    /// For each block, the step that runs it; `None` for the top block.
     owners: Vec<Option<StepPlace>>,
     /// For each value, the index of the last step that uses it, in the block that computes it; `NEVER` if it must not
     /// be freed.

@@ -39,7 +39,7 @@ impl fmt::Display for ArrayProgram {
     }
 }
 
-/// A value with its type.
+/// A value of a program, printed with its type, as in `f64 %3`.
 struct Typed<'p>(&'p QType, ValueId);
 
 impl fmt::Display for Typed<'_> {

@@ -57,7 +57,7 @@ pub enum Action {
     Sweep(SweepId),
     /// Makes a tuple of the arguments.
     MakeTuple,
-    /// Takes the field with this index from a tuple, the argument.
+    /// Takes the field with this index from the argument, which is a tuple.
     Field(u32),
     /// Runs one of two blocks, depending on whether the argument is present. The block's result is the step's result.
     Where {

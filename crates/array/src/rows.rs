@@ -151,7 +151,8 @@ struct Forms<'m> {
     starts: Vec<usize>,
     /// For each node that is a struct, the first column of each of its members.
     members: FxHashMap<Id, Vec<usize>>,
-    /// For each column of lists, another column with the same sizes, or itself.
+    /// For each column of lists, another column whose lists must have the same sizes, or the column itself. Following
+    /// these leads to the column that represents the space.
     spaces: Vec<usize>,
     /// For each column, the node of the original model that has its values; `None` if there is none.
     nodes: Vec<Option<Id>>,
@@ -645,8 +646,8 @@ impl<'m> Rewriter<'m> {
         self.apply(node, id::ARRAY_EXPAND, &[copy, edge])
     }
 
-    /// Makes the node over rows for `node`. `None` for shapes, whole edges and structs, which are made by the nodes that use
-    /// them.
+    /// Makes the node over rows for `node`. `None` for shapes, for structs, and for edges with one group per row: the
+    /// nodes that use them make what they need.
     fn node(&mut self, node: Id) -> Result<Option<Id>, Obstacle> {
         let model = self.forms.model;
         let graph = &model.graph;

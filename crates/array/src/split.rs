@@ -56,9 +56,9 @@ pub enum Unsplit<E> {
 enum Class {
     /// The node is not evaluated: it is an input, a literal or the state of a loop.
     Source,
-    /// The node is evaluated together with others, by a plan on scalars.
+    /// The node is evaluated together with other scalar nodes, by a plan that runs once.
     Scalar,
-    /// The node is evaluated together with others, by a plan for each element.
+    /// The node is evaluated together with other elementwise nodes, by a plan for each element.
     Element,
     /// The node is evaluated by a step of its own.
     Step,
@@ -482,7 +482,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         order
     }
 
-    /// Makes the step of a group.
+    /// Makes the step that evaluates the nodes `members` of one group.
     fn step(
         &mut self,
         members: &[Id],

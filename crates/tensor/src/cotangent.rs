@@ -55,7 +55,7 @@ impl Cotangent {
         }
     }
 
-    /// Returns true if the cotangent's mask has axes, so that it may differ between elements.
+    /// Returns true if the cotangent's mask has axes, so that the cotangent may exist for some elements only.
     pub(crate) fn is_masked(&self, graph: &TensorGraph) -> bool {
         self.exists.is_some_and(|exists| !graph.extents(exists).is_empty())
     }

@@ -277,7 +277,8 @@ impl TensorGraph {
         Ok(cotangents)
     }
 
-    /// The cotangent of an operand of a reduction over `axes`; `None` if it has none.
+    /// The cotangent of the operand of a reduction over `axes`; `None` if it has none, as for integers and truth
+    /// values.
     fn reduce_cotangent(
         &mut self,
         reduction: Reduction,

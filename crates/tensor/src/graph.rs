@@ -571,7 +571,8 @@ impl TensorGraph {
         self.place(&[operand, within], &seen, Operation::PlaceSlice(slices.into()), &extents)
     }
 
-    /// Zeros of extents `extents`, except for the elements that the layout `seen` selects: these are the first operand.
+    /// Returns zeros of extents `extents`, except at the positions that the layout `seen` selects. The elements there
+    /// are those of the first operand.
     fn place(
         &mut self,
         operands: &[TensorNodeId],

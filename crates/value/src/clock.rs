@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 const FRESH: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// The last reading of this thread's clock for a start of work: its time, and the processor time spent until then.
+    /// The last reading of this thread's processor time for the start of some work: the wall-clock time of the reading,
+    /// and the processor time.
     static LOOKED: Cell<Option<(Instant, Duration)>> = const { Cell::new(None) };
 }
 

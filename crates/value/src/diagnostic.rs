@@ -79,13 +79,13 @@ codes! { errors {
     Evaluation = "evaluation";
     /// A struct or listener does not fit the model.
     Binding = "binding";
-    /// A value breaks the promise of its input.
+    /// A value breaks the promise of its input, for example that no element of an array is missing.
     Promise = "promise";
     /// The model has arrays, but the function or command that was called supports only models without arrays.
     Arrays = "arrays";
     /// The model has tensors, where a model without tensors is required; or it has other values, where only tensors are supported.
     Tensors = "tensors";
-    /// The labels of tensors do not fit each other.
+    /// The labels (names of axes) of tensors do not fit each other.
     Labels = "labels";
     /// The axes or extents of tensors do not fit each other.
     Shape = "shape";

@@ -279,7 +279,7 @@ impl Letter {
         }
     }
 
-    /// Reads the letter from exactly these bytes.
+    /// Reads the value that the letter stands for from exactly these bytes; `None` if they do not spell one.
     fn read(self, text: &[u8]) -> Option<i32> {
         match self {
             Letter::Year => digits(text, 4..=4, 0, 9999),

@@ -62,7 +62,7 @@ macro_rules! scalar_values {
                 })
             }
 
-            /// Prints the bare form of the literal: digits, `true`, `'text'`.
+            /// Prints the value without its type: digits, `true`, `'text'`.
             pub(crate) fn fmt_bare(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 match self {
                     _ if self.is_nan() => f.write_str("nan"),
@@ -221,7 +221,7 @@ pub enum Value {
     Scalar(ScalarValue),
     /// A present value of an optional type. The scalar is its content.
     Present(ScalarValue),
-    /// A missing value of the optional type of this scalar type.
+    /// A missing value. Its type is the optional type of this scalar type.
     Missing(Scalar),
     /// A tuple, or a struct with named fields.
     Tuple(Fields<Value>),
@@ -229,7 +229,7 @@ pub enum Value {
     Shape(ShapeType),
     /// An array of scalars. The kind is that of Arolla's two array types.
     Array(ArrayKind, Arc<Array>),
-    /// The shape of an array of this kind, which is its number of elements.
+    /// The shape of an array of this kind: the number of its elements.
     ArrayShape(ArrayKind, usize),
     /// An edge: the grouping of an array's elements, which gives the group of each element.
     Edge(Arc<Edge>),
@@ -347,8 +347,8 @@ impl Value {
         }
     }
 
-    /// Returns this value as an operand for a single element, when it is an operand of an operator on arrays. An array
-    /// type becomes its element type; other values are unchanged.
+    /// Returns the operand of an operator on single elements that corresponds to this operand of an operator on arrays.
+    /// An array type becomes its element type; other values are unchanged.
     #[must_use]
     pub fn of_each(&self) -> Value {
         match self {

@@ -16,7 +16,8 @@ const MISSING: u8 = 2;
 /// The offset of the scalar in a `Value`, or of a missing value's type: after the tag, at the alignment of the largest scalar.
 const INSIDE: usize = 8;
 
-/// VALUE-LAYOUT, as far as it depends on the machine.
+/// Checks the part of VALUE-LAYOUT that depends on the machine. This rule of `docs/safety.md` states how a `Value` is
+/// laid out in memory.
 const _: () = assert!(align_of::<ScalarValue>() == INSIDE && align_of::<u64>() == 8 && align_of::<f64>() == 8);
 
 /// A run of values: adjacent values of one type in a list, with a slot of a frame for each.
@@ -151,7 +152,7 @@ impl ValueRun {
         }));
     }
 
-    /// Reads values of all other types.
+    /// Reads values of all types except numbers and optional numbers.
     ///
     /// # Safety
     /// FRAME-SLOT and STRING-VIEW, as for `read`.
@@ -161,7 +162,8 @@ impl ValueRun {
         values.extend(self.slots.iter().map(|slot| unsafe { Value::read_from(&self.qtype, frame, *slot) }));
     }
 
-    /// Writes values of all other types; a separate function, so that `write` is short.
+    /// Writes values of all types except numbers and optional numbers. It is a separate function, so that `write` is
+    /// short.
     ///
     /// # Safety
     /// FRAME-SLOT, as for `write`.

@@ -78,9 +78,9 @@ struct Builder<'p> {
     maps: Vec<InputPath>,
     /// The index of each column, by the array's place in the inputs or by the value that a loop writes.
     column_of: FxHashMap<ColumnKey, usize>,
-    /// For each scalar value, its node once it is made.
+    /// For each value that is stored in a frame, its node; `None` until the node is made.
     scalars: Vec<Option<Id>>,
-    /// For each loop, the node with its number of rounds once the loop is made.
+    /// For each loop, the node with the number of its rounds; `None` until the loop is made.
     ends: Vec<Option<Id>>,
     /// For each fold (aggregation) that a loop computes, by its result: the fold, and the loop's state after the last
     /// round.
@@ -322,7 +322,8 @@ impl<'p> Builder<'p> {
         self.parts.get(part.index()).ok_or(Unlooped::new(None, "has no model"))
     }
 
-    /// Copies the graph of a plan with `leaves` in place of its leaves. Returns the nodes of its outputs.
+    /// Copies the graph of a plan. The nodes `leaves` take the place of the plan's leaves. Returns the copies of the
+    /// plan's outputs.
     fn copy(&mut self, part: &TypedModel, leaves: &[Id]) -> Vec<Id> {
         let needed = part.needed();
         let mut copies: Vec<Option<Id>> = vec![None; part.graph.len()];

@@ -45,8 +45,8 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         Ok(copies[&body.result])
     }
 
-    /// Returns true if some of the node's WEAK_FLOAT arrays are full and others are not, so that their elements have two types.
-    /// WEAK_FLOAT and its optional have another common type than their arrays.
+    /// Returns true if some of the node's WEAK_FLOAT arrays are full (without missing elements) and others are not.
+    /// Their elements then have two types, WEAK_FLOAT and its optional, whose common type is not that of the arrays.
     fn is_mixed(&self, part: &TypedGraph, node: Id, operands: &[Id]) -> bool {
         let of_arrays = self.graph.operands(node).iter().zip(operands);
         let weak = of_arrays.filter(|(of, _)| matches!(self.graph.qtype(**of), QType::Array(_, Scalar::WeakFloat)));

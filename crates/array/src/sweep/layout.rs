@@ -422,7 +422,8 @@ impl ArrayProgram {
 }
 
 impl SweepLayout {
-    /// The layout of a sweep; `None` if strips cannot hold its values. `kept` are the values that are used outside of the sweep.
+    /// The layout of a sweep; `None` if its values cannot be computed in strips (blocks of elements). `kept` are the
+    /// values that are used outside of the sweep.
     fn of(program: &ArrayProgram, sweep: &Sweep, kept: &[ValueId]) -> Option<SweepLayout> {
         let mut made = SweepLayout {
             lanes: Vec::new(),
@@ -512,7 +513,8 @@ impl SweepLayout {
         (layout.arrays <= MOST_ARRAYS).then_some(made)
     }
 
-    /// Finds the columns that are only summed. No stage has to read them, so they need no memory.
+    /// Finds the columns that are only summed, and records their accumulators. No stage has to read these columns, so
+    /// they need no memory.
     fn find_sums(&mut self) {
         // Strips of whole groups begin at any element.
         if self.groups.is_some() {
@@ -547,8 +549,9 @@ impl SweepLayout {
         }
     }
 
-    /// Finds the plans that only divide each element by a value of its group, and replaces them by `Divide`. That saves the
-    /// column with the expanded values, and a division per element.
+    /// Finds the plans that only divide each element by a value of its group, and replaces them by `Divide`. That saves
+    /// the column with the expanded values, and most of the divisions, because the inverse of a divisor is computed
+    /// once per group.
     fn find_quotients(&mut self, program: &ArrayProgram) {
         let (Some(edge), lanes) = (self.groups, &self.lanes) else { return };
         let is_double = |lane: usize| lanes[lane].scalar.representation() == Scalar::Float64;

@@ -34,7 +34,8 @@ pub fn branches(graph: &TensorGraph, node: &Node) -> Option<[(TensorNodeId, Cond
 
 /// The guards of all nodes of a graph: the conditions under which each node is computed.
 pub(super) struct Guards {
-    /// The guard of each node; empty if no node has one.
+    /// The guard of each node, by position; `None` for a node that no output needs. The list is empty if the graph has
+    /// no conditional that computes only one branch.
     all: Vec<Option<Guard>>,
 }
 

@@ -71,7 +71,7 @@ fn names(nodes: &[TensorNodeId]) -> String {
     nodes.iter().map(|node| name(*node)).collect::<Vec<String>>().join(", ")
 }
 
-/// A label as a letter, or in brackets where letters have run out.
+/// Formats a label as a letter, or as a number in brackets after the 52 letters.
 fn letter(label: Axis) -> String {
     match label {
         0..26 => char::from(b'a' + label).to_string(),
@@ -241,7 +241,8 @@ impl Lines<'_> {
         Ok(Moved { orders, bytes, kernel })
     }
 
-    /// The layout of a node, if the tensor that it is a view of is in row-major order.
+    /// The memory layout of a node. If the node is a view, the tensor that it views is assumed to be in row-major
+    /// order.
     fn layout(&mut self, node: TensorNodeId) -> Result<Layout, Error> {
         let mut views = Vec::new();
         let mut base = node;

@@ -36,7 +36,8 @@ type OperatorOn = (u16, SmallVec<[Scalar; 4]>);
 
 /// The readers of each node, by position.
 struct Readers {
-    /// The steps that read a node, each named by the node that it makes, with the step's view of the node.
+    /// For each node, the steps that read it. A step is named by the node that it computes, and has the view through
+    /// which it reads the node.
     all: Vec<Vec<ViewedNode>>,
     /// Marks the nodes that must have a value in memory.
     is_forced: Vec<bool>,
@@ -387,7 +388,7 @@ fn with_epilogues(graph: &TensorGraph, has_own: &[TensorNodeId], mut steps: Vec<
 }
 
 impl Region {
-    /// Makes an input the first one.
+    /// Exchanges the input number `input` with the first input.
     fn bring_to_front(&mut self, input: usize) {
         self.inputs.swap(0, input);
         self.body.inputs.swap(0, input);

@@ -128,7 +128,7 @@ impl At {
 struct Verifier<'p> {
     graph: &'p TensorGraph,
     has_value: Vec<bool>,
-    /// For each node, the number of the step after which it, or a node that it may be a view of, is dropped.
+    /// For each node, the number of the step after which the node, or a node that it may be a view of, is dropped.
     dropped_behind: Vec<usize>,
     /// The number of the step that is checked.
     at: usize,

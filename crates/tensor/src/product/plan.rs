@@ -242,7 +242,7 @@ impl ProductPlan {
 /// An operand of a product without matrices may be copied if the other operand is at least this many times as large.
 const LARGE: usize = 16;
 
-/// The most multiplications that are done one by one.
+/// The most multiplications whose memory positions are listed, per iteration of the loops around them.
 const FEW: usize = 128;
 
 /// Plans a small product as direct sums, with a list of all memory positions; `None` if it has too many
@@ -280,7 +280,8 @@ struct Choice {
     /// Whether the left operand, the right operand and the result are copied, so that their order in memory can be
     /// chosen.
     is_made: [bool; 3],
-    /// The rows, columns and terms as runs. The last run of each is a dimension of the matrices, the others are looped over.
+    /// The rows, columns and terms, each divided into runs of labels that can be fused. The last run is the dimension
+    /// of the matrices, the other runs are looped over.
     groups: [Runs; 3],
 }
 
@@ -404,7 +405,8 @@ impl Planning {
         labels
     }
 
-    /// Splits labels into runs that nest in all of the tensors `of`.
+    /// Splits labels into runs whose strides nest in all of the tensors `of`, so that each run can be fused into one
+    /// label.
     fn nested(&self, labels: Vec<usize>, of: &[usize]) -> Runs {
         let mut runs: Runs = Vec::new();
         for at in self.ordered(labels, of) {
