@@ -1,5 +1,7 @@
-//! A fingerprint of the sources that machine code depends on, for the keys of the code cache: versions tell apart what is
-//! published, this what is being worked on. Where the other crates are not beside this one, there are only versions.
+//! Hashes the sources on which generated machine code depends, for the environment variable `CEMBRA_CODE_SOURCES`. The
+//! hash is part of the keys of the code cache, so that edited sources invalidate cached code without a new version
+//! number. If the other crates' sources are not beside this crate, as in a published package, only this crate's sources
+//! are hashed, and the version in the key tells releases apart.
 
 use std::collections::BTreeSet;
 use std::error::Error;

@@ -1,5 +1,6 @@
-//! What loops over columns cost: nanoseconds a row in strips of 1,024 rows, and microseconds to make them, for the tapes of the
-//! benchmarks' workloads B1 to B5. Each figure is the least of many; a processor that others use shows in it all the same.
+//! Measures compiled loops over columns: prints the nanoseconds per row, in calls of 1,024 rows, and the microseconds
+//! to compile a loop, for the tapes of the workloads B1 to B5. Each figure is the minimum of many runs. It is still too
+//! large if other programs use the processor meanwhile.
 //!
 //! `cargo run --release -p cembra-wide --example columns [name of one [list]]`
 
@@ -14,7 +15,7 @@ use std::time::Instant;
 const ROWS: usize = 100_000;
 const STRIP: usize = 1_024;
 
-/// A tape being recorded by the operators' rules.
+/// A tape that is being recorded by the rules of operators.
 struct Recorder {
     tape: Tape,
 }
@@ -37,7 +38,8 @@ impl Recorder {
         Cell::num(self.tape.konst(ty, bits))
     }
 
-    /// An operator, by the first overload that takes what the arguments are.
+    /// Records an operator by its first overload for arguments of these types. Overloads for which the same arguments
+    /// are optional come first.
     fn op(&mut self, name: &str, args: &[Cell]) -> Cell {
         let ty = |cell: &Cell| match cell.datum {
             Datum::Num(val) => Some(self.tape.ty(val)),
@@ -252,7 +254,8 @@ fn black_scholes() -> Tape {
     r.output(&[call])
 }
 
-/// An array of a type, with numbers between bounds; masks have a share of bits.
+/// Returns an array of type `ty` with random numbers between `low` and `high`. In an array of bits, a bit is set where
+/// such a number is below 0.7.
 fn array(random: &mut fastrand::Rng, ty: MachineType, [low, high]: [f64; 2]) -> Vec<u8> {
     let mut number = || low + (high - low) * random.f64();
     match ty {
@@ -272,7 +275,7 @@ fn bytes(ty: MachineType, rows: usize) -> usize {
     }
 }
 
-/// What B1 takes by hand, with vectors of 512 bits.
+/// Computes the workload B1 by hand-written code with vectors of 512 bits, to compare the compiled loops with.
 ///
 /// # Safety
 /// FEATURE: the processor has AVX-512 F. PORTS: the arrays have all of the rows.
@@ -290,7 +293,7 @@ unsafe fn product_by_hand(arrays: &[*mut u8]) {
     }
 }
 
-/// Plays all rows in strips.
+/// Runs a compiled loop on all rows, in calls of at most `STRIP` rows.
 fn play(played: &WideLoop, arrays: &[*mut u8], types: &[MachineType]) {
     let mut ports = arrays.to_vec();
     for first in (0..ROWS).step_by(STRIP) {
@@ -322,8 +325,8 @@ fn least(times: usize, mut f: impl FnMut()) -> f64 {
         .fold(f64::INFINITY, f64::min)
 }
 
-/// Name, tape, bounds of the inputs, what a tenth of the first one's rows are instead, and what hand-written code takes a row
-/// on the processor that the budgets were measured on.
+/// A workload: its name, its tape, the bounds of its inputs, the value that replaces a tenth of the first number's
+/// rows, if any, and the nanoseconds per row of hand-written code on the processor that the budgets were measured on.
 type Work = (&'static str, Tape, [f64; 2], Option<f64>, f64);
 
 #[expect(clippy::print_stdout, reason = "what it is for")]
@@ -381,7 +384,7 @@ fn main() {
                     black_box(unsafe { played.play(&pointers, rows, &mut context) });
                 })
             };
-            // Giving pages back is not a part of it.
+            // The loops are kept, so that the time to free their pages is not measured.
             let mut kept = Vec::new();
             let made = least(500, || kept.push(black_box(make()))) * 1e6;
             println!(

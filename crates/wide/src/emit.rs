@@ -17,8 +17,9 @@ const AHEAD: u32 = 2048;
 /// The immediates of `vpternlog` for `C ? B : A`, where A, B, C are the operands in order, and with the first two swapped.
 const MERGE: [u8; 2] = [0xD8, 0xE4];
 
-/// Fused instructions, by sign: `a * b + c`, `-(a * b) + c`, `a * b - c`, `-(a * b) - c`; then by the forms 132, 213, 231, and by
-/// 32 or 64 bits. The forms 132 and 213 overwrite a factor, the form 231 overwrites the addend.
+/// Fused multiply-add instructions, by sign: `a * b + c`, `-(a * b) + c`, `a * b - c`, `-(a * b) - c`; then by the
+/// variants 132, 213, 231, and by 32 or 64 bits. The variants 132 and 213 overwrite a factor, the variant 231
+/// overwrites the addend.
 const FUSED: [[[Code; 2]; 3]; 4] = [
     [[Code::Fma132x32, Code::Fma132x64], [Code::Fma213x32, Code::Fma213x64], [Code::Fma231x32, Code::Fma231x64]],
     [[Code::Fnma132x32, Code::Fnma132x64], [Code::Fnma213x32, Code::Fnma213x64], [Code::Fnma231x32, Code::Fnma231x64]],
@@ -50,7 +51,8 @@ pub(crate) struct Emission<'a> {
 impl Emission<'_> {
     /// Writes the code of all instructions. Returns false if it is longer than `most` bytes.
     pub(crate) fn play(&mut self) -> bool {
-        // The jump over the current stretch, and the numbers of sites and divisions before the stretch.
+        // The jump over the current stretch (instructions that may be skipped), and the numbers of sites and divisions
+        // before it.
         let mut over: Option<(Label, [usize; 2])> = None;
         for (at, op) in self.program.ops.iter().enumerate() {
             self.registers.next_instruction();
@@ -237,7 +239,7 @@ impl Emission<'_> {
         self.overwriting(at, op, code, [tie, first, last], in_memory);
     }
 
-    /// The two operands, first the one that may be overwritten, if any.
+    /// Orders two operands: an operand that may be overwritten comes first, if there is one.
     fn preferred(&self, at: usize, op: &Op, [a, b]: [Value; 2]) -> [Value; 2] {
         if !self.can_overwrite(at, op, a) && self.can_overwrite(at, op, b) { [b, a] } else { [a, b] }
     }
@@ -347,12 +349,12 @@ impl Emission<'_> {
         self.asm.store_al(to);
     }
 
-    /// The slot in which the lower half of an output's byte waits for the upper half.
+    /// Returns the stack slot in which the lower half of an output's byte waits until the upper half is computed.
     fn half(&self, port: u32) -> Memory {
         self.registers.slot(Class::Mask, self.halves + port)
     }
 
-    /// The address of a port's bits, while `rax` holds the bits to be stored.
+    /// Returns the memory of an output's bits. The address does not use `rax`, which holds the bits to be stored.
     fn bits_beside_rax(&mut self, port: u32, rows: u32) -> Memory {
         if PORTS.get(port as usize).is_some() {
             return bit_memory(self.asm, port, rows);
@@ -416,8 +418,8 @@ impl Emission<'_> {
         self.divisions.push(Division { jump, back, dividend, divisor, result, rows });
     }
 
-    /// The register of a result that starts as a copy of an operand: the operand's own register if the operand is not used any
-    /// more.
+    /// Returns the register for a result that starts as a copy of `operand`: the operand's own register if the operand
+    /// has no later uses, else a new one.
     fn over(&mut self, at: usize, op: &Op, operand: Value, register: u8) -> u8 {
         if self.registers.dies(at, operand, op) {
             return self.registers.rename(operand, op.result, self.program);

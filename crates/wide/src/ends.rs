@@ -9,10 +9,11 @@ use crate::isa::Isa;
 use crate::program::{Kind, Op, Program};
 use cembra_runtime::LINE;
 
-/// The register of the row that comes next. It shares the register `BYTE`, because loops with ends read and write no bits.
+/// The general register with the index of the row after the head or the tail. It is also `BYTE`, because loops with a
+/// head and a tail read and write no bits.
 const NEXT: Gpr = BYTE;
 
-/// The fewest iterations of a loop for which a head is worth its time.
+/// The fewest iterations for which a loop has a head. For fewer, the head would cost more time than aligned loads save.
 const WORTH: u32 = 4;
 
 /// A mask for packed counts of columns: the bits 1 and 2 of every four, of which one is set in each count from two to seven.
@@ -21,13 +22,13 @@ const SEVERAL: u64 = 0x6666_6666_6666_6666;
 /// The registers and sizes from which the code for a loop's head and tail is written: the registers with the addresses of inputs, and the rows of a
 /// vector.
 pub(crate) struct Ends {
-    /// The bytes of an element in all columns that are read.
+    /// The size of an element in bytes, which is equal in all columns that are read.
     element: u8,
     /// The registers with the addresses of the columns that are read.
     read: Vec<Gpr>,
-    /// The rows of a step.
+    /// The number of rows in a step (one vector of rows).
     rows: u32,
-    /// The fewest rows of a loop with a head.
+    /// The fewest rows for which the loop has a head.
     least: u32,
 }
 
@@ -61,7 +62,7 @@ impl Ends {
         let rows = self.rows.cast_signed();
         asm.compare(ROW, END);
         let over = asm.jump_if(Condition::AboveOrEqual);
-        // The mask of the last rows in the last step.
+        // The mask of the rows in the last step that are not computed yet.
         asm.address(Gpr::Rax, Memory::at(ROW, rows));
         asm.subtract(Gpr::Rax, END);
         asm.clear(Gpr::R11);
@@ -78,17 +79,19 @@ impl Ends {
         asm.copy(ROW, NEXT);
     }
 
-    /// Writes the code before the first row. It jumps to `step` if the loop is long enough for a head, else to `begin`. The head has as many rows as
-    /// it takes to align loads: the loads of several inputs if these inputs begin at the same offset in a cache line, else the loads of one input. If
-    /// elements are not aligned to their size, the head may have any number of rows less than a vector has. Appends to `at_once` the changed bytes,
-    /// with their positions, that make the loop begin without a head.
+    /// Writes the code before the first row. It jumps to `step` if the loop has a head, and to `begin` if the loop is
+    /// too short or its loads are already aligned. The head has as many rows as it takes to align loads: the loads of
+    /// several inputs if these inputs begin at the same offset in a cache line, else the loads of one input. If
+    /// elements are not aligned to their size, the head may have any number of rows less than a vector has. Appends to
+    /// `at_once` the changed bytes, with their positions, that make the loop begin without a head.
     pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);
         let few = asm.jump_if(Condition::Below);
         let always = (few.0 - 2..).map(|at| at as u32).zip(Assembler::ALWAYS);
         at_once.extend(always);
-        // The number of columns that begin at each place of a line.
+        // The number of columns that begin at each byte offset of a cache line: the count for the offset `n` starts at
+        // bit `n`.
         asm.clear(Gpr::R11);
         for port in &self.read {
             asm.clear(NEXT);
@@ -99,7 +102,7 @@ impl Ends {
         asm.and_register(Gpr::Rax, Gpr::R11);
         asm.copy_if_zero(Gpr::Rax, Gpr::R11);
         asm.first_bit(Gpr::Rax, Gpr::Rax);
-        // The number of elements from that place to the next line.
+        // The number of elements from that offset to the next cache line.
         let places = LINE as i32 - i32::from(self.element);
         asm.and(Gpr::Rax, places);
         asm.negate(Gpr::Rax);

@@ -56,8 +56,9 @@ impl Isa {
         if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
     }
 
-    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse, because divisions would take
-    /// most of the tape's time. `played` marks the instructions that are executed.
+    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse,
+    /// because divisions would take most of the tape's time. `played` has, for each instruction of the tape, whether it
+    /// is executed.
     pub(crate) fn mends(self, tape: &Tape, played: &[bool]) -> bool {
         Work::of(tape, played, |_| false).is_dividing(self)
     }
@@ -66,19 +67,20 @@ impl Isa {
     #[must_use]
     pub fn can_play(self) -> CanPlay {
         match self {
-            // A set plays instructions that it lacks by expanding them.
+            // Both sets can execute the same instructions: one that a set lacks is composed of others.
             Isa::Avx512 | Isa::Avx2 => plays,
         }
     }
 }
 
-/// The cost of a mask in memory for narrow vectors, in the units of [`Work`].
+/// The cost of loading or storing a mask as bits, with narrow vectors, in the units of [`Work`].
 const BITS: usize = 4;
 
-/// The cost of a division that is computed by multiplication, in the units of [`Work`].
+/// The cost of a division that is computed as a multiplication by the inverse, in the units of [`Work`].
 const MENDED: usize = 7;
 
-/// The time of a tape's step, in cycles that narrow vectors take for as many rows as a wide vector has.
+/// An estimate of a tape's time, in cycles that narrow vectors take for as many rows as a wide vector has: for
+/// divisions and square roots, for other instructions, and for masks that are stored as bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Work {
     dividing: usize,
@@ -87,8 +89,8 @@ struct Work {
 }
 
 impl Work {
-    /// The work of the instructions in `played`. Divisions by a divisor for which `is_mended` holds are computed by
-    /// multiplication.
+    /// Estimates the time of the instructions in `played`. Divisions by a divisor for which `is_mended` holds are
+    /// computed by multiplication.
     fn of(tape: &Tape, played: &[bool], is_mended: impl Fn(Val) -> bool) -> Work {
         let mut work = Work::default();
         for (instr, _) in tape.instrs().iter().zip(played).filter(|(_, played)| **played) {
@@ -111,7 +113,7 @@ impl Work {
         work
     }
 
-    /// True if divisions take most of the time.
+    /// Returns true if divisions and square roots take most of the time with the instruction set `isa`.
     fn is_dividing(self, isa: Isa) -> bool {
         let bits = if isa == Isa::Avx2 { self.bits } else { 0 };
         self.dividing > self.others + bits

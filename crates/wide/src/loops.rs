@@ -1,5 +1,6 @@
-//! Loops: a program's instructions with the loop over rows around them. A step computes one vector of rows. The code handles only full steps, unless
-//! it has the code of `ends`; `wide` then runs the rows after the last full step.
+//! Loops: a program's instructions with the loop over rows around them. A step computes one vector of rows. If a loop
+//! has the code of `ends`, it handles any number of rows; otherwise it handles only full steps, and `wide` runs the
+//! rows after the last full step.
 
 use crate::divisor::Divisor;
 use crate::emit::Emission;
@@ -19,31 +20,31 @@ use crate::select::Selection;
 use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Port, Tape};
 
-/// The register with the number of lines left, in code that goes from line to line. It shares `BYTE`, because such code reads and
-/// writes no bits.
+/// The general register with the number of lines left, in code that runs several lines (sets of rows in separate
+/// arrays) in one call. It is also `BYTE`, because such code reads and writes no bits.
 const LINES: Gpr = BYTE;
 
 /// The page size with which operating systems extend a stack.
 const PAGE: u32 = 4096;
 
-/// The most instructions of a step for which an iteration has several steps.
+/// The most instructions of a step (one vector of rows) for which an iteration has several steps.
 const SHORT: usize = 12;
 
-/// The steps of such an iteration, unless sums stay in registers.
+/// The number of steps in an iteration of several steps, unless partial sums stay in registers.
 const STEPS: u8 = 4;
 
-/// The most outputs of sums for which the sums stay in registers, with wide vectors. An iteration then has a row per sum. That is
-/// worth it for longer steps too, of at most [`SHORT_OF_SUMS`] instructions.
+/// The most summed outputs for which the partial sums stay in registers, with AVX-512. An iteration then has a row for
+/// each partial sum. This is also worth it for longer steps, of at most [`SHORT_OF_SUMS`] instructions.
 const SUMS: usize = 2;
 const SHORT_OF_SUMS: usize = 40;
 
-/// The most addresses from which a loop of sums prefetches.
+/// The most addresses from which a loop with summed outputs prefetches.
 const FETCHES: usize = 4;
 
-/// With fewer instructions in a step, an iteration has two steps side by side.
+/// If a step has fewer instructions than this, an iteration has two steps whose instructions alternate.
 const MEDIUM: usize = 64;
 
-/// The most instructions of a step for which an iteration has parts of two steps.
+/// The most instructions of a step for which loops are software-pipelined: an iteration has parts of two steps.
 const LONG: usize = 256;
 
 /// The number of steps (vectors of rows) in an iteration, and how their instructions are arranged.
@@ -84,9 +85,10 @@ pub(crate) struct Workspace {
     sites: Vec<Site>,
     divisions: Vec<Division>,
     waiting: Vec<Waiting>,
-    /// The ports from which a number per row is read, with the bytes of an element.
+    /// The inputs whose rows are read, by their index, each with the size of an element in bytes.
     read: Vec<(u32, u8)>,
-    /// The ports of `read` that have an additional port, after all others, with the address from which as much is prefetched.
+    /// The inputs of `read` for which the code prefetches. For each, the caller passes one more address after all other
+    /// pointers, from which the code prefetches as many bytes as it reads from the input.
     fetched: Vec<(u32, u8)>,
     changes: Vec<(u32, u8)>,
 }
@@ -140,7 +142,8 @@ impl Workspace {
         fetches: bool,
     ) -> Result<LoopCode<'_>, Reason> {
         let rows = self.selection.look(tape, outputs, isa)?;
-        // Bits are stored in bytes, and four rows are half a byte. So the rows must then be a multiple of two steps.
+        // Bits are stored in bytes, and four rows are half a byte. In that case the number of rows must be a multiple
+        // of two steps.
         let halves = rows == 4 && self.selection.has_bits(tape, inputs);
         self.selection.choose(tape, [inputs, outputs], isa, rows, 1, &mut self.program);
         let is_short = self.program.ops.len() <= SHORT;
@@ -153,13 +156,13 @@ impl Workspace {
             let steps = match sums {
                 _ if carries => all,
                 0 => STEPS,
-                // Fewer steps than `all`, with which the sums would stay in registers.
+                // Fewer steps than `all`, because with `all` steps the sums would stay in registers.
                 _ => STEPS.min(all / 2),
             };
             self.selection.choose(tape, [inputs, outputs], isa, rows, steps, &mut self.program);
         }
         self.schedule.order(&mut self.program, isa);
-        // The slots that are filled before the loop have the first numbers.
+        // The slots that are filled before the loop have the lowest indices.
         let mut slots = [0, 0];
         let class = if isa == Isa::Avx512 { Class::Mask } else { Class::Vector };
         slots[class as usize] = self.program.presets.len() as u32;
@@ -193,7 +196,9 @@ impl Workspace {
         for class in [Class::Vector, Class::Mask] {
             self.registers.reserve(class, slots[class as usize]);
         }
-        // At the end of a line, sums in registers are stored. After a call, the registers would have the ports of the first line.
+        // A call of the code can run several lines (sets of rows in separate arrays) if the sums are in registers,
+        // which are stored at the end of a line. A call of a scalar function would load the registers of ports with the
+        // addresses of the first line.
         let lines = carries
             && iteration == Iteration::Several
             && ports <= PORTS.len()
@@ -221,7 +226,8 @@ impl Workspace {
         })
     }
 
-    /// Writes all instructions. Returns the position of the entry, and the label for the address of the constants.
+    /// Writes all instructions. Returns the position of the code's entry, and the label for the address of the
+    /// constants.
     fn write(
         &mut self,
         isa: Isa,
@@ -313,7 +319,7 @@ impl Workspace {
             let compare = |asm: &mut Assembler| {
                 let mut row = ROW;
                 if ends.is_some() {
-                    // A rest of less than a whole step is handled as an end.
+                    // Fewer rows than a step has are left to the tail.
                     row = Gpr::Rax;
                     asm.address(row, Memory::at(ROW, played.rows.cast_signed() - 1));
                 }
@@ -400,8 +406,9 @@ impl Workspace {
 }
 
 impl Iteration {
-    /// The kind of iteration for a program. For longer programs, a processor has only few steps in its window anyway. In two
-    /// steps side by side, each stretch would need its own jump.
+    /// Chooses the kind of iteration for a program, by its length. In a long program, a processor sees only few steps
+    /// at once anyway. A program with stretches that a jump may skip has one step per iteration, because each of two
+    /// steps would need its own jumps.
     fn of(program: &Program, carries: bool) -> Iteration {
         let length = program.ops.len();
         let is_plain = |op: &Op| !matches!(op.kind, Kind::Begin | Kind::Rare(_) | Kind::Quotient(_));
@@ -417,8 +424,8 @@ impl Iteration {
     }
 }
 
-/// Writes the code that continues with the next line, if there is one, where each port is further on by its shift. Returns the
-/// jump to the start of a line.
+/// Writes the code that continues with the next line (set of rows in separate arrays), if there is one: adds to each
+/// port's address its shift from line to line. Returns the jump to the start of a line.
 fn next_line(asm: &mut Assembler, ports: usize) -> Label {
     asm.add(LINES, -1);
     asm.clear(Gpr::Rax);
@@ -433,7 +440,8 @@ fn next_line(asm: &mut Assembler, ports: usize) -> Label {
     again
 }
 
-/// Writes the code before the loop. Returns the label for the address of the constants, and the position where a line begins.
+/// Writes the code before the loop. Returns the label for the address of the constants, and the position where a line
+/// (a set of rows) begins.
 fn enter(
     asm: &mut Assembler,
     registers: &Registers,

@@ -6,7 +6,8 @@ use crate::encode::Length;
 use crate::program::{Home, Kind, Op, Program, Value};
 use crate::schedule::{latency, operands};
 
-/// The number of equal pieces between which cuts are tried: at every second boundary, then at the neighbours of the best.
+/// The number of equal pieces that a program is divided into, to search for the place where it is cut into two parts.
+/// Every second boundary is tried, then the neighbours of the best one.
 const PLACES: usize = 16;
 
 /// The two parts of a software-pipelined program that run outside of its loop: one before the first iteration, one after the last. Also buffers to
@@ -17,13 +18,14 @@ pub(crate) struct Overlap {
     pub(crate) ahead: Vec<Op>,
     /// The second part of the last step, which runs after the loop.
     pub(crate) behind: Vec<Op>,
-    /// The instructions of an iteration.
+    /// The instructions of one iteration of the software-pipelined loop.
     turns: Vec<Op>,
-    /// The index of the instruction that makes each value; the number of instructions if none makes it.
+    /// The index of the instruction that computes each value; the number of instructions if no instruction computes it.
     makers: Vec<u32>,
     /// The time when each value is ready, in half cycles.
     times: Vec<u32>,
-    /// The value that replaces another one: in the part that does not make it, or for rows of another step.
+    /// For each value, the value that replaces it: in the part that does not compute it, or for rows of another step.
+    /// `Value::NONE` if no other value replaces it.
     others: Vec<Value>,
     /// The values that cross from the first part to the second, each with its slot and the slot's last use in the second part.
     crossing: Vec<(Value, u32, usize)>,
@@ -73,8 +75,8 @@ impl Overlap {
         std::mem::swap(&mut program.ops, &mut self.turns);
     }
 
-    /// Gives both parts their own values: the first part reads the rows of the next step, the second part reads the first part's
-    /// values from slots.
+    /// Gives each part its own values: the first part reads the rows of the next step, the second part reads the values
+    /// of the first part from stack slots.
     fn split(&mut self, program: &mut Program, cut: usize, slots: &mut [u32; 2]) {
         self.crossing.clear();
         self.others.clear();
@@ -110,7 +112,8 @@ impl Overlap {
         }
     }
 
-    /// The position of the cut for which instructions wait least for their operands.
+    /// Returns the index of the instruction at which the program is cut into two parts, so that instructions wait least
+    /// for their operands.
     fn cut(&mut self, program: &Program) -> usize {
         let length = program.ops.len();
         self.makers.clear();
@@ -158,7 +161,8 @@ impl Overlap {
     }
 }
 
-/// Returns true if the next instruction is the second part's, so that both parts end together.
+/// Returns true if the next instruction is taken from the second part. The parts are interleaved so that both end
+/// together.
 fn is_behind(done: usize, first: usize, done_behind: usize, second: usize) -> bool {
     done_behind < second && (done == first || done_behind * first <= done * second)
 }

@@ -179,8 +179,8 @@ pub(crate) struct Program {
     /// The number of steps (vectors of rows) in an iteration.
     pub(crate) steps: u8,
     pub(crate) faults: bool,
-    /// Buffers for doubling and reordering: the instructions of both steps, and for each value of the first step that of the
-    /// second.
+    /// Buffers for doubling and reordering: the instructions in their new order, and for each value of the first step
+    /// the value of the second step.
     turns: Vec<Op>,
     seconds: Vec<Value>,
 }

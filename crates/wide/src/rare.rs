@@ -15,10 +15,10 @@ const VECTOR: usize = 64;
 /// The stack size in bytes that a call of a scalar function needs: for its arguments, its result and all registers.
 pub(crate) const STACK: u32 = (VECTOR * (MOST_ARGUMENTS + 1 + 32) + 64) as u32;
 
-/// The offset of the result.
+/// The offset in bytes of the vector of results, in the stack memory of a call.
 const RESULT: usize = VECTOR * MOST_ARGUMENTS;
 
-/// The offset of the saved registers, vectors first.
+/// The offset in bytes of the saved registers, in the stack memory of a call; vectors come first.
 const SAVED: usize = RESULT + VECTOR;
 
 /// A position in a loop that calls a scalar function for single lanes.
@@ -47,7 +47,8 @@ pub(crate) struct Calls<'a> {
     pub(crate) isa: Isa,
     /// The offset from `rsp` of the [`STACK`] bytes that calls use.
     pub(crate) stack: u32,
-    /// The number of inputs and outputs whose addresses are in registers or memory.
+    /// The number of pointers that the loop was called with. Called functions may overwrite the registers that hold
+    /// some of them, so these are loaded again.
     pub(crate) ports: usize,
     pub(crate) faults: bool,
     pub(crate) waiting: &'a [Waiting],
@@ -58,7 +59,7 @@ impl Calls<'_> {
         Memory::at(Gpr::Rsp, (self.stack + offset as u32).cast_signed())
     }
 
-    /// The memory where a register is saved.
+    /// Returns the stack memory where a register is saved during a call.
     fn saved(&self, class: Class, register: u8) -> Memory {
         match class {
             Class::Vector => self.place(SAVED + VECTOR * usize::from(register)),
@@ -144,7 +145,8 @@ fn address() -> u64 {
     0
 }
 
-/// Calls a function for the lanes of a mask. Its arguments are consecutive vectors, and the results go into the vector at
+/// Calls a function of the runtime for each lane that is set in `mask`. `function` is its index in `RuntimeFn::ALL`.
+/// `vectors` has the function's arguments as consecutive vectors; the results go into the vector at the offset
 /// `RESULT`.
 ///
 /// # Safety

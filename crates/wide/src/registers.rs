@@ -6,13 +6,14 @@ use crate::encode::{Assembler, Code, Rm, Shape, Tuple};
 use crate::isa::Isa;
 use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 
-/// The number of registers in which no constant stays. An instruction uses at most five.
+/// The fewest vector registers that are left for values of a single iteration, so that not all have constants. An
+/// instruction uses at most five.
 const NEEDED: u32 = 8;
 
-/// The next use of a value without later uses.
+/// The index of the next use, for a value without later uses.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// The register of a value that is in none.
+/// The register number of a value that is in no register.
 const NOWHERE: u8 = u8::MAX;
 
 /// The register and the stack slot of a value while code is written, and its next use.
@@ -28,16 +29,17 @@ struct ValueState {
     born: u32,
 }
 
-/// The registers of a class.
+/// The state of the registers of one class, vectors or masks.
 #[derive(Clone, Copy, Debug)]
 struct File {
-    /// The value in each register.
+    /// The value in each register; `Value::NONE` if the register is empty.
     holds: [Value; 32],
     free: u32,
-    /// The registers that the current instruction uses, one bit each.
+    /// The registers that the current instruction uses, one bit each. They must not be evicted.
     pinned: u32,
     fixed: u32,
-    /// The registers whose values are the same as when the stretch began, one bit each.
+    /// The registers that still hold the values which they held when the current stretch (instructions that a jump may
+    /// skip) began, one bit each.
     kept: u32,
 }
 
@@ -47,7 +49,7 @@ impl File {
     }
 }
 
-/// The slots of the stack for a class.
+/// The stack slots for values of one class: the free ones, and the number of all.
 #[derive(Debug, Default)]
 struct Slots {
     free: Vec<u32>,
@@ -80,7 +82,7 @@ pub(crate) enum Back {
     Saved,
 }
 
-/// A stretch that is being written.
+/// A stretch (instructions that a jump may skip) whose code is being written.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     /// The index of the instruction that begins the stretch.
@@ -94,14 +96,16 @@ struct Stretch {
 pub(crate) struct Registers {
     pub(crate) isa: Isa,
     places: Vec<ValueState>,
-    /// The next use of each operand of each instruction, and of its mask.
+    /// For each instruction: the index of the next instruction that uses each of its operands, and its mask. [`NEVER`]
+    /// if there is no such instruction.
     uses: Vec<[u32; 5]>,
     files: [File; 2],
     slots: [Slots; 2],
     stretch: Option<Stretch>,
-    /// The slots that become free with the next instruction. The current one may still read them.
+    /// The slots that become free when the next instruction begins. The current instruction may still read them.
     released: Vec<(Class, u32)>,
-    /// Stores that a stretch needs before it begins.
+    /// The code of the stores that are inserted before the current stretch, because the stored values are also needed
+    /// if the stretch is skipped.
     early: Assembler,
     /// The values that stay in registers for all iterations: their homes and registers.
     fixed: Vec<(Info, u8)>,
@@ -159,7 +163,8 @@ impl Registers {
         &self.fixed
     }
 
-    /// The usable vector registers, one bit each. With AVX2, one register collects the rows that failed.
+    /// Returns the usable vector registers, one bit each. With AVX2, one register is reserved to collect the rows that
+    /// failed.
     fn vectors(&self, program: &Program) -> u32 {
         match self.isa {
             Isa::Avx512 => u32::MAX,
@@ -217,7 +222,7 @@ impl Registers {
             return;
         }
         for (info, at) in program.infos.iter().zip(0..) {
-            // The sums were stored back.
+            // Partial sums are excluded: they were stored in memory after the main loop.
             let same = |fixed: &&(Info, u8)| {
                 fixed.0.home == info.home && fixed.0.element == info.element && !matches!(info.home, Home::Chains(..))
             };
@@ -232,8 +237,9 @@ impl Registers {
         self.files[Class::Mask as usize].free &= !(1 << register);
     }
 
-    /// Chooses the values that stay in registers: the sums that are carried, then shared values and constants by how often they
-    /// are used and how much they need a register, as far as registers are left at all times.
+    /// Chooses the values that stay in registers for all iterations: first the partial sums, then shared values and
+    /// constants. Those with more uses come first; a use that cannot read memory directly counts more. Registers are
+    /// left for as many values of an iteration as are needed at any time.
     fn keep(&mut self, program: &Program, usable: u32) {
         let mut most = 0_u32;
         let mut live = 0_u32;
@@ -458,8 +464,9 @@ impl Registers {
         chosen
     }
 
-    /// Empties a register. A value that is nowhere else is stored on the stack. If it existed before the current stretch, it is
-    /// stored before the stretch, because it is also needed when the stretch is jumped over.
+    /// Empties a register. A value that is in no other register or memory is stored on the stack. If the value existed
+    /// before the current stretch (instructions that a jump may skip), it is stored before the stretch, because it is
+    /// also needed if the stretch is skipped.
     fn evict(&mut self, asm: &mut Assembler, class: Class, register: u8, program: &Program) {
         let held = self.files[class as usize].holds[register as usize];
         if held.is_some() {
@@ -486,8 +493,8 @@ impl Registers {
         file.free |= 1 << register;
     }
 
-    /// Begins a stretch: instructions that may be jumped over. `at` is the index of the first of these instructions, `position` its position in the
-    /// code.
+    /// Begins a stretch: instructions that a jump may skip. `at` is the index of the first of these instructions,
+    /// `position` its position in the code.
     pub(crate) fn begin_stretch(&mut self, at: usize, position: usize) {
         self.stretch = Some(Stretch { begin: at as u32, position });
         self.early.bytes.clear();
@@ -496,8 +503,9 @@ impl Registers {
         }
     }
 
-    /// Ends the stretch (instructions that may be jumped over) that was begun last. Registers that were loaded in the stretch are marked as empty,
-    /// because a jump skips those loads. Returns the position where the stretch began, and the number of bytes inserted there.
+    /// Ends the current stretch (instructions that a jump may skip). Registers that were loaded in the stretch are
+    /// marked as empty, because the jump skips those loads. Returns the position where the stretch began, and the
+    /// number of bytes inserted there.
     pub(crate) fn end_stretch(&mut self, asm: &mut Assembler, program: &Program) -> (usize, usize) {
         let Some(stretch) = self.stretch.take() else { return (asm.position(), 0) };
         for class in [Class::Vector, Class::Mask] {
@@ -534,7 +542,7 @@ impl Registers {
                 let back = match (info.home, place.slot) {
                     (Home::None, NEVER) => Back::Saved,
                     (Home::None, slot) => Back::Slot(slot),
-                    // The memory of these sums is older than the register.
+                    // The sums in memory are older than those in the register.
                     (Home::Chains(..), _) if place.fixed => Back::Saved,
                     _ => Back::Home,
                 };
@@ -544,7 +552,7 @@ impl Registers {
     }
 }
 
-/// The operands of an instruction and its mask.
+/// Returns the operands of an instruction, and its mask; `Value::NONE` for those that it does not have.
 fn operands(op: &Op) -> impl Iterator<Item = Value> + Clone {
     let [a, b, c, d] = op.operands;
     [a, b, c, d, op.mask].into_iter()

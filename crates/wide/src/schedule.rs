@@ -6,10 +6,12 @@ use crate::encode::Code;
 use crate::isa::Isa;
 use crate::program::{Class, Home, Kind, Op, Program, Value};
 
-/// The distance from the first remaining instruction within which others are considered. It also bounds the time of ordering.
+/// The most instructions, from the first remaining one on, among which the next one is chosen. It also bounds the time
+/// of scheduling.
 const WINDOW: usize = 128;
 
-/// The length below which a run of instructions is left as it is, because a processor sees all of it at once.
+/// The number of instructions below which a run keeps its order, because a processor sees all of it at once. A run is
+/// the instructions between two stores, or starts or ends of stretches that a jump may skip.
 const SHORT: usize = 64;
 
 /// The most vectors that may wait in registers. The other registers are for constants.
@@ -20,16 +22,16 @@ const fn most_waiting(isa: Isa) -> i32 {
     }
 }
 
-/// The maker of a value that no instruction of the run makes.
+/// The entry of `makers` for a value that no instruction of the current run computes.
 const NOBODY: u32 = u32::MAX;
 
 /// The buffers of the instruction scheduler, which a thread reuses from program to program.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     ordered: Vec<Op>,
-    /// The index of the instruction that makes each value in the current run.
+    /// The index in the current run of the instruction that computes each value.
     makers: Vec<u32>,
-    /// The number of uses left of each value.
+    /// For each value, the number of instructions left that use it.
     uses: Vec<u32>,
     /// For each instruction of the run: the number of operands that it waits for.
     waits: Vec<u32>,
@@ -81,7 +83,7 @@ impl Schedule {
         std::mem::swap(&mut program.ops, &mut self.ordered);
     }
 
-    /// Finds the dependencies between the instructions of a run.
+    /// Finds the dependencies between the instructions of a run, and the time that each instruction's followers take.
     fn connect(&mut self, ops: &[Op]) {
         let count = ops.len();
         for (list, value) in [(&mut self.waits, 0), (&mut self.first, 0), (&mut self.heights, 0), (&mut self.times, 0)]
@@ -165,8 +167,9 @@ impl Schedule {
         }
     }
 
-    /// The position in `ready` of the instruction that comes next. While `full`, an instruction that frees a register is
-    /// preferred, else the first one.
+    /// Returns the position in `ready` of the instruction to write next. If `full`, registers are scarce: an
+    /// instruction that does not need one more register is preferred, then the first one. Otherwise it is the one that
+    /// can begin first, then the one with the longest dependency chain after it.
     fn choose(&self, ops: &[Op], program: &Program, clock: u32, full: bool) -> Option<usize> {
         let order = |at: u32| {
             let index = at as usize;
@@ -188,7 +191,8 @@ impl Schedule {
     }
 }
 
-/// The change in the number of waiting vectors by an instruction.
+/// Returns the number of vectors by which an instruction changes the vectors that wait in registers; negative if it
+/// frees registers.
 fn growth(op: &Op, program: &Program, uses: &[u32]) -> i32 {
     let made = op.result.is_some() && program.info(op.result).class == Class::Vector;
     let mut growth = i32::from(made);
@@ -200,7 +204,7 @@ fn growth(op: &Op, program: &Program, uses: &[u32]) -> i32 {
     growth
 }
 
-/// Counts an instruction's operands as used and its result as made.
+/// Counts an instruction's operands as used and its result as computed.
 fn account(op: &Op, program: &Program, uses: &mut [u32], live: &mut i32) {
     for operand in operands(op) {
         let left = &mut uses[operand.index()];

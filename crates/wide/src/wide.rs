@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, OnceLock};
 
-/// The most instructions for which a thread keeps the memory of a compilation.
+/// The largest capacity, in instructions, with which a thread keeps its workspace for the next compilation.
 const MOST_KEPT: usize = 1 << 13;
 
 thread_local! {
@@ -21,36 +21,38 @@ thread_local! {
     static WORKSPACE: RefCell<Option<Box<Workspace>>> = const { RefCell::new(None) };
 }
 
-/// Plays the rows at the ports in this array, in as many lines as given if the code goes from line to line; the shifts from line
-/// to line follow the ports in the array. Returns a number other than 0 if a row failed.
+/// The type of the machine code's entry. Its arguments are an array of pointers to inputs and outputs, the number of
+/// rows, and the number of lines (sets of rows in separate arrays). If the number of lines is not 1, the shift of each
+/// pointer from line to line follows the pointers in the array. Returns a number other than 0 if a row failed.
 ///
 /// # Safety
 /// The code must be entered as `WIDE-CODE` in `docs/safety.md` says, with arrays that have the rows (rule PORTS there).
 #[cfg(target_arch = "x86_64")]
 type Entry = LoopEntry;
 
-/// The properties of a port that playing the tail needs.
+/// The properties of an input or output that are needed to run the last rows separately.
 #[derive(Clone, Copy, Debug)]
 struct Plug {
-    /// The bytes of an element; 0 for bits.
+    /// The size of an element in bytes; 0 for bits.
     element: u8,
-    /// True if the array has no rows to be read: all rows share an element, or the code does not use it.
+    /// True if no rows of the array are read: all rows share an element, or the code does not use the input.
     untouched: bool,
-    /// True if the port has sums, to which rows are added.
+    /// True if rows are not stored in the output, but added to its partial sums.
     sums: bool,
 }
 
-/// The most rows of a step: the bits of a mask fit in a word.
+/// The most rows in a step (one vector of rows). The bits of a mask for a step fit in a 64-bit word.
 const STEP_ROWS: usize = 32;
 const _: () = assert!(STEP_ROWS < u64::BITS as usize);
 
-/// The most bytes of a port that a step uses: 64-bit numbers that are added to sums in all rows.
+/// The most bytes of an array that a step uses: a 64-bit number per row.
 const STEP_BYTES: usize = 8 * STEP_ROWS;
 
-/// The most ports for which no memory is allocated.
+/// The most inputs and outputs for which running the last rows allocates no memory.
 const FEW_PORTS: usize = 32;
 
-/// The most ports, including addresses to prefetch, for which a prefetching loop allocates no memory.
+/// The most inputs and outputs, including addresses to prefetch, for which a call of a prefetching loop allocates no
+/// memory.
 const FEW_FETCHING: usize = 16;
 
 /// The bytes of an array that one step of a loop uses.
@@ -61,32 +63,35 @@ struct ArrayStep([u8; STEP_BYTES]);
 #[derive(Debug)]
 pub struct WideLoop {
     pages: Arc<CodePages>,
-    /// The code that stores past the caches and prefetches rows, made at its first use. `None` if its memory could not be
-    /// allocated.
+    /// The variant of the code with non-temporal stores and prefetches, made at its first use. It contains `None` if
+    /// its memory could not be allocated.
     streaming: OnceLock<Option<Arc<CodePages>>>,
-    /// The bytes that differ in that code, with their positions.
+    /// The bytes, with their positions, in which that variant differs from `pages`.
     changes: Box<[(u32, u8)]>,
     entry: usize,
     instructions: usize,
-    /// The number that rows must be a multiple of, unless `plays_rest`.
+    /// The number of rows in a call of the code must be a multiple of this number. If `plays_rest` is set, any number
+    /// from this one on is allowed.
     rows: usize,
-    /// The rows of a vector.
+    /// The number of rows in a vector.
     lanes: usize,
     plugs: Vec<Plug>,
     inputs: usize,
-    /// True if a port that is used has bits.
+    /// True if an input or output that the code uses is an array of bits.
     has_bits: bool,
-    /// True if a port has bits or sums, so that each row must be played once, and from a multiple of a step's rows on.
+    /// True if an array has bits or partial sums. The code must then run each row once, and must begin at a multiple of
+    /// a step's rows.
     is_ordered: bool,
-    /// The divisors whose parts the code takes at ports after those of the tape.
+    /// The divisors that the code needs together with their inverses. Pointers to both follow the pointers to inputs
+    /// and outputs.
     divisors: Box<[Divisor]>,
-    /// The number of ports, after all others, with addresses from which the code prefetches.
+    /// The number of addresses from which the code prefetches. They follow all other pointers.
     fetches: usize,
-    /// True if the code goes from line to line.
+    /// True if one call of the code can run several lines (sets of rows in separate arrays).
     lines: bool,
-    /// True if the code also plays the rows after the last whole step, provided that there is at least one whole step.
+    /// True if the code also runs the rows after the last whole step, provided that there is at least one whole step.
     plays_rest: bool,
-    /// For a loop of sums, the same loop with prefetches.
+    /// The variant of the loop that prefetches from addresses of its caller; `None` if no output is summed.
     fetching: Option<Box<WideLoop>>,
 }
 
@@ -117,7 +122,7 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], isa: Isa, limits:
     Ok(made?)
 }
 
-/// Compiles one version of a loop, with or without prefetches, and makes its code executable.
+/// Compiles one variant of a loop, with or without prefetches, and makes its code executable.
 fn publish(
     workspace: &mut Workspace,
     tape: &Tape,
@@ -184,7 +189,7 @@ impl WideLoop {
         &self.pages.bytes()[..self.instructions]
     }
 
-    /// The code whose stores go past the caches; `None` if there is no memory for it.
+    /// Returns the variant of the code with non-temporal stores; `None` if there is no memory for it.
     fn streaming(&self) -> Option<&CodePages> {
         let streaming = self.streaming.get_or_init(|| {
             let mut code = self.pages.bytes().to_vec();
@@ -208,13 +213,13 @@ impl WideLoop {
         (0..self.lanes).step_by(if self.has_bits { 8 } else { 1 }).find(|head| is_aligned(*head))
     }
 
-    /// True if the code plays `rows` rows by itself.
+    /// Returns true if the code can run `rows` rows by itself, without `tail`.
     #[inline(always)]
     fn plays(&self, rows: usize) -> bool {
         rows >= self.rows && (self.plays_rest || rows & (self.rows - 1) == 0)
     }
 
-    /// Plays `rows` rows, a number that the code [plays](WideLoop::plays). Returns true if a row failed.
+    /// Runs the code on `rows` rows, a number that it [can run](WideLoop::plays). Returns true if a row failed.
     ///
     /// # Safety
     /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). The code must be this loop's. If it stores past the
@@ -239,7 +244,8 @@ impl WideLoop {
         unsafe { std::mem::transmute::<*const u8, Entry>(code.as_ptr().wrapping_add(self.entry)) }
     }
 
-    /// Plays rows with additional ports after those of the tape: the parts of divisors, and addresses to prefetch.
+    /// Runs the code with additional pointers after those to inputs and outputs: to divisors and their inverses, and to
+    /// addresses to prefetch.
     ///
     /// # Safety
     /// The arrays must have `rows` rows, as for `enter` (rule PORTS in `docs/safety.md`).
@@ -274,8 +280,8 @@ impl WideLoop {
         unsafe { entry(all.as_ptr(), rows, 1) != 0 }
     }
 
-    /// Plays the rows of `count` lines. `None` if the code does not go from line to line, or if it does not play `rows` rows by
-    /// itself.
+    /// Runs the rows of `count` lines (sets of rows in separate arrays). `None` if the code cannot run several lines in
+    /// one call, or cannot run `rows` rows by itself.
     ///
     /// # Safety
     /// The arrays of each line must have its rows (rule PORTS in `docs/safety.md`).
@@ -302,7 +308,7 @@ impl WideLoop {
         Some(unsafe { self.entry_of(&self.pages)(all.as_ptr(), rows, count) != 0 })
     }
 
-    /// Other machines have no code.
+    /// Returns `None`, because on this architecture there is no code.
     ///
     /// # Safety
     /// The arrays of each line must have its rows (rule PORTS in `docs/safety.md`).
@@ -311,7 +317,7 @@ impl WideLoop {
         None
     }
 
-    /// Other machines have no code.
+    /// Is never called, because on this architecture no loop can be compiled.
     ///
     /// # Safety
     /// PORTS: of `rows` rows, a multiple of a step's rows.
@@ -321,8 +327,8 @@ impl WideLoop {
         true
     }
 
-    /// Plays the rows after the last whole step, as one step on copies in which the last row is repeated. The repeated rows
-    /// behave like that row, so they cannot fail by themselves.
+    /// Runs the rows after the last whole step, as one step on copies in which the last row is repeated. The repeated
+    /// rows give what the last row gives, so they fail only if it does.
     ///
     /// # Safety
     /// PORTS: from `first` on, a multiple of a step's rows, there are `rows` rows, fewer than a step has.
@@ -374,7 +380,7 @@ impl WideLoop {
 }
 
 impl Plug {
-    /// The offset of row `first` in an array, and the number of bytes of `rows` rows.
+    /// Returns the offset in bytes of row `first` in an array, and the size in bytes of `rows` rows.
     fn bytes(self, first: usize, rows: usize) -> (usize, usize) {
         match usize::from(self.element) {
             0 => (first / 8, rows.div_ceil(8)),
@@ -383,7 +389,7 @@ impl Plug {
         }
     }
 
-    /// Copies `rows` rows, and repeats the last of them up to the rows of a step.
+    /// Copies `rows` rows, and repeats the last of them until there are `step` rows.
     ///
     /// # Safety
     /// PORTS: there are `rows` rows, at least one and fewer than a step has. There is room for a step.
@@ -405,8 +411,8 @@ impl Plug {
     }
 }
 
-/// Copies elements of `SIZE` bytes, and repeats the last of them up to the rows of a step. They are few, so they are copied one
-/// by one.
+/// Copies elements of `SIZE` bytes, and repeats the last of them until there are `step` elements. They are few, so they
+/// are copied one by one.
 ///
 /// # Safety
 /// PORTS: there are `rows` rows, at least one, and room for a step.
@@ -419,7 +425,8 @@ unsafe fn copy_elements<const SIZE: usize>(from: *const u8, rows: usize, to: *mu
 }
 
 impl WideLoop {
-    /// Plays all rows. `code` plays whole steps; rows that are left are played separately.
+    /// Runs all rows: `code` runs the whole steps, and the rows after them are run separately. Returns true if a row
+    /// failed.
     ///
     /// # Safety
     /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). If the code stores past the caches, the vectors of
@@ -440,7 +447,7 @@ impl WideLoop {
         failed
     }
 
-    /// Plays all rows, and clears the bits after them up to whole words.
+    /// Runs all rows, and clears the bits of outputs after the last row, up to whole words.
     ///
     /// # Safety
     /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`).
@@ -456,8 +463,8 @@ impl WideLoop {
         }
     }
 
-    /// Plays the rows after the last whole step. If no input can have been overwritten, the last rows of all, as many as a step
-    /// has, are played, some of them again; else the tail is played on copies.
+    /// Runs the rows after the last whole step. If no output is an input, this is one step on the last rows, some of
+    /// which were already computed and give the same results again. Otherwise, runs `tail` on copies.
     ///
     /// # Safety
     /// PORTS: for `rows` rows, more than a step has.

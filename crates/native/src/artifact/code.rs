@@ -32,7 +32,8 @@ pub(crate) const ALIGNMENT: usize = 16;
 /// The bytes between functions: on x86-64 an instruction that traps.
 const PADDING: u8 = 0xCC;
 
-/// The most values of a plan for which a thread keeps the memory after compiling.
+/// The largest capacity, in values of a plan, with which a thread keeps its workspace for the next compilation. A
+/// larger workspace is freed.
 const MOST_KEPT: usize = 1 << 12;
 
 /// The machine code of a plan, and the stack that it needs.
@@ -96,8 +97,8 @@ pub(crate) fn generate(
     of_outline(&outline, tier, codegen, budget, listings, None)
 }
 
-/// Generates the machine code of a plan as a loop over the rows of columns, whose memory layouts are `forms`. `None` if the plan is split into
-/// several functions.
+/// Generates the machine code of a plan as a loop over the rows of columns. `columns` are the memory layouts of these
+/// columns: first of the plan's inputs, then of its outputs. `None` if the plan is split into several functions.
 ///
 /// # Errors
 /// The errors of `generate`.
@@ -108,7 +109,7 @@ pub(crate) fn generate_rows(
     codegen: &Codegen,
     budget: &Budget,
 ) -> Result<Option<Code>, Error> {
-    // The offsets are not used: the values are where the forms say.
+    // The offsets are not used, because the values are in columns.
     let elsewhere = |base, count| vec![ValueLocation { base, offset: 0 }; count];
     let binding = Binding {
         inputs: elsewhere(Base::Input, plan.inputs().len()),
@@ -146,16 +147,17 @@ fn generator(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::CodeGenerator, message)
 }
 
-/// A compiled function: its offset in the code, and the stack it takes, in bytes.
+/// A compiled function: its offset in the machine code, and the stack that it takes, both in bytes.
 struct Placed {
     start: usize,
     stack: usize,
 }
 
-/// A call from one function to another, whose distance must be filled in.
+/// A call from one function of the plan (with the index `from`) to another (with the index `to`). The distance between
+/// them is filled in when the offsets of all functions are known.
 struct Call {
     from: usize,
-    /// The offset in the calling function of the four bytes of the distance.
+    /// The offset of the four bytes for the distance, in the calling function's code.
     at: usize,
     to: usize,
     addend: i64,
@@ -249,7 +251,7 @@ fn check_stack(stack: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// The stack that a function takes, in bytes, without the functions that it calls.
+/// Returns the stack that a function takes, in bytes, without the functions that it calls.
 fn stack(code: &CompiledCode) -> usize {
     code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
 }
@@ -263,7 +265,7 @@ pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
     signature
 }
 
-/// The ranges of a function's code that belong to a step. `start` is the function's offset.
+/// Returns the byte ranges in a function's code that belong to a step. `start` is the function's offset.
 fn marked_steps(code: &CompiledCode, start: usize) -> impl Iterator<Item = (Range<usize>, StepId)> {
     let marked = code.buffer.get_srclocs_sorted().iter().filter(|range| !range.loc.is_default());
     marked.map(move |range| {
@@ -272,8 +274,8 @@ fn marked_steps(code: &CompiledCode, start: usize) -> impl Iterator<Item = (Rang
     })
 }
 
-/// Records the calls of a function to others. Fails if the code refers to anything else, because then it could not be
-/// moved.
+/// Records the calls from a function to other functions of the plan. Fails if the code refers to any other address,
+/// because the code could then not be moved.
 fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut Vec<Call>) -> Result<(), Error> {
     for reloc in code.buffer.relocs() {
         let callee = match (&reloc.target, reloc.kind) {
@@ -298,7 +300,8 @@ fn fill_in(bytes: &mut [u8], placed: &[Placed], call: &Call) -> Result<(), Error
     Ok(())
 }
 
-/// The most stack that a chain of calls takes, in bytes. Each function must come before those that it calls.
+/// Returns the most stack that a sequence of nested calls takes, in bytes. In `placed`, a function must come before the
+/// functions that it calls.
 fn deepest(placed: &[Placed], calls: &[Call]) -> usize {
     let mut below = vec![0; placed.len()];
     for call in calls.iter().rev() {

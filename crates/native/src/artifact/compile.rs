@@ -21,11 +21,12 @@ pub struct Compiled {
     was_cached: bool,
 }
 
-/// The functions of operators that the code calls.
+/// The operator functions that the machine code calls. The code finds them in `table`, with one entry per step that
+/// makes a call. The context has the address of the table.
 #[derive(Debug)]
 struct Calls {
     table: Box<[KernelCall]>,
-    /// The targets of pointers in the table.
+    /// The data that the table's pointers refer to. It must live as long as the table.
     owned: (KernelChain, Vec<CompiledLiteral>),
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     HOSTS[tier as usize].get_or_init(codegen).clone()
 }
 
-/// Returns the code generator for an object file's target.
+/// Returns the code generator's settings for an object file's target and the tier `tier`.
 pub(crate) fn of(target: &Target, tier: Tier) -> Result<Codegen, Error> {
     let name = target.triple.as_deref().unwrap_or("this machine");
     let for_name = format!("for {name}");

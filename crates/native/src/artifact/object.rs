@@ -84,7 +84,7 @@ fn refused(error: ModuleError) -> Error {
     Error::new(ErrorKind::CodeGenerator, format!("no object file: {error}"))
 }
 
-/// The text literals of the plan, with their slots in the frame.
+/// Returns the text literals of the plan, with the offsets of their slots in the frame.
 fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
     let mut found = Vec::new();
     let mut open: Vec<(u32, &Value)> =
@@ -119,16 +119,18 @@ fn literal_texts(plan: &Plan) -> Vec<(u32, &[u8])> {
     found
 }
 
-/// The bytes of a table, and the places in it for addresses of strings.
+/// The bytes of a table in the object file's data, and the positions in it that the linker fills with addresses of
+/// strings.
 #[derive(Default)]
 struct Table {
     bytes: Vec<u8>,
-    /// Pairs of an offset in the table and an offset in the strings.
+    /// Pairs of an offset in the table, where the address goes, and the string's offset in the strings' data.
     strings: Vec<(u32, i64)>,
 }
 
 impl Table {
-    /// Appends a number, whose bytes are given with the lowest first.
+    /// Appends a number to the table. `bytes` are its bytes, the lowest first; `big` means that the target stores the
+    /// highest first.
     fn number(&mut self, bytes: &[u8], big: bool) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -137,7 +139,7 @@ impl Table {
         }
     }
 
-    /// Appends a view of a string, and the string to `strings`.
+    /// Appends `string` to `strings`, and its address and length to the table. The linker fills in the address.
     fn string(&mut self, string: &[u8], strings: &mut Vec<u8>, big: bool) {
         if !string.is_empty() {
             self.strings.push((self.bytes.len() as u32, strings.len() as i64));
@@ -156,7 +158,8 @@ struct File<'n> {
 }
 
 impl File<'_> {
-    /// Defines read-only data; `None` if there are no bytes.
+    /// Defines read-only data with the bytes of `table`, under the symbol `<name>_<what>`. Addresses in the table point
+    /// into `strings`. Returns `None` if the table is empty.
     fn data(
         &mut self,
         what: &str,
@@ -183,7 +186,7 @@ impl File<'_> {
         self.module.declare_data(&format!("{}_{what}", self.name), linkage, false, false).map_err(refused)
     }
 
-    /// Defines the `ObjectModel` of the file.
+    /// Defines the `ObjectModel` of the object file, the data that a program finds by the symbol `<name>_model`.
     fn model(
         &mut self,
         function: FuncId,

@@ -14,7 +14,7 @@ use cembra_runtime::{
 };
 use cembra_value::Budget;
 
-/// The most rows per call. Others read the results while these are in the first-level cache.
+/// The most rows per call: few enough that the caller finds the results still in the first-level cache.
 const MOST_ROWS: usize = 1024;
 
 /// A plan, compiled to evaluate the rows of columns. Its machine code lives as long as this value.
@@ -28,10 +28,11 @@ pub struct CompiledRows {
     made_for: MadeFor,
 }
 
-/// The way rows are evaluated.
+/// The calling convention of the machine code: one call for all rows, or one call per row.
 #[derive(Debug)]
 enum RowCalls {
-    /// The machine code is called once for all rows of the columns: its inputs are the columns, its output is a `Progress`.
+    /// The machine code is called once for all rows of the columns. Its input is the columns, its output is a
+    /// `Progress` (the range of the remaining rows).
     Loop,
     /// The machine code is called for each row, with the row's inputs and outputs in the frame.
     Frame { inputs: Vec<Transfer>, outputs: Vec<Transfer>, has_strings: bool },
@@ -78,7 +79,8 @@ impl CompiledRows {
     }
 }
 
-/// Fails if columns of the plan cannot have these forms, because code for them would access memory outside of the values.
+/// Checks that the plan's columns can have the memory layouts `forms`. Machine code for a layout that does not fit the
+/// type of its value would access memory outside of the values.
 fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
     let inputs = plan.inputs().iter().map(|input| (input.value, false));
     let outputs = plan.outputs().iter().map(|output| (output.value, true));
@@ -89,7 +91,7 @@ fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
     }
     for (at, ((value, is_output), form)) in inputs.chain(outputs).zip(forms).enumerate() {
         let qtype = &plan.value(value).qtype;
-        // This code does not add rows up.
+        // `Chains` means that an output is the sum of its rows, which this code does not compute.
         if !form.fits(qtype, is_output) || form.data == DataForm::Chains {
             let what = if is_output { "output" } else { "input" };
             let message = format!("column {at} is {form:?}, which no {what} of type {qtype} can be");
@@ -161,7 +163,8 @@ unsafe impl BatchFunction for CompiledRows {
 }
 
 impl CompiledRows {
-    /// Evaluates the rows in machine code. After a row that fails, it goes on with the next one.
+    /// Evaluates the rows with the loop in machine code. When a row fails, records it and continues the loop with the
+    /// next row.
     ///
     /// # Safety
     /// The columns must be those of `run`, with their memory (rule COLUMNS in `docs/safety.md`). The bits of outputs must be zeros.
@@ -187,7 +190,7 @@ impl CompiledRows {
         }
     }
 
-    /// Evaluates the row whose inputs are in the frame. Returns false if it fails.
+    /// Evaluates the row whose inputs are in the frame. Returns false if the row fails.
     ///
     /// # Safety
     /// The frame must belong to the plan, with the inputs in their slots (rule CALL in `docs/safety.md`).
@@ -204,7 +207,7 @@ impl CompiledRows {
     }
 }
 
-/// Sets the words of a column's bits to zero.
+/// Sets all bits of an output column to zeros: data bits and presence bits, if the column has them.
 ///
 /// # Safety
 /// COLUMNS: the column has the form, with memory for the rows.

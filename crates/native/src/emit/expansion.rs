@@ -30,7 +30,8 @@ impl FunctionState<'_> {
         self.expand(builder, splitting(ty), &[a], usize::from(op == Un::Exponent))
     }
 
-    /// Emits an expansion and returns one of its outputs.
+    /// Emits the instructions of `tape`, which expands an operation, and returns the tape's output at the index
+    /// `output`.
     fn expand(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

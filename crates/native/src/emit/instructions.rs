@@ -1,6 +1,7 @@
-//! Emission of single tape instructions, given the machine values of their operands. Scalars and vectors use the same builder
-//! methods, chosen by the types of the operands, so the scalar and the vector code generation share this module. Vector
-//! types, and operations that must be done lane by lane, are in `lanes`.
+//! Emission of the instructions of a tape (a straight-line program), each by itself, given the machine values of its
+//! operands. Scalars and vectors use the same builder methods, chosen by the types of the operands, so the scalar and
+//! the vector code generation share this module. Vector types, and operations that must be done lane by lane, are in
+//! `lanes`.
 
 use super::memory::clif_type;
 use super::state::FunctionState;
@@ -10,7 +11,8 @@ use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// Replaces the operation `op` on `a` and `b` by an operation that gives the same result and suits the processor better.
+/// Returns an operation and operands that give the same result as `op` on `a` and `b` and suit the processor better.
+/// For example, `x * 2.0` becomes `x + x`.
 pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
     let (two, float) = match tape.ty(a) {
         MachineType::F32 => (u64::from(2_f32.to_bits()), true),
@@ -94,7 +96,7 @@ pub(crate) fn splat(builder: &mut FunctionBuilder<'_>, ty: ir::Type, bits: u64) 
     builder.ins().vconst(ty, all)
 }
 
-/// The machine type of a float, or of a vector's lanes.
+/// Returns the machine type of the float type `ty`, or of the lanes if `ty` is a vector type.
 fn float_type(ty: ir::Type) -> MachineType {
     if ty.lane_type() == types::F32 { MachineType::F32 } else { MachineType::F64 }
 }
@@ -163,7 +165,8 @@ impl FunctionState<'_> {
             Bin::And => ins.band(a, b),
             Bin::Or => ins.bor(a, b),
             Bin::Xor => ins.bxor(a, b),
-            // Both use "less than", because only then the selection becomes a single instruction.
+            // The comparisons of both operations are "less than", because only then the selection becomes a single
+            // instruction.
             Bin::FMin => {
                 let less = ins.fcmp(FloatCC::LessThan, a, b);
                 choose(builder, less, a, b)

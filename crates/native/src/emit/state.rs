@@ -23,7 +23,7 @@ pub(crate) struct Environment<'a> {
     pub(crate) marks_steps: bool,
 }
 
-/// The signatures that a function has imported.
+/// The signatures of called functions, each imported into the function once.
 #[derive(Default)]
 struct Imports {
     signatures: FxHashMap<RuntimeFn, SigRef>,
@@ -143,7 +143,7 @@ impl<'a> FunctionState<'a> {
         builder.ins().stack_load(types::I64, clif_type(function.signature().1), preserving.words, 0)
     }
 
-    /// Loads the addresses at these positions of the context's table.
+    /// Loads the addresses of runtime functions from the context's table. `positions` are their indices in the table.
     fn addresses<const N: usize>(&self, builder: &mut FunctionBuilder<'_>, positions: [usize; N]) -> [ir::Value; N] {
         let flags = MemFlagsData::trusted().with_readonly().with_can_move();
         let table = builder.ins().load(types::I64, flags, self.environment.context, Context::FUNCTIONS_OFFSET);

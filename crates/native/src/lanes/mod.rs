@@ -23,7 +23,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The number of rows that vector code computes at a time. Each number gives the same bits of results.
+/// The number of rows that vector code computes at a time. The results have the same bits for each of these numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lanes {
     /// The code computes a single row at a time, by the same instructions as a single evaluation.
@@ -48,7 +48,8 @@ impl Lanes {
         }
     }
 
-    /// The number of lanes that fills a vector with the widest live numbers of a tape.
+    /// Returns the number of lanes with which the widest numbers of a tape fill one vector. Only live instructions
+    /// count.
     fn of(tape: &Tape) -> Lanes {
         // All other numbers are as wide as their operands.
         let made = |instr: &Instr| match instr {
@@ -62,7 +63,8 @@ impl Lanes {
     }
 }
 
-/// The function of a loop over the rows of arrays.
+/// The type of the compiled function: a loop over the rows of arrays. It takes the addresses of the arrays, the number
+/// of rows and the context, and returns `STATUS_OK` or the status of a failure.
 ///
 /// # Safety
 /// The pointers must be to the arrays of all inputs, then of all outputs, each with an element per row (rule PORTS in

@@ -13,7 +13,7 @@ use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
 use cranelift_frontend::FunctionBuilder;
 use smallvec::SmallVec;
 
-/// A mask, in each width in which it was needed so far.
+/// A mask, as vectors in each width that was needed so far; `None` for the other width.
 #[derive(Clone, Default)]
 struct Widths([Option<Vectors>; 2]);
 
@@ -41,14 +41,14 @@ enum EmittedResult {
     Mask(Widths),
 }
 
-/// Emits the vector code of one tape, and has the vectors of its values.
+/// The emitter of one tape's vector code, with the vectors of the results that it has emitted so far.
 pub(crate) struct Player<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     state: &'p mut FunctionState<'f>,
     tape: &'p Tape,
     lanes: Lanes,
     made: Vec<EmittedResult>,
-    /// The lanes that have failed so far.
+    /// The mask of the lanes that have failed so far.
     failed: Widths,
 }
 
@@ -97,7 +97,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         Some(self.any(&failed))
     }
 
-    /// A byte that is not 0 if one of the lanes is set. All lanes of the vectors must be in use.
+    /// Emits a byte that is not 0 if `mask` is set in some lane. All lanes of the vectors must be in use.
     fn any(&mut self, mask: &Vectors) -> ir::Value {
         let all = mask[1..].iter().fold(mask[0], |all, more| self.builder.ins().bor(all, *more));
         self.builder.ins().vany_true(all)
@@ -132,7 +132,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         converted
     }
 
-    /// The width that all of the masks have; if there is none, that of the first.
+    /// Returns a width that each of `masks` has been emitted in; if there is none, a width of the first mask.
     fn common(&self, masks: &[Mask]) -> Width {
         let has =
             |mask: &Mask, width| matches!(&self.made[mask.index()], EmittedResult::Mask(widths) if widths.has(width));
@@ -219,7 +219,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         })
     }
 
-    /// Applies a function to each vector of the operands.
+    /// Applies `f` to each group of corresponding vectors of the operands.
     fn vector_by_vector(
         &mut self,
         operands: &[Vectors],
@@ -232,7 +232,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         (0..operands[0].len()).map(result).collect()
     }
 
-    /// Applies a function to the numbers of each lane. The results have the type `ty`.
+    /// Applies `f` to the numbers of each lane, one lane at a time. The results have the type `ty`.
     fn lane_by_lane(
         &mut self,
         ty: MachineType,
@@ -280,7 +280,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         EmittedResult::Mask(Widths::one(width, holds))
     }
 
-    /// Adds the lanes of a mask to those that fail.
+    /// Adds the lanes in which `mask` is set to the failed lanes.
     fn note_fault(&mut self, mask: Mask) {
         let width = self.common(&[mask]);
         let mask = self.mask(mask, width);
@@ -292,8 +292,8 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         *self.failed.at(width) = Some(failed);
     }
 
-    /// Emits a branch to a cold block if the mask holds in some lane. There the function is called for each lane in which it
-    /// holds.
+    /// Emits a branch to a cold block if the mask holds in some lane. In that block, the function is called for each
+    /// lane in which the mask holds.
     fn rare_call(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> Vectors {
         let ty = self.tape.ty(otherwise);
         let args: SmallVec<[Vectors; 4]> = args.iter().map(|arg| self.numbers(*arg)).collect();
@@ -326,7 +326,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         results
     }
 
-    /// A block that is hardly ever executed, with parameters of the types of these vectors.
+    /// Creates a block that is hardly ever executed. Its parameters have the types of the vectors `like`.
     fn cold_block(&mut self, like: &[ir::Value]) -> ir::Block {
         let block = self.builder.create_block();
         self.builder.set_cold_block(block);
@@ -334,7 +334,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         block
     }
 
-    /// Adds parameters of the types of these vectors to a block.
+    /// Adds parameters to a block, with the types of the vectors `like`.
     fn take_vectors(&mut self, block: ir::Block, like: &[ir::Value]) {
         for vector in like {
             let ty = self.builder.func.dfg.value_type(*vector);
@@ -342,14 +342,14 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         }
     }
 
-    /// Continues in a block. All jumps to it must have been emitted.
+    /// Continues emission in a block. All jumps to the block must have been emitted.
     fn enter(&mut self, block: ir::Block) {
         self.builder.seal_block(block);
         self.builder.switch_to_block(block);
     }
 }
 
-/// Vectors as arguments of a block.
+/// Converts vectors to arguments of a jump to a block.
 fn arguments(vectors: &Vectors) -> SmallVec<[BlockArg; 2]> {
     vectors.iter().map(|vector| BlockArg::from(*vector)).collect()
 }

@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 use smallvec::smallvec;
 
-/// The alignment of arrays is not known.
+/// The memory flags of accesses to arrays, whose alignment is not known.
 const FLAGS: MemFlagsData = MemFlagsData::new().with_notrap();
 
 /// Loads an element of type `ty` that all rows share. If `ty` is a mask, the element is loaded as a byte.
@@ -40,8 +40,8 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Returns the accumulators (chains) for the rows from `row` on: each row is added to its own accumulator. There are at most [`CHAINS`] such
-    /// rows, and `row` is a multiple of their number.
+    /// Returns the accumulators (chains) of an output that is summed, for the rows from `row` on: each of these rows is
+    /// added to its own accumulator. There are at most [`CHAINS`] rows, and `row` is a multiple of their number.
     pub(super) fn of_chains(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value) -> Rows {
         Rows { array, first: builder.ins().band_imm_s(row, CHAINS as i64 - 1) }
     }
@@ -52,7 +52,7 @@ impl Rows {
         builder.ins().iadd(self.array, offset)
     }
 
-    /// Loads the bits from the first row's to the end of its byte.
+    /// Loads the byte that has the bit of the first row, and shifts it so that this bit is the lowest.
     fn load_bits(self, builder: &mut FunctionBuilder<'_>) -> ir::Value {
         let byte = builder.ins().ushr_imm_u(self.first, 3);
         let from = builder.ins().iadd(self.array, byte);
@@ -109,7 +109,8 @@ impl Rows {
         }
     }
 
-    /// Loads a mask. The bits of a strip are in one byte, because strips begin at multiples of their length.
+    /// Loads a mask of `Width::Single`. The bits of all lanes are in one byte, because the index of the first row is a
+    /// multiple of the number of lanes.
     fn load_mask(self, builder: &mut FunctionBuilder<'_>) -> Vectors {
         let bits = self.load_bits(builder);
         let all = builder.ins().splat(types::I32X4, bits);
@@ -135,7 +136,7 @@ pub(super) fn bits_of(builder: &mut FunctionBuilder<'_>, mask: &Vectors) -> ir::
     builder.ins().uextend(types::I64, bits)
 }
 
-/// Inserts `bits` into `word` at the index of the row `first`. The bits of `word` there must be zeros.
+/// Inserts `bits` into `word` at the bit of the row `first`. The bits of `word` at these positions must be zeros.
 pub(super) fn gathered(
     builder: &mut FunctionBuilder<'_>,
     word: ir::Value,

@@ -14,7 +14,7 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, MemFlagsData,
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 
-/// The number of bits of an output that are stored at once.
+/// The number of rows whose bits of an output are stored at once, as one 64-bit word.
 const WORD_ROWS: i64 = 64;
 
 /// An input of the tape: an array of rows, or the loaded element that all rows share.
@@ -23,17 +23,18 @@ enum Input {
     Shared(ir::Value),
 }
 
-/// A loop that is being built.
+/// The loop over rows that is being built: its tape, its arrays, the number of rows, and the block for failures.
 struct Strips<'a> {
     tape: &'a Tape,
     inputs: Vec<(Input, MachineType)>,
-    /// The outputs, each with its port and its array.
+    /// The outputs of the tape, each with the port (the layout) and the address of its array.
     outputs: Vec<(Output, Port, ir::Value)>,
     rows: ir::Value,
     failed: ir::Block,
 }
 
-/// The first row of a strip, and the words with the collected bits of outputs that are masks.
+/// The state of the loop before a strip (as many rows as there are lanes): the strip's first row, and per mask output
+/// the word in which its bits are collected.
 struct At {
     row: ir::Value,
     words: Vec<ir::Value>,
@@ -102,7 +103,7 @@ pub(super) fn build(
 }
 
 impl Strips<'_> {
-    /// The arrays of the outputs that are masks.
+    /// Returns the arrays of the outputs that are masks.
     fn masks(&self) -> impl Iterator<Item = ir::Value> {
         self.outputs.iter().filter(|(output, ..)| matches!(output, Output::Mask(_))).map(|(.., array)| *array)
     }
@@ -113,14 +114,15 @@ impl Strips<'_> {
         }
     }
 
-    /// A block with the beginning of a strip as its parameters.
+    /// Creates a block whose parameters are the loop's state before a strip (as many rows as there are lanes).
     fn beginning(&self, builder: &mut FunctionBuilder<'_>) -> (ir::Block, At) {
         let block = builder.create_block();
         let row = builder.append_block_param(block, types::I64);
         (block, At { row, words: self.masks().map(|_| builder.append_block_param(block, types::I64)).collect() })
     }
 
-    /// Emits the loop over all strips of `lanes` rows from `from` on; returns where they end.
+    /// Emits the loop over all full strips of `lanes` rows each, from the state `from` on. Returns the state after the
+    /// last strip.
     fn all(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, lanes: Lanes, from: At) -> At {
         let (start, at) = self.beginning(builder);
         let [strip, end] = [(); 2].map(|()| builder.create_block());
@@ -150,7 +152,8 @@ impl Strips<'_> {
         at
     }
 
-    /// Emits the code for one row, whose fault leaves the function at once. Returns the words.
+    /// Emits the code for one row. The code returns from the function at once if the row fails. Returns the words of
+    /// mask outputs, with the row's bits inserted.
     fn one_row(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, at: &At) -> Vec<ir::Value> {
         let inputs = self.inputs.iter().map(|(input, ty)| match input {
             Input::Rows(array) => Rows { array: *array, first: at.row }.load_one(builder, *ty),
@@ -181,7 +184,8 @@ impl Strips<'_> {
         bits
     }
 
-    /// Emits the code for one row per lane, which goes to `failed` if one of them fails. Returns the words.
+    /// Emits the code for one row per lane. The code jumps to the block `failed`, before it stores results, if one of
+    /// these rows fails. Returns the words of mask outputs, with the bits of the rows inserted.
     fn several(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -191,7 +195,8 @@ impl Strips<'_> {
     ) -> Vec<ir::Value> {
         let inputs = self.inputs.iter().map(|(input, ty)| match input {
             Input::Rows(array) => Rows { array: *array, first: at.row }.load(builder, lanes, *ty),
-            // Spread in each strip, by one instruction, because many such vectors would not stay in registers.
+            // The element is copied to all lanes anew in each strip, by one instruction, because many such vectors
+            // would not stay in registers.
             Input::Shared(element) => ports::spread(builder, lanes, *ty, *element),
         });
         let inputs: Vec<Vectors> = inputs.collect();
@@ -233,7 +238,7 @@ fn arguments(at: &At) -> Vec<BlockArg> {
     std::iter::once(&at.row).chain(&at.words).map(|value| BlockArg::from(*value)).collect()
 }
 
-/// Continues in a block. All jumps to it must have been emitted.
+/// Continues emission in a block. All jumps to the block must have been emitted.
 fn enter(builder: &mut FunctionBuilder<'_>, block: ir::Block) {
     builder.seal_block(block);
     builder.switch_to_block(block);

@@ -1,5 +1,6 @@
-//! Tests of vector code for a processor with little more than it needs: no fused multiply-add, no comparison of 64-bit
-//! integers, no instructions with three operands. Tests outside of this crate run on the host, which has more.
+//! Tests of vector code for a processor with little more than vector code needs: without fused multiply-add,
+//! comparisons of 64-bit integers, and instructions with three operands. The tests outside of this crate run on this
+//! machine's processor, which has more instructions.
 
 use super::*;
 use cembra_ops::{Lower, OperandType, Registry, record};
@@ -18,7 +19,7 @@ fn old_processor() -> OwnedTargetIsa {
     builder.finish(settings::Flags::new(settings::builder())).expect("an instruction set")
 }
 
-/// An input of an operand's type; `None` for strings, which are not in vectors.
+/// Records an input of an operand's type; `None` for strings, which are not in vectors.
 fn input(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {
@@ -30,7 +31,7 @@ fn input(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     Some(Cell { presence, datum })
 }
 
-/// Random bits, or a number between -20 and 20.
+/// Returns random bits, or the bits of a number between -20 and 20.
 fn bits(random: &mut fastrand::Rng, ty: MachineType) -> u64 {
     let small = random.f64() * 40.0 - 20.0;
     match ty {
@@ -60,15 +61,15 @@ fn check(name: &str, tape: &Tape, output: Output, within: Option<Mask>, isa: &Ow
     check_rows(name, tape, output, within, isa, &columns);
 }
 
-/// The type of an input and its bits in each row.
+/// The type of an input, and the input's bits in each row.
 type Column = (MachineType, Vec<u64>);
 
-/// The bytes of a number.
+/// Returns the size of a number in bytes.
 fn size(ty: MachineType) -> usize {
     crate::emit::clif_type(ty).bytes() as usize
 }
 
-/// A port's array with these rows.
+/// Returns the bytes of an input's array with these rows.
 fn array(ty: MachineType, rows: &[u64]) -> Vec<u8> {
     match ty {
         MachineType::Flag => {
@@ -153,7 +154,8 @@ fn rules_give_the_same_bits_without_newer_instructions() {
     assert!(tapes > 150, "only {tapes} tapes");
 }
 
-/// Views of texts are inputs with arbitrary numbers; those of missing texts are garbage.
+/// The inputs are pointers to texts and their lengths. Where a text is missing, they are garbage, which must not be
+/// used.
 #[test]
 fn texts_are_compared_in_each_lane_that_has_them() {
     let words = [

@@ -77,7 +77,7 @@ pub(crate) fn recast(builder: &mut FunctionBuilder<'_>, to: ir::Type, vector: ir
     builder.ins().bitcast(to, MemFlagsData::new().with_endianness(Endianness::Little), vector)
 }
 
-/// Returns vectors whose lanes all have one constant, given by its bits.
+/// Returns vectors that have the constant with these bits in all lanes.
 pub(crate) fn constant(builder: &mut FunctionBuilder<'_>, lanes: Lanes, ty: MachineType, bits: u64) -> Vectors {
     let vector = splat(builder, vector_type(ty), bits);
     smallvec![vector; count(lanes, ty)]
@@ -99,7 +99,8 @@ pub(crate) fn from_lanes(builder: &mut FunctionBuilder<'_>, ty: MachineType, num
     numbers.chunks(per_vector(ty)).map(vector).collect()
 }
 
-/// A vector of bytes that are selected from two vectors by their indices.
+/// Emits a vector whose bytes are selected from the bytes of `a` and `b` by the indices `which`; those of `b` start at
+/// 16.
 fn bytes(builder: &mut FunctionBuilder<'_>, a: ir::Value, b: ir::Value, which: [u8; SIZE]) -> ir::Value {
     let (ty, which) = (builder.func.dfg.value_type(a), builder.func.dfg.immediates.push(which.to_vec().into()));
     let (a, b) = (recast(builder, types::I8X16, a), recast(builder, types::I8X16, b));
@@ -107,7 +108,7 @@ fn bytes(builder: &mut FunctionBuilder<'_>, a: ir::Value, b: ir::Value, which: [
     recast(builder, ty, bytes)
 }
 
-/// The lower halves of two vectors.
+/// Emits a vector of the lower halves of two vectors.
 fn lower_halves(builder: &mut FunctionBuilder<'_>, a: ir::Value, b: ir::Value) -> ir::Value {
     bytes(builder, a, b, [0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23])
 }
@@ -124,7 +125,7 @@ fn halves(builder: &mut FunctionBuilder<'_>, lanes: Lanes, vector: ir::Value) ->
     }
 }
 
-/// Joins what `halves` has split.
+/// Joins vectors as `halves` returns them to one vector: the inverse of `halves`.
 fn joined(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     match vectors[..] {
         [low, high] => lower_halves(builder, low, high),
@@ -132,7 +133,7 @@ fn joined(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     }
 }
 
-/// The lower 32 bits of integers of 64 bits.
+/// Emits the lower 32 bits of each lane of 64 bits.
 fn narrowed(builder: &mut FunctionBuilder<'_>, vectors: &Vectors) -> ir::Value {
     let (low, high) = (vectors[0], vectors[vectors.len() - 1]);
     let even = bytes(builder, low, high, [0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27]);
@@ -168,7 +169,7 @@ pub(crate) fn convert(
         }
         (F64, I32) => {
             let narrow = numbers.iter().map(|vector| {
-                // The backend supports only the two together, as one conversion.
+                // The code generator supports these two instructions only together, as one conversion.
                 let (wide, zero) =
                     (builder.ins().fcvt_to_sint_sat(types::I64X2, *vector), splat(builder, types::I64X2, 0));
                 builder.ins().snarrow(wide, zero)

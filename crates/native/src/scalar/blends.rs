@@ -1,7 +1,7 @@
-//! Blends: selections of floats by comparisons of floats, computed in vector registers. There a mask is as wide as a float,
-//! and a selection is three logical operations. The usual scalar selection uses integer registers, so each float must be
-//! moved there and back. The vectors hold the float in every lane; the result is the first lane, and the other lanes are not
-//! used. This is for code that computes one row; code for many rows is in `crate::lanes`.
+//! Blends: selections of floats by comparisons of floats, computed in vector registers. In a vector register a mask is
+//! as wide as a float, and a selection is three logical operations. The usual scalar selection uses integer registers,
+//! so each float must be moved there and back. The vectors hold the float in every lane; the result is the first lane,
+//! and the other lanes are not used. This is for code that computes one row; code for many rows is in `crate::lanes`.
 
 use super::playing::{Playing, vector_of};
 use crate::emit::{clif_type, instructions, machine};
@@ -10,7 +10,7 @@ use cembra_tape::{Bin, Instr, Tape, Un};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 
-/// The form in which an instruction is played.
+/// The kind of code that is emitted for an instruction: scalar or vector code, and where it is emitted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum VectorForm {
     /// The instruction is computed as a scalar; its mask is a byte.
@@ -22,14 +22,14 @@ enum VectorForm {
     Deferred,
     /// The instruction is computed in vectors, just before the first selection that uses it, and a selection has requested it already.
     Demanded,
-    /// The instruction makes a mask, which is needed both in vectors and as a byte.
+    /// The instruction makes a mask that is needed both in vectors and as a byte, so it is computed in both.
     MaskBoth,
 }
 
-/// Chooses the forms of a tape's instructions; empty if all are scalar.
+/// Chooses scalar or vector code for each of a tape's instructions. Returns an empty list if all are scalar.
 ///
-/// Selections are played in vectors, and so are the instructions that make their masks, and arithmetic that only they use.
-/// This is done only if it saves more moves between registers than it adds.
+/// Vector code is chosen for selections, for the instructions that make their masks, and for arithmetic that only such
+/// instructions use. This is done only if it saves more moves between registers than it adds.
 fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
     let (instrs, live) = (tape.instrs(), tape.live());
     // Other processors select floats with one instruction.
@@ -99,7 +99,7 @@ impl Blends {
     pub(super) fn play(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> bool {
         match self.forms.get(at) {
             None | Some(VectorForm::Scalar) => return false,
-            // It is played before a selection that uses it.
+            // The instruction is emitted just before a selection that uses it.
             Some(VectorForm::Deferred | VectorForm::Demanded) => return true,
             Some(VectorForm::MaskBoth) => {
                 self.play_deferred(playing, at);
@@ -114,7 +114,7 @@ impl Blends {
         true
     }
 
-    /// Plays an instruction in vectors, after the deferred instructions that it needs.
+    /// Emits the instruction `last` in vectors, after the deferred instructions that it needs.
     fn play_deferred(&mut self, playing: &mut Playing<'_, '_, '_>, last: usize) {
         let tape = playing.tape;
         let mut needed = vec![last];
@@ -167,7 +167,8 @@ impl Blends {
         })
     }
 
-    /// The number of an earlier instruction in every lane of a vector, or its mask in the width of the number.
+    /// Returns a vector for the result of the instruction `at`, which has the number in every lane. A mask is as wide
+    /// as the numbers that it was made from.
     fn vector(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> ir::Value {
         if let Some(vector) = self.vectors[at] {
             return vector;

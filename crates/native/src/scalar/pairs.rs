@@ -58,7 +58,7 @@ fn takes_long(tape: &Tape, instr: &Instr) -> bool {
     }
 }
 
-/// The instructions after `first` that `second` needs, in order.
+/// Returns the instructions between `first` and `second` that `second` needs, in the order of the tape.
 fn needed(instrs: &[Instr], first: usize, second: usize) -> Vec<usize> {
     let mut needed = vec![false; second - first + 1];
     needed[second - first] = true;
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use cembra_tape::{Output, Val};
 
-    /// The pairs of a tape with two inputs, and these results as outputs.
+    /// Returns the pairs that are found on a tape with two inputs, whose outputs are the results of `build`.
     fn pairs<const N: usize>(build: impl FnOnce(&mut Tape, Val, Val) -> [Val; N]) -> Vec<(usize, usize, Vec<usize>)> {
         let mut tape = Tape::new();
         let (x, y) = (tape.input(MachineType::F64), tape.input(MachineType::F64));

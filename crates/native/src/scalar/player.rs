@@ -42,14 +42,14 @@ pub(crate) fn play(
     }
 }
 
-/// The player of one tape.
+/// The emitter of one tape's scalar code, with the choice of selections that are computed in vectors.
 struct Player<'p, 'b, 'f> {
     playing: Playing<'p, 'b, 'f>,
     blends: Blends,
 }
 
 impl Player<'_, '_, '_> {
-    /// Plays an instruction, unless it was played already.
+    /// Emits the instruction `at`, unless it was emitted already.
     fn step(&mut self, at: usize) {
         let playing = &mut self.playing;
         if playing.values[at].is_none() {
@@ -60,7 +60,7 @@ impl Player<'_, '_, '_> {
         }
     }
 
-    /// Plays two divisions or square roots as one vector operation.
+    /// Emits two divisions or two square roots as one vector operation.
     fn pair(&mut self, first: usize, second: usize) {
         let playing = &mut self.playing;
         let tape = playing.tape;
@@ -94,7 +94,7 @@ impl Playing<'_, '_, '_> {
     fn instr(&mut self, at: usize, instr: &Instr) -> Option<ir::Value> {
         Some(match instr {
             Instr::Input(_) | Instr::InputMask => return None,
-            // In one row, skipped code would hardly take time. Larger parts are skipped by conditionals.
+            // In one row, skipped code would hardly take time. Larger spans of code are skipped by conditionals.
             Instr::Begin(_) | Instr::End => return None,
             Instr::Const(ty, bits) => instructions::constant(self.builder, *ty, *bits, 1),
             Instr::MaskConst(value) => self.builder.ins().iconst(types::I8, i64::from(*value)),
@@ -154,8 +154,8 @@ impl Playing<'_, '_, '_> {
         })
     }
 
-    /// Calls a function in another block if the mask holds, and comes back; otherwise the result is `otherwise`. If the
-    /// function is a mathematical one, its argument is rare, so the block is a cold one.
+    /// Emits a call that runs only if `mask` holds, in a block of its own. If `mask` does not hold, the result is
+    /// `otherwise`. A mathematical function is called for rare arguments only, so its block is marked as cold.
     fn call_where(&mut self, mask: Mask, function: RuntimeFn, args: &[Val], otherwise: Val) -> ir::Value {
         let known_length = args.last().and_then(|length| self.tape.known_bits(*length));
         let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
@@ -228,7 +228,8 @@ impl Playing<'_, '_, '_> {
         self.builder.ins().bitcast(ty, MemFlagsData::new(), chosen)
     }
 
-    /// Leaves the function if the mask holds, with the fault in the context's record.
+    /// Emits a check that returns from the function if `mask` holds. Before that, the code stores the fault to the
+    /// context's record.
     fn fault(&mut self, mask: Mask, kind: FaultKind, operands: &[Option<Val>; 2], site: u32) {
         let mask = self.mask(mask);
         let operands = operands.map(|operand| operand.map(|val| self.val(val)));
@@ -247,7 +248,7 @@ impl Playing<'_, '_, '_> {
         self.builder.switch_to_block(goes_on);
     }
 
-    /// The bits of a number, zero-extended to 64 bits.
+    /// Returns the bits of a number, zero-extended to 64 bits.
     fn as_bits(&mut self, value: ir::Value) -> ir::Value {
         match self.builder.func.dfg.value_type(value) {
             types::F64 => self.builder.ins().bitcast(types::I64, MemFlagsData::new(), value),

@@ -1,4 +1,5 @@
-//! A tape whose scalar code is being emitted: the results so far, and access to operands in a register or as integers.
+//! A tape whose scalar code is being emitted: the results so far, and access to operands as they are, in a register, or
+//! as integers.
 
 use crate::emit::{FunctionState, clif_type, instructions};
 use cembra_runtime::MachineType;
@@ -29,7 +30,7 @@ impl Playing<'_, '_, '_> {
         self.value(mask.index(), types::I8)
     }
 
-    /// The value of an earlier instruction. It exists, because operands of live instructions are live.
+    /// Returns the result of an earlier instruction. It was emitted, because operands of live instructions are live.
     fn value(&mut self, at: usize, ty: ir::Type) -> ir::Value {
         match self.values[at] {
             Some(value) => value,

@@ -19,7 +19,8 @@ impl Playing<'_, '_, '_> {
         Some(self.builder.ins().load(ty, flags, base, offset))
     }
 
-    /// The load that a number comes from; `None` if it has another source, or the memory may change.
+    /// Returns the load instruction that a number comes from; `None` if the number has another source, or if the memory
+    /// may change during the call.
     fn load_of(&self, val: Val) -> Option<Inst> {
         let dfg = &self.builder.func.dfg;
         let ValueDef::Result(inst, _) = dfg.value_def(self.values[val.index()]?) else { return None };
@@ -30,7 +31,8 @@ impl Playing<'_, '_, '_> {
     }
 }
 
-/// Removes those of `loads` whose results are not used. The code generator does not remove them, because it assumes that a load may have an effect.
+/// Removes those instructions of `loads` whose results are not used. The code generator does not remove them, because
+/// it assumes that a load may have an effect.
 pub(crate) fn remove_unused(func: &mut ir::Function, loads: &[Inst]) {
     if loads.is_empty() {
         return;

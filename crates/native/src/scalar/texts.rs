@@ -1,5 +1,5 @@
-//! Comparisons of strings as inline instructions, where they are cheaper than a call of the runtime's function. Only here machine
-//! code reads the bytes of strings, and never more than a string has.
+//! Comparisons of strings as inline instructions, where these are cheaper than a call of the runtime's function. This
+//! is the only machine code that reads the bytes of strings. It never reads beyond the end of a string.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};

@@ -28,7 +28,7 @@ impl Body<'_, '_, '_> {
         self.made(step.out, made);
     }
 
-    /// A 64-bit integer in a register.
+    /// Returns the register that holds `value`, which must be a 64-bit integer.
     fn number(&mut self, value: ValueId) -> ir::Value {
         match self.value(value).datum {
             Datum::Num(number) => number,

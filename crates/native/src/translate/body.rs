@@ -22,7 +22,7 @@ pub(super) struct Memories {
 }
 
 impl Memories {
-    /// A location that is not written during the call.
+    /// Returns the memory location of `place`, marked as not written during the call.
     fn at(&self, place: ValueLocation) -> Memory {
         let which = match place.base {
             Base::Input => 0,
@@ -38,7 +38,7 @@ impl Memories {
         }
     }
 
-    /// The address of the frame, the memory for the plan's values.
+    /// Returns the address of the frame, the memory for the plan's values.
     pub(super) fn frame(&self) -> ir::Value {
         self.addresses[2]
     }
@@ -54,9 +54,11 @@ pub(super) struct Body<'a, 'b, 'f> {
     pub(super) held: &'a mut ScopedValueMap<EmittedValue>,
     /// The current row, if inputs and outputs are columns; else `None`.
     pub(super) row: Option<Row<'a>>,
-    /// The alias region of all columns, created by the first access. It does not overlap the others.
+    /// The alias region of all columns; `None` before the first access to a column. Accesses to columns do not overlap
+    /// accesses to other regions.
     columns: Option<AliasRegion>,
-    /// True if a branch has just ended, because the conditional at its end has jumped to the branch's join block.
+    /// True if a branch has just ended and needs no jump, because a conditional at its end has jumped to the branch's
+    /// join block.
     pub(super) has_joined: bool,
 }
 
@@ -109,7 +111,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         loaded
     }
 
-    /// The memory from which a value is loaded that has no machine values and is not a literal.
+    /// Returns the memory location from which `value` is loaded. The value must not have machine values, and must not
+    /// be a literal.
     fn source(&self, value: ValueId) -> Memory {
         let (outline, plan) = (self.outline, self.plan());
         let (place, constant) = outline.locations.place(plan, outline.binding, value);
@@ -121,7 +124,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         Memory { constant, ..self.memory(place) }
     }
 
-    /// Copies a value to a location, part by part if it is in memory.
+    /// Copies a value to a location. A value that is in memory only is copied field by field.
     fn put(&mut self, value: ValueId, place: ValueLocation) {
         let is_in_memory = self.held.get(value).is_none() && self.outline.locations.literal(value).is_none();
         if is_in_memory {
@@ -169,7 +172,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let (value, place) = (plan.outputs()[at].value, outline.binding.outputs[at]);
         if self.row.is_some() {
             let held = self.value(value);
-            // Columns of outputs come after those of inputs.
+            // The columns of outputs come after the columns of inputs.
             let column = plan.inputs().len() + at;
             if let Some(row) = &mut self.row {
                 row.store(self.builder, column, &plan.value(value).qtype, &held);
@@ -194,7 +197,8 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
                     Some(MachineType::F32) => Datum::Num(ins.f32const(f32::from_bits(bits as u32))),
                     Some(MachineType::F64) => Datum::Num(ins.f64const(f64::from_bits(bits))),
                     None if v.scalar() == Scalar::Unit => Datum::Nothing,
-                    // The frame's template has a view of the text, because code with an address in it could not be moved.
+                    // The frame's template has the address and length of the text. Code that contains an address could
+                    // not be moved.
                     None => {
                         let inside = qtype.optional_value_offset().unwrap_or(0);
                         let from = self.memory(ValueLocation { offset: place.offset + inside, ..place });

@@ -10,12 +10,13 @@ use cranelift_codegen::ir::{self, InstBuilder};
 #[derive(Clone, Copy)]
 pub(super) struct Branch {
     step: StepId,
-    /// The code of the branch for a missing condition.
+    /// The block for the code that runs if the condition is missing.
     off: ir::Block,
     pub(super) join: ir::Block,
-    /// True if the join is that of the enclosing conditional, because this one is at the end of its branch.
+    /// True if `join` is the join block of the enclosing conditional, because this conditional is at the end of a
+    /// branch of that one.
     is_outer: bool,
-    /// The number of held values before the branches.
+    /// The number of values in `held` before the branches. Values that a branch adds are removed at its end.
     known: usize,
 }
 
@@ -64,7 +65,8 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// Ends a branch with its result, unless a conditional at its end has done that.
+    /// Ends a branch with a jump that passes its result to the join block, unless a conditional at its end has jumped
+    /// there.
     fn jump_to_join(&mut self, branch: Branch, block: BlockId) {
         if !std::mem::take(&mut self.has_joined)
             && let Some(result) = self.plan().block(block).result

@@ -25,7 +25,7 @@ fn number_type(qtype: &QType) -> Option<ir::Type> {
 }
 
 impl Calls {
-    /// Emits the call of step `id`, if the step has one.
+    /// Emits the call of the operator function for step `id`, if the step needs a call.
     pub(super) fn step(&mut self, body: &mut Body<'_, '_, '_>, exits: &mut Exits, id: StepId) {
         let Some((callee, number)) = body.outline.callee(id) else { return };
         exits.poll(body.builder, &body.state);
@@ -50,7 +50,8 @@ impl Calls {
         }
     }
 
-    /// Calls a kernel: its arguments are stored to their slots in the frame, its result is loaded from its slot.
+    /// Emits the call of a kernel: stores the arguments to their slots in the frame, and loads the result from its
+    /// slot.
     fn kernel(&mut self, body: &mut Body<'_, '_, '_>, id: StepId, kernel: ir::Value, call: ir::Value) -> EmittedValue {
         let plan = body.plan();
         let step = plan.step(id);
@@ -92,7 +93,7 @@ impl Calls {
     }
 }
 
-/// Calls a function on registers, by the convention of `cembra_ops`.
+/// Emits the call of a function whose arguments and result are in registers, by the calling convention of `cembra_ops`.
 fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, data: ir::Value) -> EmittedValue {
     let plan = body.plan();
     let step = plan.step(id);
@@ -100,7 +101,8 @@ fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, da
     signature.params.extend([AbiParam::new(types::I64); 3]);
     signature.returns.extend([AbiParam::new(types::I64); 2]);
     let mut args = vec![body.state.environment.context, data];
-    // One bit per argument that is present: first the arguments that always are.
+    // The bits of present arguments, one per argument. `always` has the bits of arguments that are present in every
+    // evaluation.
     let (mut always, mut sometimes) = (0, Vec::new());
     let mut values = Vec::new();
     for (at, arg) in plan.args(step).iter().enumerate() {
@@ -139,7 +141,7 @@ fn on_registers(body: &mut Body<'_, '_, '_>, id: StepId, function: ir::Value, da
     MachineValue { presence, datum: datum(body, bits, qtype) }
 }
 
-/// The register for an argument's value; unspecified if the argument is missing.
+/// Returns the register with an argument's value; its content is unspecified if the argument is missing.
 fn in_register(body: &mut Body<'_, '_, '_>, held: &EmittedValue, qtype: &QType) -> ir::Value {
     match held.datum {
         Datum::Num(value) => value,
@@ -148,7 +150,7 @@ fn in_register(body: &mut Body<'_, '_, '_>, held: &EmittedValue, qtype: &QType) 
     }
 }
 
-/// The datum with a result's bits.
+/// Converts the 64 bits of a call's result to a datum of the type `qtype`.
 fn datum(body: &mut Body<'_, '_, '_>, bits: ir::Value, qtype: &QType) -> Datum<ir::Value> {
     let ins = body.builder.ins();
     let same = MemFlagsData::new();
@@ -165,7 +167,8 @@ fn datum(body: &mut Body<'_, '_, '_>, bits: ir::Value, qtype: &QType) -> Datum<i
     }
 }
 
-/// Leaves the function with the status of a failed call. The call has filled the fault record except for the site.
+/// Emits a return with the status `status` if `failed` is not 0. The called function has filled the fault record except
+/// for the site, which is stored here.
 fn leave_on_fault(body: &mut Body<'_, '_, '_>, failed: ir::Value, status: ir::Value, site: StepId) {
     let [leaves, goes_on] = [(); 2].map(|()| body.builder.create_block());
     body.builder.set_cold_block(leaves);

@@ -19,12 +19,12 @@ pub(super) struct Distance {
     pub(super) bytes: ir::Value,
 }
 
-/// The position of a row's bit.
+/// The position of the current row's bit in an array of bits.
 #[derive(Clone, Copy)]
 struct Bit {
-    /// The index of its byte.
+    /// The index of the byte that contains the bit.
     byte: ir::Value,
-    /// The index of the bit in the byte.
+    /// The index of the bit in that byte, 0 for the lowest.
     number: ir::Value,
 }
 
@@ -91,7 +91,9 @@ impl<'a> Row<'a> {
         self.field(builder, stride.column, stride.field)
     }
 
-    /// The address of the row's element, given the offsets of the two fields for the first address and the stride.
+    /// Returns the address of the current row's element in a column. `first` and `stride` are the offsets of two fields
+    /// of the column's description: the first element's address, and the stride. `dense` is the size of an element in
+    /// bytes if the elements are contiguous, else `None`.
     fn element(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -132,7 +134,8 @@ impl<'a> Row<'a> {
         builder.ins().band_imm_s(narrow, 1)
     }
 
-    /// Sets the row's bit, which must be 0 before, to a flag. Outputs have whole words.
+    /// Stores `flag` as the current row's bit of an output, which must be 0 before. The code accesses the whole 64-bit
+    /// word, because outputs have whole words.
     fn store_bit(&mut self, builder: &mut FunctionBuilder<'_>, column: usize, first: i32, flag: ir::Value) {
         let row = self.number;
         let word = *self.output_word.get_or_insert_with(|| builder.ins().ushr_imm_u(row, 6));
@@ -148,7 +151,7 @@ impl<'a> Row<'a> {
         to.store(builder, all);
     }
 
-    /// The location of the row's data.
+    /// Returns the memory location of the current row's data in a column.
     fn data(
         &self,
         builder: &mut FunctionBuilder<'_>,
@@ -164,7 +167,7 @@ impl<'a> Row<'a> {
         Memory { base, offset: 0, region, constant, aligned: false }
     }
 
-    /// The location of the row's presence byte.
+    /// Returns the memory location of the current row's presence byte in a column.
     fn presence(
         &self,
         builder: &mut FunctionBuilder<'_>,

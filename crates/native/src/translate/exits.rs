@@ -60,7 +60,7 @@ impl Exits {
     }
 }
 
-/// Branches to the block if the condition holds.
+/// Emits a branch to `block` if `condition` holds. Creates the block at its first use.
 fn leave_if(builder: &mut FunctionBuilder<'_>, condition: ir::Value, block: &mut Option<ir::Block>) {
     let leave = *block.get_or_insert_with(|| builder.create_block());
     let goes_on = builder.create_block();

@@ -1,5 +1,6 @@
-//! Translation of a plan, or of a piece of a large plan, to a function. Each straight run of steps is recorded on a tape and
-//! emitted; conditionals and loops become basic blocks; steps without a rule become calls.
+//! Translation of a plan to a function, or of a piece of a large plan, which is split into several functions. A run of
+//! steps without branches and calls is recorded on a tape and emitted; conditionals and loops become basic blocks;
+//! steps without a rule become calls.
 
 mod accesses;
 mod body;
@@ -34,7 +35,8 @@ pub(crate) struct Workspace {
     /// The machine values of the plan's values, in the function that is being built.
     held: ScopedValueMap<EmittedValue>,
     line: Line<ir::Value>,
-    /// The results of the instructions of the line's tape.
+    /// The results of the instructions on the tape that `line` has recorded; `None` for an instruction without a
+    /// result.
     played: Vec<Option<ir::Value>>,
 }
 
@@ -45,15 +47,16 @@ impl Workspace {
         self.line.reset(plan, inlined);
     }
 
-    /// The number of the plan's values that the memory has room for without growing.
+    /// Returns the number of a plan's values that fit into this memory without growing it.
     pub(crate) fn capacity(&self) -> usize {
         self.held.capacity()
     }
 }
 
-/// Builds the body of the function for a piece of a plan, with the parameters input, output, frame and context. Returns true if
-/// the code generator's optimisation would improve it. If `columns` are given, the plan must be a single piece, and the function
-/// evaluates it on rows: the first two parameters are then the columns and a `Progress`.
+/// Builds the body of the function for a piece of a plan (the whole plan, or a part of a large one), with the
+/// parameters input, output, frame and context. Returns true if the code generator's optimisation would improve it. If
+/// `columns` are given, the plan must be a single piece, and the function evaluates it on rows: the first two
+/// parameters are then the columns and a `Progress`.
 pub(crate) fn translate(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,
@@ -90,7 +93,7 @@ pub(crate) fn translate(
     body.state.findings.is_improvable
 }
 
-/// The translation of one piece to a function.
+/// The state of the translation of one piece (the whole plan, or a part of a large one) to a function.
 struct Translation<'a, 'b, 'f> {
     body: Body<'a, 'b, 'f>,
     exits: Exits,
@@ -100,7 +103,7 @@ struct Translation<'a, 'b, 'f> {
     played: &'a mut Vec<Option<ir::Value>>,
 }
 
-/// The work that remains for a piece.
+/// A task that remains in the translation of a function. Tasks are on a stack, so that nested blocks need no recursion.
 enum Todo {
     /// Emit a block of the plan. If a join block is given, jump to it with the result.
     Block(BlockId, Option<ir::Block>),
@@ -125,7 +128,8 @@ impl Body<'_, '_, '_> {
 }
 
 impl Translation<'_, '_, '_> {
-    /// Translates a whole piece: its steps, then its calls, then its outputs. The caller emits its end.
+    /// Translates one piece (the whole plan, or a part of a large one): its steps, then its calls of other pieces, then
+    /// its outputs. The caller emits the return.
     fn piece(&mut self, number: usize) {
         let outline = self.body.outline;
         let piece = &outline.pieces.list()[number];
@@ -150,7 +154,7 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Translates steps of a block and the blocks inside of them, without recursion.
+    /// Translates steps of a block, and the blocks of conditionals and loops among them, without recursion.
     fn steps(&mut self, block: BlockId, steps: Range<usize>) {
         let outline = self.body.outline;
         let plan = outline.plan;
@@ -158,14 +162,14 @@ impl Translation<'_, '_, '_> {
         while let Some(todo) = stack.pop() {
             match todo {
                 Todo::Block(block, join) => match outline.pieces.of_block(block) {
-                    // A block that is a piece of its own is called.
+                    // A block that has a function of its own is called.
                     Some(piece) => self.calls.piece(&mut self.body, &mut self.exits, piece),
                     None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len(), join)),
                 },
                 Todo::Steps(block, range, join) => {
                     let Some(segment) = Segment::first(plan, &plan.block(block).steps[range.clone()]) else { continue };
                     let rest = range.start + segment.step_count()..range.end;
-                    // A conditional at the end of a branch uses the branch's join.
+                    // A conditional at the end of a branch uses the join block of that branch.
                     let ends = |id: StepId| {
                         let out = plan.step(id).out;
                         rest.is_empty() && plan.block(block).result == Some(out) && !outline.locations.is_stored(out)
@@ -190,8 +194,9 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Translates a line, a call or an access, or begins a conditional or a loop. The result of a conditional goes to `outer`, if
-    /// that is given.
+    /// Translates a segment: a sequence of steps without branches (a line), a call, or a memory access. Of a
+    /// conditional or a loop only the start is translated. The result of a conditional goes to the join block `outer`,
+    /// if that is given.
     fn segment(&mut self, segment: Segment<'_>, outer: Option<ir::Block>, stack: &mut Vec<Todo>) {
         let plan = self.body.outline.plan;
         match segment {
@@ -227,10 +232,10 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Records a straight line of steps and plays it.
+    /// Records a sequence of steps without branches on a tape, and emits the tape's code.
     fn line(&mut self, steps: &[StepId]) {
         let Translation { body, line, played, .. } = self;
-        // A tuple that is a line of its own, because it has very many fields.
+        // A tuple that forms a sequence by itself, because it has very many fields.
         if let [only] = steps
             && let step = body.outline.plan.step(*only)
             && matches!(step.action, Action::MakeTuple)
@@ -247,7 +252,7 @@ impl Translation<'_, '_, '_> {
         }
     }
 
-    /// Marks the following instructions as belonging to a step.
+    /// Marks the instructions that follow as belonging to a step.
     fn mark(&mut self, step: StepId) {
         self.body.state.mark(self.body.builder, Some(step.index() as u32));
     }

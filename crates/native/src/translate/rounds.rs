@@ -14,7 +14,7 @@ use cranelift_frontend::Variable;
 /// The number of loop iterations that an evaluation may still run.
 #[derive(Default)]
 pub(super) struct Rounds {
-    /// The variable with that number; `None` if it is in the context.
+    /// The variable that has this number; `None` if the number is stored in the context.
     left: Option<Variable>,
 }
 
@@ -88,7 +88,7 @@ impl Rounds {
         body.made(body.plan().step(step).out, last);
     }
 
-    /// Counts a round, and leaves the function if there were too many.
+    /// Emits the count of one iteration, and a return with a fault if no further iteration is allowed.
     fn take(&self, body: &mut Body<'_, '_, '_>, site: u32) {
         let left = self.left(body);
         let none = body.builder.ins().icmp_imm_s(IntCC::Equal, left, 0);
@@ -106,7 +106,7 @@ impl Rounds {
     }
 }
 
-/// Loads the limit of rounds.
+/// Loads the limit on the number of iterations from the context.
 fn most(body: &mut Body<'_, '_, '_>) -> ir::Value {
     let flags = MemFlagsData::trusted().with_readonly().with_can_move();
     body.builder.ins().load(types::I64, flags, body.state.environment.context, Context::ITERATIONS_OFFSET)

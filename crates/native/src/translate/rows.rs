@@ -9,7 +9,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use std::mem::offset_of;
 
-/// The range of rows that remain to be evaluated, at least one row. The code reads both fields, and writes the index of the current row to `next`.
+/// The range of rows that remain to be evaluated, which must not be empty. The machine code reads both fields, and
+/// writes the index of the current row to `next`.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Progress {
@@ -20,7 +21,8 @@ pub(crate) struct Progress {
 /// The loop over rows that is being emitted: its first block, and the strides whose offsets it updates.
 pub(super) struct Rows {
     start: ir::Block,
-    /// The strides whose distances from the first row are carried from row to row.
+    /// The strides for which the loop carries the offset from the first row to the current row, and adds the stride
+    /// once per row.
     strides: Vec<Stride>,
 }
 
@@ -77,7 +79,7 @@ impl Rows {
     }
 }
 
-/// Loads the inputs that all rows share if `shared`, else the other inputs.
+/// Emits the loads of the inputs that all rows share if `shared` is set, else of the other inputs.
 fn load<'a>(body: &mut Body<'a, '_, '_>, mut row: Row<'a>, shared: bool) {
     let plan = body.plan();
     for (at, input) in plan.inputs().iter().enumerate() {

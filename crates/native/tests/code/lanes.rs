@@ -1,6 +1,8 @@
-//! Every rule of the registry in lanes: as code that takes one row at a time, two and four, against the evaluator of tapes on
-//! bits, on special and random values, bare and lifted to optionals. And every instruction by itself, on every type that it is
-//! for: rules do not use all of them. And ports: bits at any address, shared elements, memory around outputs, any rest of rows.
+//! Compares the vector code of tapes, for one, two and four rows at a time, with the interpreter of tapes. The tests
+//! run each rule of the operator registry on special and random values, with arguments that are optional and that are
+//! not. They run each instruction by itself on each type that it supports, because rules do not use all combinations.
+//! They also check accesses to arrays: bits at any address, elements that all rows share, memory around outputs, and
+//! any number of rows after the last full group.
 
 use crate::specials;
 
@@ -12,10 +14,10 @@ use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Outcome, Output, Port, Presence, 
 use cembra_value::{Budget, Limits};
 use specials::specials;
 
-/// How many rows each tape runs on.
+/// The number of rows that each tape runs on.
 const ROWS: usize = 600;
 
-/// A column of a test, as bits: of an input or of an output.
+/// An input or output of a tape, with the bits of its element in each row.
 #[derive(Clone)]
 struct Column {
     ty: MachineType,
@@ -30,7 +32,7 @@ const fn size(ty: MachineType) -> usize {
     }
 }
 
-/// The elements of rows as a port has them: numbers, or bits in whole words.
+/// Returns the bytes of an array with these elements: numbers, or bits in whole 64-bit words.
 fn array(ty: MachineType, rows: &[u64]) -> Vec<u8> {
     match ty {
         MachineType::Flag => {
@@ -41,7 +43,7 @@ fn array(ty: MachineType, rows: &[u64]) -> Vec<u8> {
     }
 }
 
-/// What a port has of a row.
+/// Returns the bits of the element at the index `row` of an array.
 fn element(ty: MachineType, array: &[u8], row: usize) -> u64 {
     match ty {
         MachineType::Flag => u64::from(array[row / 8] >> (row % 8) & 1),
@@ -49,12 +51,12 @@ fn element(ty: MachineType, array: &[u8], row: usize) -> u64 {
     }
 }
 
-/// Bytes around arrays that nobody may write, or may ask for.
+/// The number of bytes before and after each output array. Machine code must not write to them.
 const MARGIN: usize = 16;
 const CANARY: u8 = 0xAA;
 
-/// Plays on these rows of the inputs, which begin at odd addresses; none if a row fails. Inputs that have one element are shared
-/// by all rows.
+/// Runs a compiled tape on `rows` rows of the inputs, whose arrays begin at odd addresses. An input with `Port::Shared`
+/// has one element for all rows. Returns the bytes of the outputs; `None` if a row fails.
 fn play(
     function: &dyn TapeLoop,
     inputs: &[(MachineType, Vec<u64>, Port)],
@@ -67,7 +69,7 @@ fn play(
             Port::Rows => array(*ty, bits),
             Port::Shared | Port::Chains => bits[0].to_le_bytes().to_vec(),
         };
-        // Bits of inputs end with the byte of the last row; behind them others' may follow.
+        // The bits of an input end with the byte of the last row. Bits after the last row may belong to something else.
         if (*ty, *port) == (MachineType::Flag, Port::Rows) {
             array.truncate(rows.div_ceil(8));
             if !rows.is_multiple_of(8)
@@ -98,7 +100,7 @@ fn play(
     (!fails).then_some(to)
 }
 
-/// A number's bits, but one NaN for all of them.
+/// Returns `bits`, or a fixed value for all NaNs of a float type, whose bits may differ.
 fn canonical(ty: MachineType, bits: u64) -> u64 {
     match ty {
         MachineType::F32 if f32::from_bits(bits as u32).is_nan() => u64::MAX,
@@ -107,14 +109,14 @@ fn canonical(ty: MachineType, bits: u64) -> u64 {
     }
 }
 
-/// An output, where it counts: everywhere, or where a mask holds.
+/// An output to compare. `within` is the mask of the rows in which it has a meaning; `None` means all rows.
 struct Result {
     output: Output,
     within: Option<Mask>,
 }
 
-/// Runs a tape on the rows with each number of lanes and compares with the evaluator: on those that succeed together, and on
-/// parts of all rows whether one fails.
+/// Runs a tape with each number of lanes and compares the results with the interpreter. One run takes all rows that
+/// succeed. The others take 13 consecutive rows each, whether one of these fails or not.
 fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
     let outcomes: Vec<Outcome> = (0..ROWS)
         .map(|row| {
@@ -169,7 +171,7 @@ fn check(name: &str, tape: &Tape, inputs: &[Column], results: &[Result]) {
     }
 }
 
-/// Bits of a number: special, random, or of a common size.
+/// Returns the bits of a special number, of random bits, or of a number of common magnitude.
 fn number(random: &mut fastrand::Rng, scalar: Scalar) -> u64 {
     let values = specials(scalar);
     if random.bool() {
@@ -199,7 +201,7 @@ const fn machine_type(scalar: Scalar) -> MachineType {
     }
 }
 
-/// Inputs of a tape, with their columns.
+/// The inputs of a tape that is being recorded, with random columns.
 struct Inputs {
     random: fastrand::Rng,
     columns: Vec<Column>,
@@ -226,7 +228,7 @@ impl Inputs {
         tape.input(ty)
     }
 
-    /// A value from outside; the payload of a missing one is as random as any other.
+    /// Records the inputs for an operand. The payload of a missing value is as random as that of a present value.
     fn cell(&mut self, tape: &mut Tape, operand: OperandType) -> Cell {
         let presence = if operand.optional { Presence::When(self.mask(tape)) } else { Presence::Present };
         let datum = match operand.scalar {
@@ -238,7 +240,7 @@ impl Inputs {
         Cell { presence, datum }
     }
 
-    /// A view where the string is present, and garbage elsewhere.
+    /// Records the inputs for a string: its address and length. In rows where the string is missing, they are garbage.
     fn string(&mut self, tape: &mut Tape, operand: OperandType) -> Datum {
         let views: Vec<(u64, u64)> = STRINGS.iter().map(|text| (text.as_ptr() as u64, text.len() as u64)).collect();
         let present = operand.optional.then(|| self.columns[self.columns.len() - 1].bits.clone());
@@ -255,7 +257,7 @@ impl Inputs {
 
 const STRINGS: &[&str] = &["", "a", "b", "ab", "abc", "äöü", "a longer text, of some words"];
 
-/// The outputs that a cell is made of.
+/// Returns the outputs of a cell: its presence, and its payload in the rows where it is present.
 fn results(cell: Cell) -> Vec<Result> {
     let everywhere = |output| Result { output, within: None };
     let (within, mut results) = match cell.presence {
@@ -356,7 +358,7 @@ fn every_instruction_on_numbers_gives_the_same_bits_in_lanes() {
     }
 }
 
-/// A float that can be scaled, as `Bin::Scale` has it.
+/// Returns the bits of a random float for which `Bin::Scale` is defined; sometimes a zero, an infinity or NaN.
 fn scaled(scalar: Scalar, random: &mut fastrand::Rng) -> u64 {
     let edges = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0, -1.5];
     let range = if scalar == Scalar::Float32 { 90 } else { 950 };
@@ -416,7 +418,7 @@ fn players_that_run_a_stretch_for_nothing_give_what_the_evaluator_gives_that_ski
 fn masks_of_one_width_serve_numbers_of_the_other() {
     for (at, made_of) in NUMBERS.into_iter().enumerate() {
         for (which, used_on) in NUMBERS.into_iter().enumerate() {
-            // Every other comparison, which are others for the next type.
+            // Half of the comparisons. The next type takes the other half.
             let ops = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge];
             for op in ops.into_iter().skip((at + which) % 2).step_by(2) {
                 let (mut tape, mut inputs) = (Tape::new(), Inputs::new(3));
@@ -441,7 +443,7 @@ fn masks_of_one_width_serve_numbers_of_the_other() {
 
 #[test]
 fn rare_calls_take_the_lanes_that_need_them() {
-    // The functions' own rare arguments are rare: here a lane is one of them half of the time.
+    // In the functions' own use these arguments are rare; here half of the lanes have one.
     for (scalar, function) in [(Scalar::Float32, RuntimeFn::LogF32), (Scalar::Float64, RuntimeFn::LogF64)] {
         let (mut tape, mut inputs) = (Tape::new(), Inputs::new(9));
         inputs.column(machine_type(scalar), |random| {
@@ -474,7 +476,8 @@ fn a_row_that_fails_is_noticed_whichever_site_it_fails_at() {
     check("several faults", &tape, &inputs.columns, &[Result { output, within: None }]);
 }
 
-/// Two numbers, two masks, and everything that can be made of them in one type.
+/// Records a tape with two numbers and two masks as inputs, and one number and three masks as outputs. A row fails if
+/// its first number is above 100.
 fn ports_tape(scalar: Scalar) -> Tape {
     let mut tape = Tape::new();
     let ty = machine_type(scalar);
@@ -501,7 +504,8 @@ fn any_number_of_rows_and_any_ports_give_what_the_evaluator_gives() {
     });
     for (turn, scalar, lanes) in each {
         let (tape, ty) = (ports_tape(scalar), machine_type(scalar));
-        // Each type has all ports, in some number of lanes; each number of lanes has all, of some type.
+        // A type has all combinations of ports, with some number of lanes. Each number of lanes has all combinations,
+        // with some type.
         for shared in (0..16_u8).filter(|shared| (usize::from(*shared) + turn).is_multiple_of(Lanes::ALL.len())) {
             let port = |at: usize| if shared >> at & 1 == 1 { Port::Shared } else { Port::Rows };
             let ports = [0, 1, 2, 3].map(port);
@@ -549,7 +553,7 @@ fn any_number_of_rows_and_any_ports_give_what_the_evaluator_gives() {
     }
 }
 
-/// Sums go on from what is there, row after row of each.
+/// Row `i` is added to accumulator `i % CHAINS`, whose first value is the one in the array.
 #[test]
 fn sums_of_any_number_of_rows() {
     let mut tape = Tape::new();
@@ -598,7 +602,7 @@ fn sums_of_any_number_of_rows() {
             }
         }
     }
-    // Sums are of numbers of 64 bits, of outputs.
+    // Only outputs that are FLOAT64 numbers can be summed.
     let refused = |inputs: &[Port], outputs: &[Port]| {
         lanes::compile(&tape, inputs, outputs, &Budget::default()).expect_err("cannot be").kind()
     };

@@ -1,4 +1,4 @@
-//! Machine code of rules and rows against the evaluator on bits, and where code is placed.
+//! Tests of machine code: rules and rows against the interpreter, and code at different addresses.
 
 #[path = "../../../ops/tests/specials/mod.rs"]
 mod specials;

@@ -1,5 +1,6 @@
-//! Machine code can be put anywhere: here by the code generator's own module, in two places, whole and in pieces that call
-//! one another. So it may be cached, and be part of an object file.
+//! Tests that machine code can be put at any address: the code generator's own module puts it at two addresses, as one
+//! function and as several functions that call one another. So machine code may be cached, and be part of an object
+//! file.
 
 use cembra_expr::parse;
 use cembra_native::{RawFunction, Tier, listings};

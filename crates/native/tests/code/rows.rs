@@ -1,5 +1,6 @@
-//! Native rows against the interpreter, row by row: models of every kind, columns of every form, any number of rows, rows that
-//! fail among others, and memory around outputs that nobody may write.
+//! Compares native evaluation of rows with the interpreter, row by row: models of every kind, columns of all formats,
+//! any number of rows, and rows that fail among others. The tests also check that the memory around outputs is not
+//! written.
 
 use cembra_expr::parse;
 use cembra_native::{CompiledRows, ErrorKind, Tier, compile_rows};
@@ -27,7 +28,7 @@ const MODELS: &[&str] = &[
     "input x: f64\noutput a = x\noutput b = 2.5\noutput c = missing[f64]",
 ];
 
-/// The rounds that a row's loops may run.
+/// The most rounds that the loops of a row may run.
 const ROUNDS: u64 = 7;
 
 const CANARY: u8 = 0xA5;
@@ -40,7 +41,7 @@ fn plan_of(text: &str) -> Plan {
     build(&placed, &Budget::default()).expect("a plan")
 }
 
-/// Writes a random value of a type, and garbage where it is missing.
+/// Writes a random value of the type `qtype` to memory. The payload of a missing value is garbage.
 fn fill(random: &mut fastrand::Rng, qtype: &QType, at: FramePtr, offset: u32) {
     // SAFETY: FRAME-SLOT: the memory is as long as the type, and aligned.
     unsafe {
@@ -78,7 +79,7 @@ fn fill(random: &mut fastrand::Rng, qtype: &QType, at: FramePtr, offset: u32) {
     }
 }
 
-/// Memory of a column.
+/// The memory of a column in a test, its format, and the description that machine code gets.
 struct Memory {
     form: ColumnForm,
     data: Vec<u8>,
@@ -86,7 +87,7 @@ struct Memory {
     column: Column,
 }
 
-/// What a row's element is in the layout of frames: its size and where it is.
+/// Returns the size of a row's element, and its offset in a value in the layout of frames.
 fn element(qtype: &QType) -> (usize, usize) {
     let size = qtype.scalar().map_or(qtype.layout().size, |scalar| QType::Scalar(scalar).layout().size);
     (size as usize, qtype.optional_value_offset().unwrap_or(0) as usize)
@@ -111,16 +112,16 @@ fn random_form(random: &mut fastrand::Rng, qtype: &QType, is_input: bool) -> Col
     ColumnForm { data, presence, is_dictionary: false, is_shared, is_dense, paces }
 }
 
-/// How many paces there are, with that of which nothing is known.
+/// The number of classes of strides (paces). Class 0 means that nothing is known of a stride.
 const PACES: usize = 7;
 
-/// The strides of paces: longer than any value.
+/// Returns a random stride for each class of strides, longer than any value.
 fn random_strides(random: &mut fastrand::Rng) -> [isize; PACES] {
     [(); PACES].map(|()| random.isize(40..90) * if random.bool() { 1 } else { -1 })
 }
 
 impl Memory {
-    /// Memory for rows, all of it canaries.
+    /// Allocates memory for `rows` rows. All bytes of it are canaries.
     fn new(
         random: &mut fastrand::Rng,
         qtype: &QType,
@@ -167,7 +168,7 @@ impl Memory {
         self.column.presence.wrapping_offset(self.column.presence_stride * row.cast_signed())
     }
 
-    /// Puts a value into the column: bytes in the layout of frames.
+    /// Stores a value in the column. `value` has its bytes in the layout of frames.
     fn set(&self, qtype: &QType, row: usize, value: *const u8, random: &mut fastrand::Rng) {
         let (size, inside) = element(qtype);
         // SAFETY: COLUMNS: the memory was made for the rows.
@@ -185,7 +186,7 @@ impl Memory {
         }
     }
 
-    /// The value that is in the column.
+    /// Reads a row's value from the column.
     fn get(&self, qtype: &QType, row: usize) -> Value {
         let (size, inside) = element(qtype);
         let mut frame = Frame::zeroed(64);
@@ -209,7 +210,7 @@ impl Memory {
         }
     }
 
-    /// The bytes that belong to nobody's row, and the bits behind the last.
+    /// Checks that bytes which belong to no row are still canaries, and that bits after the last row are 0.
     fn check_around(&self, qtype: &QType, rows: usize, name: &str) {
         let (size, _) = element(qtype);
         let is_row = |memory: &[u8], at: usize, bits: bool, first: *mut u8, stride: isize, size: usize| {
@@ -243,19 +244,19 @@ impl Memory {
     }
 }
 
-/// The bit of a row.
+/// Returns the bit of a row.
 ///
 /// # Safety
-/// COLUMNS: there is one.
+/// COLUMNS: the array has the row's bit.
 unsafe fn bit(first: *const u8, row: usize) -> u8 {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe { *first.add(row / 8) >> (row % 8) & 1 }
 }
 
-/// Sets it.
+/// Sets the bit of a row.
 ///
 /// # Safety
-/// COLUMNS: there is one.
+/// COLUMNS: the array has the row's bit.
 unsafe fn set_bit(first: *mut u8, row: usize, value: u8) {
     // SAFETY: COLUMNS, promised by the caller.
     unsafe {
@@ -278,7 +279,7 @@ struct Subject<'p> {
 }
 
 impl Subject<'_> {
-    /// What the interpreter gives for a row, in the order of the outputs; none if it fails.
+    /// Returns the interpreter's outputs for a row, in order; `None` if the row fails.
     fn expected(&self, row: &[Frame], frame: FramePtr, context: &mut Context) -> Option<Vec<String>> {
         // SAFETY: FRAME-SLOT: the frame is the plan's, values are of its inputs' types. CALL, likewise.
         unsafe {
@@ -443,7 +444,7 @@ fn forms_that_no_column_of_the_plan_has_are_refused() {
         assert!(message.starts_with(&format!("column {at} is ColumnForm")), "{message}");
         assert!(message.ends_with(&format!("which no {what} of type {qtype} can be")), "{message}");
     }
-    // Rows are not added up.
+    // This code does not sum the rows of an output.
     let mut sums = forms;
     sums[2].data = DataForm::Chains;
     assert!(sums[2].fits(&QType::FLOAT64, true));

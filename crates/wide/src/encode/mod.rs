@@ -154,7 +154,7 @@ impl Assembler {
         }
     }
 
-    /// The position of the opcode in a vector instruction that begins at the position `start`.
+    /// Returns the position of the opcode in a vector instruction that begins at the position `start`.
     pub(crate) fn opcode(&self, start: usize) -> usize {
         start
             + match self.bytes[start] {

@@ -31,7 +31,7 @@ fn addresses(scale: u32) -> Vec<Memory> {
     found
 }
 
-/// The bytes of an instruction's memory operand.
+/// Returns the size of an instruction's memory operand in bytes.
 fn memory_bytes(code: Code, length: Length, broadcasts: bool) -> u32 {
     match code.form().tuple {
         Tuple::Full(element) | Tuple::Half(element) if broadcasts => element.into(),
@@ -277,7 +277,7 @@ fn instructions_on_general_registers_are_what_was_meant() {
     }
 }
 
-/// Checks the bytes that replace others in the code that stores past the caches.
+/// Checks the bytes that turn stores into non-temporal stores, and no-ops into prefetches.
 #[test]
 fn changed_bytes_are_what_goes_past_the_caches() {
     for (prefix, registers, lengths) in

@@ -63,8 +63,8 @@ impl Selector<'_> {
         self.selection.values[at][width] = value;
     }
 
-    /// The vector with the bit in a byte that belongs to each lane. With four rows, alternate steps use the lower and the upper
-    /// half of a byte.
+    /// Returns a vector whose lanes have one bit each: the bit for the lane's row in a byte of bits. With four rows,
+    /// alternate steps use the lower and the upper half of a byte.
     fn bits_of_lanes(&mut self, element: u8) -> Value {
         if let Some(known) = self.selection.bits_of_lanes {
             return known;
@@ -81,7 +81,7 @@ impl Selector<'_> {
         made
     }
 
-    /// The number of the slot that is filled with `preset` before the loop.
+    /// Returns the index of the stack slot that is filled with `preset` before the loop.
     fn preset(&mut self, preset: Preset) -> u32 {
         let presets = &mut self.program.presets;
         let known = presets.iter().position(|other| *other == preset);
@@ -121,7 +121,7 @@ impl Selector<'_> {
                 let operands = [a, b].map(|mask| self.mask(mask.index(), element));
                 (self.logic([Code::MaskXor8, Code::MaskXor16, Code::XorVector], element, operands), element)
             }
-            // Made at its first use.
+            // The mask is computed at its first use.
             _ => return,
         };
         let width = self.width(element);
@@ -141,7 +141,7 @@ impl Selector<'_> {
         if has(a, 4) && has(b, 4) { 4 } else { 8 }
     }
 
-    /// The conjunction of two masks.
+    /// Selects the conjunction of the masks at the indices `a` and `b` of the tape.
     fn conjunction(&mut self, a: usize, b: usize, element: u8) -> Value {
         if self.is_avx512() {
             for (compared, other) in [(b, a), (a, b)] {
@@ -168,7 +168,7 @@ impl Selector<'_> {
         self.logic([Code::MaskAnd8, Code::MaskAnd16, Code::AndVector], element, operands)
     }
 
-    /// Returns true for a comparison that becomes a part of the one instruction that uses it.
+    /// Returns true for a comparison that is computed as a part of the one instruction that uses it.
     fn is_part(&self, at: usize) -> bool {
         let needs = &self.selection.needs;
         let user = needs.user[at] as usize;
@@ -213,7 +213,7 @@ impl Selector<'_> {
         self.mask(at, element)
     }
 
-    /// The natural width of a mask, in bytes per lane.
+    /// Returns the width in which a mask is computed without a conversion, in bytes per lane.
     fn natural(&self, at: usize) -> u8 {
         let of = |at: usize| match &self.tape.instrs()[at] {
             Instr::Cmp(_, a, _) if !self.is_avx512() => Some(self.program.info(self.number(a.index())).element),
@@ -257,7 +257,7 @@ impl Selector<'_> {
         value
     }
 
-    /// Makes a mask that was left to its first use, in its natural width.
+    /// Computes a mask that was left to its first use, in the width `element`, its natural one.
     fn made_late(&mut self, at: usize, element: u8) -> Value {
         match &self.tape.instrs()[at] {
             Instr::MaskNot(inner) => {

@@ -18,7 +18,8 @@ use rustc_hash::FxHashMap;
 /// The number of preceding instructions searched for an identical one.
 const REPEATED: usize = 6;
 
-/// The number of instructions, after a negated float was bounded, in which uses of the result are searched.
+/// The number of instructions that are searched for uses of a bounded value, which is the minimum or maximum of a
+/// negated float and a constant.
 const NEAR: usize = 64;
 
 /// The buffers of instruction selection, which a thread reuses from tape to tape.
@@ -27,22 +28,24 @@ pub(crate) struct Selection {
     needs: Needs,
     /// True if a division by a value that all rows share is computed as a multiplication by its inverse.
     mends: bool,
-    /// The values of each instruction: a number, or a mask. A mask in vectors has one value for each lane width.
+    /// For each instruction of the tape, its result in the program: a number, or a mask. A mask in vectors has one
+    /// value for each lane width.
     values: Vec<[Value; 2]>,
     /// For each instruction, whether its value was made with the opposite sign. Its users account for that.
     opposite: Vec<bool>,
     constants: FxHashMap<(u64, u8), Value>,
     /// The values of shared numbers, by port.
     shared: FxHashMap<u32, Value>,
-    /// The vector with the bit of each lane in a byte.
+    /// The vector whose lanes have the bit of their row in a byte of bits; `None` until it is needed.
     bits_of_lanes: Option<Value>,
-    /// The masks that were made at their first use. Masks made inside a stretch must not be used after it.
+    /// The masks that were computed at their first use, each with the index of its width. Masks that were computed in a
+    /// stretch (instructions that a jump may skip) must not be used after it.
     late: Vec<(u32, usize)>,
-    /// The mantissas made so far, by their operands.
+    /// The mantissas computed so far, each after its operand.
     mantissas: Vec<(Value, Value)>,
-    /// The values of an expansion.
+    /// A buffer for the results of an expansion's instructions, while it is inlined.
     expanded: Vec<Value>,
-    /// The values that a step stores, and how.
+    /// The values that a step stores, each with the operation that stores it.
     stored: Vec<(Kind, Value)>,
 }
 
@@ -140,7 +143,7 @@ impl Selector<'_> {
                 continue;
             }
             match instr {
-                // A stretch inside another that is jumped over is not worth one more jump.
+                // A stretch (instructions that a jump may skip) inside another stretch is not worth a jump of its own.
                 Instr::Begin(mask) => {
                     if skipping == 0 {
                         self.masks_of_stretch(at, inputs, number);
@@ -193,8 +196,8 @@ impl Selector<'_> {
         }
     }
 
-    /// The current rows of an input, loaded before anything is stored over them. Values that are not input rows are returned
-    /// unchanged.
+    /// Copies the rows of an input to a register, because an output may be stored over them. Returns `value` itself if
+    /// it is not the rows of an input.
     fn read(&mut self, value: Value) -> Value {
         let Info { home, length, element, .. } = *self.program.info(value);
         match home {
@@ -204,7 +207,7 @@ impl Selector<'_> {
         }
     }
 
-    /// True if sums stay in registers, because an iteration has a row for each sum.
+    /// Returns true if partial sums stay in registers, because an iteration has as many rows as there are partial sums.
     fn carries(&self) -> bool {
         u32::from(self.program.steps) * self.program.rows == CHAINS as u32
     }
@@ -222,7 +225,7 @@ impl Selector<'_> {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
-    /// True if a step has twice as many rows as a register has 64-bit numbers.
+    /// Returns true if a step has twice as many rows as a register has 64-bit numbers.
     fn has_halves(&self) -> bool {
         self.program.rows * 8 > self.whole().bytes()
     }
@@ -232,7 +235,7 @@ impl Selector<'_> {
         self.has_halves() && self.selection.needs.is_widened_in_sum(self.tape, self.outputs, at)
     }
 
-    /// Adds a number to the sums of a port.
+    /// Adds a number to the partial sums of the output `port`.
     fn sum(&mut self, val: Val, port: u32) {
         let first = self.step * self.program.rows as u8;
         if let Instr::Un(_, narrow) = &self.tape.instrs()[val.index()]
@@ -256,7 +259,8 @@ impl Selector<'_> {
         self.add(number, mask, port, first);
     }
 
-    /// Adds a vector to the sums of a port, from the sum for row `row` of the iteration on. A mask restricts the addition.
+    /// Adds a vector to the partial sums of the output `port`, from the sum for the iteration's row `row` on. A mask
+    /// restricts the addition to some lanes.
     fn add(&mut self, number: Value, mask: Value, port: u32, row: u8) {
         let (chains, length) = (self.vector(Home::Chains(port, row), 8), self.length(8));
         let (kind, operands) = if self.carries() {
@@ -268,8 +272,9 @@ impl Selector<'_> {
         self.program.ops.push(Op { operands, mask, ..self.op(kind, length) });
     }
 
-    /// Makes the input masks inside the stretch that begins with the instruction `begin`; `number` is the index of the next
-    /// input. Inputs belong to no stretch, but an input mask may take instructions, which must not be jumped over.
+    /// Computes the input masks inside the stretch (instructions that a jump may skip) that begins with the instruction
+    /// `begin`; `number` is the index of the next input. Inputs belong to no stretch, but an input mask may take
+    /// instructions, which must not be skipped.
     fn masks_of_stretch(&mut self, begin: usize, inputs: &[Port], mut number: u32) {
         let mut depth = 0_usize;
         for (at, instr) in self.tape.instrs().iter().enumerate().skip(begin) {
@@ -308,7 +313,8 @@ impl Selector<'_> {
         self.isa == Isa::Avx512
     }
 
-    /// The length of a vector with `element` bytes per lane for all rows of a step, but at most that of the registers.
+    /// Returns the length of a vector with `element` bytes per lane for all rows of a step, but at most that of a
+    /// register.
     fn length(&self, element: u8) -> Length {
         Length::of_bytes((self.program.rows * u32::from(element)).min(self.whole().bytes()))
     }
@@ -344,7 +350,7 @@ impl Selector<'_> {
         result
     }
 
-    /// The number at a port that all rows share.
+    /// Returns the value of the input `port`, whose one element all rows share.
     fn shared(&mut self, port: u32, element: u8) -> Value {
         if let Some(known) = self.selection.shared.get(&port) {
             return *known;
@@ -365,7 +371,8 @@ impl Selector<'_> {
         value
     }
 
-    /// A constant, given by its words. With AVX-512 only the first word is stored, because memory is broadcast as it is read.
+    /// Adds a constant, given by its words, to the program. With AVX-512 only the first word is stored, because one
+    /// element in memory can be broadcast.
     fn pooled(&mut self, words: [u64; 4], element: u8) -> Value {
         let offset = 8 * self.program.pool.len() as u32;
         let kept = if self.is_avx512() { 1 } else { words.len() };
@@ -432,7 +439,7 @@ impl Selector<'_> {
     fn instr(&mut self, at: usize, instr: &Instr) {
         let value = match instr {
             Instr::Const(ty, bits) => self.constant(*bits, element(*ty)),
-            // Made as a part of the instruction that uses it.
+            // The operation is computed as a part of the instruction that uses it.
             Instr::Un(Un::Neg, _) if self.is_part_of_fma(at) || self.is_part_of_bound(at) => return,
             Instr::Un(..) if self.is_widened_in_sum(at) => return,
             Instr::Bin(Bin::Scale, ..) if self.is_scaled_or_zero(at) => return,
@@ -513,12 +520,12 @@ impl Selector<'_> {
     }
 }
 
-/// The code for the element size, of one for 4 bytes and one for 8.
+/// Returns the code for the element size: `codes` has one for 4 bytes and one for 8.
 fn by_element(element: u8, codes: [Code; 2]) -> Code {
     codes[usize::from(element == 8)]
 }
 
-/// The code for the type, of two for floats and two for integers, each for 4 and 8 bytes.
+/// Returns the code for the type: each array has one code for 4 bytes and one for 8.
 fn by_type(ty: MachineType, floats: [Code; 2], integers: [Code; 2]) -> Code {
     by_element(element(ty), if ty.is_float() { floats } else { integers })
 }

@@ -4,7 +4,7 @@
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Port, Tape, Un};
 
-/// The fewest plain instructions that a stretch must cost to be jumped over.
+/// The lowest cost of a stretch, in plain instructions, for which a jump is written that may skip it.
 const WORTH_A_JUMP: u32 = 20;
 
 /// The use of each instruction of a tape: whether it is needed, how often it is used, and which instruction uses it first.
@@ -16,7 +16,8 @@ pub(super) struct Needs {
     pub(super) user: Vec<u32>,
     /// For each instruction, true if it is needed, so that it is translated.
     pub(super) played: Vec<bool>,
-    /// The open stretches while the tape is walked backwards: the index of the end, and the cost of all instructions after it.
+    /// The stretches (instructions that a jump may skip) that are open while the tape is walked backwards: the index of
+    /// the end, and the cost of all instructions after it.
     open: Vec<(usize, u32)>,
 }
 

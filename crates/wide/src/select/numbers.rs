@@ -8,12 +8,12 @@ use crate::program::{Home, Kind, Op, Value};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cmp, Instr, Shift, Tape, Un, scaling, splitting};
 
-/// The immediate for mantissas from 3/4 to below 3/2, with the operand's sign.
+/// The immediate of the mantissa instruction for mantissas from 3/4 to below 3/2, with the operand's sign.
 const FROM_THREE_QUARTERS: u8 = 3;
 
-/// The number of preceding instructions searched for the maker of an integer.
+/// The number of preceding instructions searched for the one that computed an integer.
 const NEAR: usize = 8;
-/// The number of preceding instructions searched for the maker of a power.
+/// The number of preceding instructions searched for the one that computed the power of a scaling.
 const FAR: usize = 48;
 
 impl Selector<'_> {
@@ -131,8 +131,8 @@ impl Selector<'_> {
         self.plain(code, element(to), length, [Value::NONE, a], 0)
     }
 
-    /// A 64-bit integer as a float, without an instruction for it. Each half becomes a float exactly, with an exponent of its
-    /// own, and their sum is rounded once.
+    /// Converts a 64-bit integer to a float with AVX2, which has no instruction for it. Each half becomes a float
+    /// exactly, with an exponent of its own, and their sum is rounded once.
     fn long_to_float(&mut self, a: Value, to: MachineType) -> Value {
         // 2^84, for the upper half with an inverted sign.
         let turned = self.constant(0x4530_0000_8000_0000, 8);
@@ -169,7 +169,8 @@ impl Selector<'_> {
         self.convert(MachineType::F64, MachineType::F32, odd)
     }
 
-    /// True if a recent instruction cleared the lower half of a 64-bit integer, as when the exponent of a float is taken.
+    /// Returns true if a recent instruction cleared the lower half of a 64-bit integer, as when the exponent of a float
+    /// is taken.
     fn has_upper_half_only(&self, value: Value) -> bool {
         let Some(op) = self.program.ops.iter().rev().take(NEAR).find(|op| op.result == value) else { return false };
         let cuts = |operand: &Value| match operand.is_some().then(|| self.program.info(*operand).home) {
@@ -179,8 +180,8 @@ impl Selector<'_> {
         op.kind == Kind::Plain(Code::AndVector) && op.operands.iter().any(cuts)
     }
 
-    /// The integer part of a float below 2^63 as a 64-bit integer. Both halves are exact, and are read from the low bits of
-    /// floats with an exponent of their own.
+    /// Converts a float below 2^63 to a 64-bit integer without its fraction, with AVX2, which has no instruction for
+    /// it. Both halves are exact, and are read from the low bits of floats with an exponent of their own.
     fn float_to_long(&mut self, a: Value) -> Value {
         let [down, up] = [(-32_f64).exp2(), -(32_f64.exp2())].map(|value| self.constant(value.to_bits(), 8));
         // The offsets for a half with a sign, and for one without.
@@ -253,7 +254,7 @@ impl Selector<'_> {
         self.two(by_element(element, [Code::Or32, Code::Or64]), size_of_a, sign_of_b)
     }
 
-    /// The low half of a 64-bit product, from products of 32 by 32 bits.
+    /// Computes the low 64 bits of a product of 64-bit integers, from products of 32 by 32 bits.
     fn long_product(&mut self, a: Value, b: Value) -> Value {
         let [a_high, b_high] = [a, b].map(|value| self.shift(Shift::Right, 8, value, 32));
         let (one, other) = (self.two(Code::MulHalves, a, b_high), self.two(Code::MulHalves, a_high, b));
@@ -308,7 +309,8 @@ impl Selector<'_> {
         matches!(self.program.info(value).home, Home::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
     }
 
-    /// The minuend `m` of `difference = m - number`, if a recent instruction computed that; else `None`.
+    /// Returns the minuend `m` of `difference = m - number`, if a recent instruction computed this difference; else
+    /// `None`.
     fn taken_from(&self, difference: Value, number: Value) -> Option<Value> {
         let recent = self.program.ops.iter().rev().take(FAR).take_while(|op| op.kind != Kind::End);
         let made = recent.filter(|op| op.result == difference).find(|op| op.operands[1] == number)?;

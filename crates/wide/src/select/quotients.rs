@@ -31,12 +31,13 @@ impl Selector<'_> {
         }
     }
 
-    /// Returns true for a value that may differ from row to row.
+    /// Returns true for a value that may have a different number in each row.
     fn differs(&self, value: Value) -> bool {
         !matches!(self.program.info(value).home, Home::Pool(_) | Home::Shared(_))
     }
 
-    /// The divisor's parts for multiplication; `None` if rows do not share the divisor, or if the constant has no parts.
+    /// Returns the divisor and its inverse for a division by multiplication; `None` if rows do not share the divisor,
+    /// or if a constant divisor has no inverse that can be used.
     fn parts(&mut self, divisor: Value) -> Option<[Value; 2]> {
         let info = *self.program.info(divisor);
         match info.home {
@@ -59,7 +60,8 @@ impl Selector<'_> {
         }
     }
 
-    /// A corrected product; or a division of all rows if the product may not be right in some row.
+    /// Selects the product of `a` with the inverse, which is then corrected. If the corrected product may be wrong in
+    /// some row, all rows of the step are divided by `b` instead.
     fn mended(&mut self, a: Value, b: Value, [divisor, inverse]: [Value; 2]) -> Value {
         let element = self.program.info(a).element;
         let near = self.two(by_element(element, [Code::Mul32, Code::Mul64]), a, inverse);
@@ -72,7 +74,8 @@ impl Selector<'_> {
         result
     }
 
-    /// The mask of rows whose product is not moderate although the dividend is neither zero nor NaN.
+    /// Selects the mask of rows whose product is not moderate (too large or too small for an exact correction),
+    /// although the dividend is neither zero nor NaN.
     fn is_not_moderate(&mut self, product: Value, a: Value) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);

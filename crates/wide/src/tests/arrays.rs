@@ -10,8 +10,8 @@ use std::ops::{Deref, DerefMut};
 const CANARY: u8 = 0xA7;
 
 thread_local! {
-    /// Pages that no array of this thread uses any more. Tests make many arrays, and mapping, protecting and unmapping pages
-    /// takes most of the system's time.
+    /// Pages that are no longer in use by an array of this thread. Tests make many arrays, and mapping, protecting and
+    /// unmapping pages would take most of their time.
     static FREE: RefCell<Vec<MmapMut>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -19,7 +19,7 @@ thread_local! {
 struct Pages(Option<MmapMut>);
 
 impl Pages {
-    /// Pages of which `room` bytes, whole pages, are usable.
+    /// Returns pages of which `room` bytes are usable; `room` must be a multiple of the page size.
     fn of(room: usize) -> Pages {
         let page = region::page::size();
         let free = FREE.with_borrow_mut(|free| {
@@ -69,7 +69,7 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Memory for `size` bytes, at one of the ends of its pages or somewhere between.
+    /// Reserves memory for `size` bytes, at one of the ends of its pages or somewhere between them.
     fn new(size: usize, is_output: bool, random: &mut fastrand::Rng) -> Guarded {
         let page = region::page::size();
         let room = (size + 128).next_multiple_of(page);

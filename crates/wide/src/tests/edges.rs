@@ -58,14 +58,15 @@ fn rare_calls_in_few_and_many_lanes() {
     }
 }
 
-/// A mask of all rows may have more lanes than a step has rows.
+/// A mask that all rows share is set in all lanes of a register, and a step may have fewer rows than a mask register
+/// has lanes.
 #[test]
 fn rare_calls_where_a_shared_mask_says() {
     for holds in [0, 1] {
         let ty = MachineType::F64;
         let mut tape = Tape::new();
         let (x, mask) = (tape.input(ty), tape.input_mask());
-        // A computed value, which has no home.
+        // A computed value, which is not in memory.
         let x = tape.un(Un::Floor, x);
         let waiting: Vec<Val> = (1..30)
             .map(|number| {
@@ -155,7 +156,7 @@ fn an_output_may_be_an_input() {
     }
 }
 
-/// Inputs are read before outputs are stored over them, and outputs may be made where they are stored.
+/// Outputs in the memory of other inputs: a step reads an input before it stores an output over it.
 #[test]
 fn outputs_may_be_inputs_of_one_another() {
     const ROWS: usize = 150;
@@ -224,7 +225,7 @@ fn outputs_may_be_inputs_of_one_another() {
     }
 }
 
-/// Only numbers, so that the last rows would be played twice if no output were an input.
+/// Without masks, a loop computes the last rows twice, unless an output is also an input.
 #[test]
 fn an_output_of_numbers_may_be_an_input() {
     for ty in [MachineType::F32, MachineType::F64] {
@@ -299,7 +300,8 @@ fn opposites_of_bounded_numbers_are_taken_with_the_other_sign() {
     }
 }
 
-/// Outputs at all places of a cache line: rows before the first aligned vectors are played like the rows after the last step.
+/// Outputs at each offset in a cache line: rows before the first aligned vectors are computed like the rows after the
+/// last step.
 #[test]
 fn what_goes_past_the_caches_begins_where_vectors_are_aligned() {
     for has_bits in [false, true] {
@@ -427,7 +429,7 @@ fn an_input_in_a_stretch_is_there_behind_it() {
     }
 }
 
-/// An argument of an operator, with its presence, as inputs.
+/// Records the inputs for an argument of an operator, with its presence; `None` for strings.
 fn argument(tape: &mut Tape, operand: OperandType) -> Option<Cell> {
     let presence = if operand.optional { Presence::When(tape.input_mask()) } else { Presence::Present };
     let datum = match operand.scalar.machine_type() {

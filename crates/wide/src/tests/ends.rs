@@ -6,10 +6,11 @@ use crate::{Isa, Limits, compile};
 use cembra_runtime::{Context, MachineType};
 use cembra_tape::{Bin, Cmp, Output, Port, Tape, TapeLoop, Un};
 
-/// The most rows: some iterations, some steps and an end.
+/// The most rows: several iterations, several steps, and a tail.
 const ROWS: usize = 300;
 
-/// A tape with `inputs` inputs of a type and two outputs: the sum of all, and the maximum of it and the first.
+/// Records a tape with `inputs` inputs of a type and two outputs. The first output is the sum of all inputs, the first
+/// of them negated. The second is the maximum of this sum and the first input.
 fn tape(ty: MachineType, inputs: usize) -> Tape {
     let mut tape = Tape::new();
     let first = tape.input(ty);
@@ -41,7 +42,7 @@ fn rows_are_played_once_wherever_columns_begin() {
     }
 }
 
-/// A row that was played twice would read its own result.
+/// The output is also the input: a row that was computed twice would read its own result.
 #[test]
 fn an_output_may_be_an_input_wherever_columns_begin() {
     for ty in [MachineType::F64, MachineType::F32] {
@@ -80,7 +81,8 @@ fn an_output_may_be_an_input_wherever_columns_begin() {
     }
 }
 
-/// Bits are stored in bytes, and the rows of ends need not begin with a byte.
+/// Loops that read or write bits have no head and no tail: bits are stored in bytes, and a head or tail need not begin
+/// at a byte.
 #[test]
 fn loops_of_bits_have_no_ends() {
     let mut tape = Tape::new();
@@ -97,7 +99,7 @@ fn loops_of_bits_have_no_ends() {
     }
 }
 
-/// As many masks as there are registers for masks. An end needs one of the registers for itself.
+/// The tape has as many masks as there are mask registers. A head or tail needs one of these registers for itself.
 #[test]
 fn ends_have_a_mask_that_nobody_else_has() {
     let mut tape = Tape::new();

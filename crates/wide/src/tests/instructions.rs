@@ -55,7 +55,7 @@ fn of_value(ty: MachineType, value: f64) -> u64 {
     if ty == MachineType::F32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
 }
 
-/// Columns for inputs of these types, with rows for which `suits` holds.
+/// Returns columns for inputs of these types, with random rows for which `suits` holds.
 fn suiting(types: &[MachineType], seed: u64, suits: impl Fn(&[u64]) -> bool) -> Vec<Vec<u64>> {
     let mut random = random(seed);
     let mut columns = vec![Vec::new(); types.len()];
@@ -68,8 +68,8 @@ fn suiting(types: &[MachineType], seed: u64, suits: impl Fn(&[u64]) -> bool) -> 
     columns
 }
 
-/// Plays one instruction on inputs of these types, alone and together with a number of the other width, which changes the rows of
-/// a step.
+/// Tests one instruction on inputs of these types: alone, and together with a float of each width, which may change the
+/// number of rows in a step. Returns the instruction sets that can execute it.
 fn play(
     name: &str,
     types: &[MachineType],

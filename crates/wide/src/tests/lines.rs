@@ -1,4 +1,4 @@
-//! Tests that one call for many lines gives the same results as a call per line.
+//! Tests that one call for several lines (sets of rows in separate arrays) gives the same results as one call per line.
 
 use super::{bits, random, sets};
 use crate::{Isa, Limits, WideLoop, compile};
@@ -7,11 +7,11 @@ use cembra_tape::{Bin, Output, Port, Tape, TapeLoop, Un};
 
 /// The number of lines.
 const COUNT: usize = 5;
-/// The distance between lines, in numbers.
+/// The distance between the starts of two lines, in numbers.
 const APART: usize = 300;
 
-/// The product of a column and the difference between another column and a shared number. FLOAT32 products are widened to
-/// FLOAT64.
+/// Records the product of a column with the difference between another column and a shared number. FLOAT32 products are
+/// widened to FLOAT64.
 fn tape(ty: MachineType) -> Tape {
     let mut tape = Tape::new();
     let (x, shared, y) = (tape.input(ty), tape.input(ty), tape.input(ty));
@@ -82,7 +82,7 @@ fn lines_are_played_as_each_of_them_is() {
     assert!(is_played || !Isa::Avx512.is_supported());
 }
 
-/// A loop that writes rows has no sums to store at the end of a line, so it does not go from line to line.
+/// A loop that writes rows has no sums to store at the end of a line, so one call cannot run several lines.
 #[test]
 fn loops_of_rows_are_called_for_each_line() {
     let tape = tape(MachineType::F64);

@@ -15,7 +15,7 @@ use arrays::Guarded;
 use cembra_runtime::{CHAINS, Context, MachineType};
 use cembra_tape::{Outcome, Output, Port, Tape, TapeLoop};
 
-/// Values of an input, one for each row, or one for all of them.
+/// The bits of an input in each row, or a single element that all rows share.
 type Column = Vec<u64>;
 
 /// The instruction sets of this machine.
@@ -28,7 +28,7 @@ fn random(seed: u64) -> fastrand::Rng {
     fastrand::Rng::with_seed(seed)
 }
 
-/// The bits of a special, usual or arbitrary number.
+/// Returns the bits of a special, common or arbitrary number.
 fn bits(random: &mut fastrand::Rng, ty: MachineType) -> u64 {
     let special = [
         0.0,
@@ -96,7 +96,7 @@ fn output_type(tape: &Tape, output: Output) -> MachineType {
     }
 }
 
-/// The way in which rows are played.
+/// The method of a loop that runs the rows: with normal stores, with non-temporal stores, or with prefetches.
 #[derive(Clone, Copy)]
 enum PlayMode {
     Plain,
@@ -104,7 +104,7 @@ enum PlayMode {
     Fetching,
 }
 
-/// A tape and the rows that it is played on.
+/// A tape, the rows that it is run on, and the expected results.
 struct Case<'a> {
     name: &'a str,
     tape: &'a Tape,
@@ -124,7 +124,7 @@ impl<'a> Case<'a> {
         Case { name, tape, ports, outputs: vec![Port::Rows; tape.outputs().len()], columns, expected }
     }
 
-    /// The same case with sums for all outputs that are FLOAT64; `None` if no output is.
+    /// Returns this case with sums of all FLOAT64 outputs instead of their rows; `None` if no output is FLOAT64.
     fn of_sums(self) -> Option<Self> {
         let is_number = |output: &Output| output_type(self.tape, *output) == MachineType::F64;
         let port = |output: &Output| if is_number(output) { Port::Chains } else { Port::Rows };
@@ -142,7 +142,8 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Plays the rows in all modes, and compares with the expected results. `seed` chooses the addresses of the arrays.
+    /// Runs the rows by each method, and compares with the expected results. `seed` chooses the addresses of the
+    /// arrays.
     fn check(&self, isa: Isa, played: &WideLoop, rows: usize, seed: u64) {
         for way in [PlayMode::Plain, PlayMode::PastCaches, PlayMode::Fetching] {
             self.check_play(isa, played, rows, seed, way);
@@ -235,7 +236,7 @@ fn can_play(tape: &Tape, isa: Isa) -> bool {
     (0..tape.instrs().len()).all(|at| !live[at] || plays(tape, at))
 }
 
-/// Columns of values of all kinds.
+/// Returns columns with special, common and arbitrary numbers for the tape's inputs.
 fn columns(tape: &Tape, rows: usize, seed: u64) -> Vec<Column> {
     let mut random = random(seed);
     tape.inputs().map(|(_, ty)| (0..rows).map(|_| bits(&mut random, ty)).collect()).collect()

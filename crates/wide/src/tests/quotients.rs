@@ -6,19 +6,20 @@ use crate::{Limits, WideLoop, compile};
 use cembra_runtime::{Context, MachineType};
 use cembra_tape::{Bin, Output, Port, Tape, TapeLoop};
 
-/// The rows of the longest vector.
+/// The number of rows in the longest vector.
 const VECTOR: usize = 16;
 
-/// A type of floats, on bits.
+/// A float type, whose numbers are given by their bits.
 #[derive(Clone, Copy)]
 struct Float {
     ty: MachineType,
     bits: u32,
-    /// The bits of a mantissa, the leading one included.
+    /// The number of bits in a mantissa, including the leading one.
     digits: u32,
     /// The largest binary exponent.
     most: i32,
-    /// Divisors from the first to below the second of these powers of two are replaced by multiplications.
+    /// Two exponents of two. Divisions by a divisor from the first power to below the second are computed as
+    /// multiplications.
     range: [i32; 2],
     divide: fn(u64, u64) -> u64,
 }
@@ -158,7 +159,8 @@ fn compiled(tape: &mut Tape, output: cembra_tape::Val, ports: &[Port]) -> Vec<Wi
     sets().map(|isa| compile(tape, ports, &[], isa, &Limits::default()).expect("compiles")).collect()
 }
 
-/// Divides by a loop, and compares with divisions.
+/// Divides `dividends` by a compiled loop, and compares with divisions. `at` has the divisor if it is an input, and is
+/// empty if it is a constant.
 fn check(float: Float, played: &WideLoop, divisor: u64, at: &[u64], dividends: &[u64]) {
     let (mut shared, mut rows) = (stored(float, at), stored(float, dividends));
     let mut quotients = vec![0_u8; rows.len()];
@@ -213,7 +215,7 @@ fn by_what_all_rows_share() {
     check_many(2_000, 640, 1);
 }
 
-/// A thousand million quotients, `cargo test --release -p cembra-wide -- --ignored`.
+/// Compares a thousand million quotients: `cargo test --release -p cembra-wide -- --ignored`.
 #[test]
 #[ignore = "takes minutes"]
 fn by_what_all_rows_share_at_length() {
@@ -239,7 +241,8 @@ fn by_constants() {
     }
 }
 
-/// Rows that require a division among others that do not, also in stretches, with more values than registers.
+/// Rows that require a division are among others that do not, also in stretches that a jump may skip, with more values
+/// than registers.
 #[test]
 fn many_in_one_loop() {
     for (ty, other) in [
@@ -307,12 +310,13 @@ fn rounded(number: i128, bits: u32) -> i128 {
     (((kept + u128::from(up)) << more) as i128) * number.signum()
 }
 
-/// Twice the quotient, plus one if there is a remainder.
+/// Returns twice the quotient, plus one if there is a remainder.
 fn quotient(a: i128, b: i128) -> i128 {
     2 * (a / b) + i128::from(a % b != 0)
 }
 
-/// The same steps on integers, for all mantissas with few bits: confirms what `docs/wide.md` proves.
+/// Does the steps of the method on integers, for all mantissas with few bits. This confirms the proof in
+/// `docs/wide.md`.
 #[test]
 fn all_numbers_of_few_bits() {
     let (mut far, mut inexact) = (0, 0);

@@ -7,7 +7,7 @@ use cembra_tape::{Bin, Cmp, Mask, Output, Port, Shift, Tape, Un, Val};
 
 const TYPES: [MachineType; 4] = [MachineType::I32, MachineType::I64, MachineType::F32, MachineType::F64];
 
-/// The contents of a random tape.
+/// The properties of a random tape.
 #[derive(Clone, Copy)]
 struct Style {
     /// The types of its numbers.
@@ -34,7 +34,7 @@ impl Maker {
         self.style.types[self.random.usize(..self.style.types.len())]
     }
 
-    /// A number of a type, mostly a recent one.
+    /// Returns a random number of type `ty` from the tape, or a new constant.
     fn val(&mut self, ty: MachineType) -> Val {
         for _ in 0..20 {
             let at = self.random.usize(..self.vals.len());
@@ -62,14 +62,14 @@ impl Maker {
         self.tape.konst_like(like, value)
     }
 
-    /// `x`, or 1 where it is NaN.
+    /// Records `x`, or 1 where `x` is NaN.
     fn clean(&mut self, x: Val) -> Val {
         let one = self.number(self.tape.ty(x), 1.0);
         let nan = self.tape.is_nan(x);
         self.tape.select(nan, one, x)
     }
 
-    /// `x` where it is between `low` and `high`, else 1.
+    /// Records `x` where it is between `low` and `high`, else 1.
     fn between(&mut self, x: Val, low: f64, high: f64) -> Val {
         let ty = self.tape.ty(x);
         let (low, high, one) = (self.number(ty, low), self.number(ty, high), self.number(ty, 1.0));
@@ -179,7 +179,8 @@ impl Maker {
         self.vals.push(made);
     }
 
-    /// A stretch. Values made in it are used after it only under its mask.
+    /// Records a stretch (instructions that a jump may skip). Values computed in it are used after it only under its
+    /// mask.
     fn stretch(&mut self, outer: Option<Mask>) {
         let (vals, masks) = (self.vals.len(), self.masks.len());
         let mask = self.mask();

@@ -6,15 +6,15 @@ use crate::{Isa, Limits, WideLoop, compile};
 use cembra_runtime::{Context, MachineType};
 use cembra_tape::{Bin, Cmp, Mask, Output, Port, Shift, Tape, TapeLoop, Un, Val};
 
-/// The most rows: one iteration more than the fewest rows of a loop with a head, and an end.
+/// The most rows: one iteration more than the fewest rows of a loop with a head, and a tail.
 const ROWS: usize = 400;
 
-/// The bytes of a pattern before and after the rows of a column.
+/// The number of bytes before and after the rows of a column that have a pattern.
 const AROUND: usize = 128;
 const CANARY: u8 = 0xA7;
 
-/// A tape with few instructions: some inputs of one type and others that all rows share, and few enough outputs that all ports
-/// are in registers.
+/// Records a tape with few instructions. It has some inputs of one type and some that all rows share, and few enough
+/// inputs and outputs that all their addresses are in registers.
 fn tape(random: &mut fastrand::Rng) -> (Tape, Vec<Port>) {
     let ty = [MachineType::F64, MachineType::F32, MachineType::I64, MachineType::I32][random.usize(..4)];
     let narrower = if ty.is_float() { MachineType::F32 } else { MachineType::I32 };
@@ -73,7 +73,7 @@ fn tape(random: &mut fastrand::Rng) -> (Tape, Vec<Port>) {
     (tape, ports)
 }
 
-/// The memory of a column, surrounded by a pattern, at any offset from a cache line.
+/// The memory of a column, surrounded by a pattern, at any offset in a cache line.
 struct Memory {
     bytes: Vec<u8>,
     start: usize,
@@ -98,7 +98,7 @@ impl Memory {
         u64::from_le_bytes(word)
     }
 
-    /// True if the bytes around the column's `size` bytes are unchanged.
+    /// Returns true if the bytes around the column's `size` bytes have not changed.
     fn is_untouched_around(&self, size: usize) -> bool {
         let around = [&self.bytes[..self.start], &self.bytes[self.start + size..]];
         around.into_iter().flatten().all(|byte| *byte == CANARY)
@@ -126,7 +126,7 @@ impl Short {
         Short { tape, ports, columns, expected }
     }
 
-    /// Plays `rows` rows of columns at random addresses, some of which are outputs too, and compares the results.
+    /// Runs `rows` rows of columns at random addresses, some of which are outputs too, and compares the results.
     fn check(&self, (isa, played): (Isa, &WideLoop), rows: usize, random: &mut fastrand::Rng) {
         let Short { tape, ports, columns, expected } = self;
         let (is_aligned, is_past_caches) = (random.u8(..4) > 0, random.bool());
@@ -204,7 +204,7 @@ impl Short {
     }
 }
 
-/// The low bytes of a word.
+/// Returns the lowest `bytes` bytes of a word.
 fn low(word: u64, bytes: usize) -> u64 {
     word & (u64::MAX >> (64 - 8 * bytes))
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The start and the end of the names of incomplete files; random letters are between them.
+/// The prefix and the suffix of the names of incomplete files. Random letters are between them.
 const PART: (&str, &str) = (".cembra-", ".part");
 
 /// A folder for cached machine code that no other user can write to.
@@ -38,7 +38,8 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Reads the cache entry of `key`. Fails if the folder has no such entry or the entry has more than `most` bytes.
+    /// Reads the cache entry of `key`. Fails if the folder has no entry of this key, or if the entry has more than
+    /// `most` bytes.
     pub(super) fn read(&self, key: &Key, most: u64) -> io::Result<Vec<u8>> {
         let path = self.path.join(key.file_name());
         // Checked first, because opening something other than a file could block forever.
@@ -98,7 +99,7 @@ impl Folder {
     }
 }
 
-/// Returns true for names of entries, complete or not.
+/// Returns true if `name` is the name of a cache entry, complete or not.
 fn is_of_cache(name: &str) -> bool {
     let part = name.strip_prefix(PART.0).is_some_and(|rest| rest.ends_with(PART.1));
     part || Key::is_file_name(name)
