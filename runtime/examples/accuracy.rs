@@ -1,6 +1,7 @@
-//! How exact the FLOAT64 functions are, and how long they take: the table in `docs/language.md`. It counts the results that
-//! are not the exact value rounded, and asks numbers of any precision how far those are off; the others are within half a
-//! unit in the last place. `runtime/tests/functions/ulp.rs` is the test, on fewer points.
+//! Measures the errors and the times of the FLOAT64 functions, for the table in `docs/language.md`. It counts the
+//! results that are not the exact value rounded, and computes the errors of these results in a higher precision. The
+//! other results are within half a unit in the last place. The test of the errors, on fewer points, is
+//! `runtime/tests/functions/ulp.rs`.
 //!
 //! ```text
 //! cargo run --release -p cembra-runtime --example accuracy [points] [function]
@@ -16,18 +17,20 @@ use cembra_runtime::math;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// A function of one number or, with the second, of two: ours, the correctly rounded one, the one in any precision.
+/// A function of one or two numbers, in three implementations: this crate's, a correctly rounded one, and one in any
+/// precision.
 struct Function {
     name: &'static str,
     ours: fn(f64, f64) -> f64,
     correct: fn(f64, f64) -> f64,
     exact: fn(&Numbers, f64, f64, &mut Consts) -> BigFloat,
-    /// Where half of the arguments are from, and where a quarter is; the rest are bits at random.
+    /// The bounds of half of the arguments, for the first and for the second argument. `near` has the bounds of a
+    /// quarter. The rest are random bits.
     usual: [(f64, f64); 2],
     near: [(f64, f64); 2],
 }
 
-/// Numbers of enough bits that a difference with a result has 53.
+/// A precision in bits, so high that the difference between a result and the exact value has 53 bits.
 struct Numbers(usize);
 
 const NEAREST: RoundingMode = RoundingMode::ToEven;
@@ -44,13 +47,13 @@ impl Numbers {
 }
 
 impl Numbers {
-    /// The probability that a normal variable with the variance 1/2 is at most `x`.
+    /// Computes the probability that a normal variable with the variance 1/2 is at most `x`.
     fn normal_cdf(&self, x: f64, consts: &mut Consts) -> BigFloat {
         let scaled = self.of(x).mul(&self.of(2.0).sqrt(256, NEAREST), 256, NEAREST);
         exact::normal_cdf(&scaled, self.0, consts)
     }
 
-    /// The derivative of the error function at 0.
+    /// Computes the derivative of the error function at 0.
     fn slope(&self, consts: &mut Consts) -> BigFloat {
         self.of(2.0).div(&consts.pi(self.0, NEAREST).sqrt(self.0, NEAREST), self.0, NEAREST)
     }
@@ -132,7 +135,8 @@ const FUNCTIONS: [Function; 17] = [
     Function {
         exact: |n, x, _, consts| {
             let difference = n.normal_cdf(x, consts).sub(&n.normal_cdf(-x, consts), n.0, NEAREST);
-            // Both numbers are a half near 0: the slope there is exact enough.
+            // Near 0 both probabilities are about a half, and their difference loses digits. There the slope is exact
+            // enough.
             if x.abs() < 1e-10 { n.of(x).mul(&n.slope(consts), n.0, NEAREST) } else { difference }
         },
         ..one!("erf", erf_f64, erf, atan, (-6.0, 6.0), (-1.0, 1.0))
@@ -148,7 +152,8 @@ fn within((low, high): (f64, f64), random: &mut fastrand::Rng) -> f64 {
 }
 
 impl Function {
-    /// True for subnormal results, which are rounded twice, and for huge angles, which are left to another library.
+    /// Returns true for subnormal results, which are rounded twice, and for huge angles, which are left to another
+    /// library.
     fn is_apart(&self, x: f64, result: f64) -> bool {
         let huge = ["sin", "cos"].contains(&self.name) && x.abs() >= 1_073_741_824.0;
         huge || result.abs() < f64::MIN_POSITIVE
@@ -163,7 +168,7 @@ impl Function {
     }
 }
 
-/// A number that is small or has few bits.
+/// Converts a number to binary64, from its highest 64 bits.
 fn rounded(x: &BigFloat) -> f64 {
     let Some((words, _, sign, exponent, _)) = x.as_raw_parts() else { return f64::NAN };
     let top = words.last().map_or(0.0, |word| *word as f64);
@@ -172,14 +177,15 @@ fn rounded(x: &BigFloat) -> f64 {
     if sign.is_negative() { -magnitude } else { magnitude }
 }
 
-/// How far `found` is from the exact value, in units of the last place of `correct`, which are those of the exact value.
+/// Returns the difference between `found` and the exact value, in units of the last place of `correct`, which are those
+/// of the exact value.
 fn off(function: &Function, (x, y): (f64, f64), found: f64, correct: f64, consts: &mut Consts) -> f64 {
     let numbers = Numbers(192);
     let exact = (function.exact)(&numbers, x, y, consts);
     let below = f64::from_bits(correct.abs().to_bits() - 1);
     let unit = correct.abs() - below;
     let difference = numbers.of(found).sub(&exact, 192, NEAREST);
-    // Scaled, as a unit may be the least number.
+    // Scaled, because a unit may be the least number.
     let scaled = difference.mul(&numbers.of(1.0 / unit.max(1e-300)), 192, NEAREST);
     let scale = if unit < 1e-300 { 1e-300 / unit } else { 1.0 };
     rounded(&scaled).abs() * scale
@@ -206,7 +212,8 @@ fn measure(function: &Function, points: u32) {
     println!("| `{}` | {worst:.3} | {worst_apart:.3} | {share:.2} % |", function.name);
 }
 
-/// Nanoseconds a call: of calls that wait for nothing, and of calls each of which waits for the one before.
+/// Measures the nanoseconds per call: for calls that do not depend on each other, and for calls that each need the
+/// result of the call before.
 fn time(function: &Function) {
     const CALLS: u32 = 4096;
     let mut random = fastrand::Rng::with_seed(22);

@@ -1,5 +1,6 @@
-//! The arena of an evaluation: memory for the strings that it makes. Pieces are handed out one after the other. When the next evaluation begins, all
-//! pieces become free again. Once the arena has grown to what a model needs, it allocates no more.
+//! The arena of an evaluation: memory for the strings that the evaluation makes. The arena hands out pieces of its
+//! memory, one after the other. When the next evaluation begins, all pieces become free again. Once the arena has grown
+//! to the size that a model needs, it allocates no more memory.
 
 use crate::memory::Memory;
 use crate::slack::Slack;
@@ -11,8 +12,8 @@ const CHUNK: usize = 4 << 10;
 
 /// An arena: memory for the strings of one evaluation at a time.
 ///
-/// Strings in earlier pieces are read while later pieces are written, and while the arena is moved. So memory that was handed out is never
-/// borrowed again, neither by itself nor as a part of its chunk.
+/// Strings in earlier pieces of the arena are read while later pieces are written, and while the arena is moved. So
+/// memory that was handed out is never borrowed again, neither by itself nor as a part of its chunk.
 #[derive(Debug)]
 pub struct Arena {
     /// The chunks (allocations) of the arena, oldest first. Pieces are cut from the last chunk.
@@ -78,8 +79,8 @@ impl Arena {
         self.before + self.taken
     }
 
-    /// Takes back all memory that the arena handed out. Several chunks are replaced by a single chunk of their total size. If one evaluation
-    /// needed a lot of memory, it goes back to the system after some evaluations that need little.
+    /// Takes back all memory that the arena handed out. Several chunks are replaced by a single chunk of their total
+    /// size. The memory is freed after some evaluations that need much less than it.
     #[inline]
     pub fn reset(&mut self) {
         if self.size > Slack::KEPT {

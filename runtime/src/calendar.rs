@@ -215,7 +215,7 @@ impl Timestamp {
         shown.0.checked_sub(behind).map(Timestamp).ok_or(Misspelled)
     }
 
-    /// Parses a local time without a zone, as the timestamp at which a clock of UTC shows it. The form is that of
+    /// Parses a local time without a zone. Returns the timestamp that has this time in UTC. The form is that of
     /// [`from_data_text`](Timestamp::from_data_text), but without an offset.
     ///
     /// # Errors

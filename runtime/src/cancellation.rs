@@ -26,9 +26,10 @@ impl Cancellation {
         Cancellation::default()
     }
 
-    /// Makes a token with a deadline. It is cancelled together with this one, and by itself at `deadline`; then evaluations end with
-    /// [`FaultKind::Deadline`]. One thread of the process waits for the deadlines of all tokens; the first deadline starts it. If the thread cannot
-    /// be started, the new token is cancelled at once. A token that is dropped before its deadline costs nothing afterwards.
+    /// Makes a token with a deadline. The new token is cancelled together with this one, and by itself at `deadline`;
+    /// then evaluations end with [`FaultKind::Deadline`]. One thread of the process waits for the deadlines of all
+    /// tokens; the first deadline starts it. If the thread cannot be started, the new token is cancelled at once. A
+    /// token that is dropped before its deadline costs nothing afterwards.
     ///
     /// ```
     /// use cembra_runtime::{Cancellation, FaultKind};

@@ -243,9 +243,10 @@ pub struct ChainFold<W, C> {
 pub enum FoldTarget<'f, W> {
     /// A single number, with which all elements are combined, one after the other.
     InOrder(&'f mut W),
-    /// One chain (accumulator) for each element: the first element is combined with the first chain, and so on.
+    /// The chains (accumulators) of a row, one per element: the first element is combined with the first chain, and so
+    /// on.
     Row(&'f mut [W]),
-    /// All chains (accumulators) of a block: the elements belong to them in turn, beginning with chain 0.
+    /// The chains (accumulators) of a whole block: the elements belong to them in turn, beginning with chain 0.
     Rows(&'f mut Chains<W>),
 }
 
@@ -256,9 +257,9 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         ChainFold::from_block(len, 0, neutral, combine)
     }
 
-    /// A fold of some of the blocks of `len` elements. `start` is the position of the first element, which must be the start of a block.
-    /// [`then`](ChainFold::then) joins blocks that were folded separately. It is inlined, so that the chains are constructed where they
-    /// stay.
+    /// A fold of some of the blocks of `len` elements. `start` is the position of the first element, which must be the
+    /// start of a block. [`then`](ChainFold::then) joins blocks that were folded separately. This function is inlined,
+    /// so that the chains are constructed where they stay.
     #[inline(always)]
     pub fn from_block(len: usize, start: usize, neutral: W, combine: C) -> Self {
         debug_assert!(start.is_multiple_of(SUM_BLOCK), "{start} is in the middle of a block");
@@ -415,7 +416,8 @@ pub struct ChainFolds<W, C> {
     is_in_order: bool,
     /// The number of folds.
     width: usize,
-    /// One row per chain (accumulator), which holds that chain of every fold. A single row if elements are combined in order.
+    /// The chains (accumulators) of all folds: one row per chain, with that chain of every fold. A single row if
+    /// elements are combined in order.
     rows: Vec<W>,
     /// The position of the next row of elements in the current block.
     at: usize,

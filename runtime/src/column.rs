@@ -1,5 +1,6 @@
-//! Columns: values of one type for many rows, in memory that others own, as compiled code accesses them. Also the traits of functions that
-//! evaluate a model on columns. Owners of memory, threads, errors and files are in other crates, which know a function only by these traits.
+//! Columns: the addresses and formats by which compiled code accesses values of one type for many rows. The memory
+//! belongs to the caller. This file also has the traits of compiled functions that evaluate a model on columns. Other
+//! crates allocate the memory, start threads, and report errors; they know a compiled function only by these traits.
 
 use crate::layout::layout;
 use crate::{Arena, Context, Frame, QType, Scalar};
@@ -90,8 +91,9 @@ pub struct ColumnForm {
     pub is_shared: bool,
     /// True if the column's values are contiguous, so that the stride is the size of a value.
     pub is_dense: bool,
-    /// The classes of this column's two strides: that of its data, and that of its presence bytes. All strides of a class, in any column of a
-    /// function, are equal; class 0 means unknown.
+    /// The classes of this column's two strides: first of the stride of its data, then of the stride of its presence
+    /// bytes. Strides of the same class are equal, in all columns of a function. Class 0 means that nothing is known of
+    /// the stride.
     pub paces: [u8; 2],
 }
 
@@ -287,7 +289,7 @@ pub trait Dictionary: Debug + Send + Sync {
 /// The dictionary and the indices into it, for a block of rows of a dictionary column.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'a> {
-    /// Each row's index into the dictionary; the dictionary's number of values for a row without a value.
+    /// The index into the dictionary for each row; the dictionary's number of values for a row without a value.
     pub of_rows: *const u32,
     /// True if every row of the block has a value.
     pub all_present: bool,
@@ -350,8 +352,9 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         _ = (scratch, context);
     }
 
-    /// Evaluates the first `rows` rows of the columns: a strip. All rows of the outputs are written, but rows that the function adds to
-    /// `scratch.failed` have unspecified values. String views in outputs refer to inputs, to literals, or to the scratch.
+    /// Evaluates the first `rows` rows of the columns, which are a strip (a block of rows that is evaluated at once).
+    /// All rows of the outputs are written, but rows that the function adds to `scratch.failed` have unspecified
+    /// values. String views in outputs refer to inputs, to literals, or to the scratch.
     ///
     /// # Safety
     /// COLUMNS: `begin` was called for the run. `numbers` are the strip's dictionary indices for the inputs in `numbered`, in that order.

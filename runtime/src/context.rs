@@ -92,9 +92,9 @@ impl Context {
 
     /// The default for the most work on strings that one evaluation may do. A unit of work is about the time to read one byte.
     pub const STRING_WORK: u64 = 1 << 30;
-    /// Work of at least this many units polls the token first.
+    /// The least work, in units, before which the cancellation token is polled.
     const POLLED_WORK: i64 = 1 << 16;
-    /// Comparisons of fewer bytes than this count as no work.
+    /// The number of bytes below which a comparison counts as no work.
     const COMPARED_FREE: usize = 256;
 
     /// A context with no fault recorded.

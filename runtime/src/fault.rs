@@ -1,4 +1,5 @@
-//! Faults: the ways in which an operator can fail at run time, each with its number, its name and its message, and the form of a fault for C.
+//! Faults: the ways in which an operator can fail at run time, each with its number, its name and its message. Also the
+//! layout of a fault in the C interface.
 
 use crate::layout::layout;
 use crate::{Excerpt, Scalar, Text};
@@ -57,7 +58,7 @@ impl FaultKind {
         matches!(self, FaultKind::Cancelled | FaultKind::Deadline)
     }
 
-    /// All kinds of faults, in the order of their numbers.
+    /// The kinds of faults, in the order of their numbers.
     pub const ALL: [FaultKind; 14] = [
         FaultKind::DivisionByZero,
         FaultKind::CastRange,

@@ -80,7 +80,7 @@ impl Flag {
         Flag::raise_all(self.take_others(), OVERDUE);
     }
 
-    /// Undoes `raise_late`.
+    /// Clears the bit that `raise_late` has set.
     pub(crate) fn lower(&self) {
         self.state.fetch_and(!LATE, Ordering::Relaxed);
     }

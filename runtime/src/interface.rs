@@ -32,7 +32,7 @@ pub fn interface_fingerprint() -> u64 {
     *OWN.get_or_init(|| fingerprint(&interface()))
 }
 
-/// All facts of the agreement between machine code and this crate, in the order of its text.
+/// Collects the facts of the agreement between machine code and this crate, in the order of its text.
 pub(crate) fn facts() -> Vec<Fact> {
     let mut facts: Vec<Fact> = vec![
         ("revision".to_owned(), INTERFACE_REVISION.into()),

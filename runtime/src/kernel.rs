@@ -5,9 +5,9 @@
 use crate::layout::layout;
 use crate::{Context, Fault, FramePtr, STATUS_FAULT, STATUS_OK};
 
-/// A kernel. It reads its arguments from frame slots, writes its result to a slot, and goes on with the next call of the
-/// chain; the last call of a row returns `STATUS_OK`. A kernel that fails fills the context's fault record and returns a
-/// status.
+/// A kernel. It reads its arguments from frame slots, writes its result to a slot, and goes on with the next call of
+/// the chain (calls that are stored one after the other). After the last call the status is `STATUS_OK`. A kernel that
+/// fails fills the context's fault record and returns a status.
 ///
 /// Calling a kernel is unsafe: the call must be in a complete chain, and its slots in the frame must have the kernel's types (rule KERNEL-ROW in
 /// `docs/safety.md`).

@@ -46,7 +46,7 @@ const fn length(year: i32, month: i32) -> i32 {
     }
 }
 
-/// The date; `None` if it is outside of the years 1 to 9999.
+/// Returns `date`; `None` if it is outside of the years 1 to 9999.
 fn with_text(date: Option<Date>) -> Option<Date> {
     date.filter(|date| date.has_text())
 }

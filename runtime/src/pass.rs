@@ -1,6 +1,6 @@
-//! The pass over a group of rows that this thread is in. Rows are evaluated in groups; if a row of a group fails, rows of the group are
-//! evaluated again, one by one. So a host function may be called twice for a row. A function that is slow, or counts its calls, can use the
-//! pass to answer the second call from the first.
+//! The pass over a group of rows that the current thread is in. Rows are evaluated in groups. If a row of a group
+//! fails, rows of the group are evaluated again, one by one, so a host function may be called twice for a row. A
+//! function that is slow, or that counts its calls, can find out by the pass that a call repeats an earlier one.
 
 use std::cell::Cell;
 

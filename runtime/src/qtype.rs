@@ -69,7 +69,7 @@ pub enum EdgeType {
 }
 
 impl EdgeType {
-    /// All types of edges (groupings of an array's elements).
+    /// The types of edges (groupings of an array's elements).
     pub const ALL: [EdgeType; 5] = [
         EdgeType::Scalars,
         EdgeType::ToScalar(ArrayKind::Dense),

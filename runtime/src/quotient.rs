@@ -1,6 +1,6 @@
-//! Divisions of many numbers by the same divisor, without a division for each: a product with the rounded inverse, corrected by the
-//! remainder, has the bits of a division. This module says for which divisors and products that is true; the callers divide in the
-//! other cases.
+//! Divisions of many numbers by the same divisor, without a division for each of them: the product of a number with the
+//! rounded inverse, corrected by the remainder, has the bits of a division. This module states for which divisors and
+//! products that is true. In the other cases its callers divide.
 //!
 //! Let `r` be the rounded inverse of `s`, `q = x * r`, `left = s * q - x`, and the result `q - left * r`, each rounded once. Then
 //! the result is `x / s` rounded once, for all `x` and `s`, unless an intermediate value is too large or too small for its type.
@@ -9,8 +9,8 @@
 /// The bits of a divisor, and the bits of its rounded inverse, for dividing many numbers by it.
 pub type Parts = [u64; 2];
 
-/// The least divisor that has parts, and the number that all of them must be below. In this range the inverse is a normal number,
-/// and the remainder of a [moderate] quotient is a multiple of the least number of the type.
+/// The range of divisors that have parts: from the first number to below the second. In this range the inverse is a
+/// normal number, and the remainder of a [moderate] quotient is a multiple of the least number of the type.
 #[inline]
 const fn range(element: u8) -> [f64; 2] {
     if element == 8 { [power(-459), power(1022)] } else { [power(-40), power(126)] }

@@ -1,5 +1,6 @@
-//! Runs with a time limit: the data that they share with the clock's thread. A run records the beat of the clock at which it begins, and its end. The
-//! clock reads these records and raises the flag of a late run. The next run lowers the flag.
+//! Runs with a time limit: the data that they share with the clock's thread. A run records the beat of the clock (its
+//! number of ticks) at which the run begins, and its end. The clock reads these records and raises the flag of a late
+//! run. The next run lowers the flag.
 
 use crate::flag::{Flag, RUNS};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,8 +20,8 @@ pub(crate) struct TimedRuns {
     is_raising: AtomicBool,
 }
 
-/// The record of a run: the beat at which it began, and whether it has ended. Runs that begin at the same beat have equal marks, and they become late
-/// at the same time.
+/// The record of a run: the beat of the clock (its number of ticks) at which the run began, and whether it has ended.
+/// Runs that begin at the same beat have equal marks, and they become late at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct RunMark(u64);
 
@@ -35,19 +36,20 @@ impl RunMark {
         self.0 & 1 == 1
     }
 
-    /// The beat of the clock at which the run began.
+    /// The beat of the clock (its number of ticks) at which the run began.
     pub(crate) const fn beat(self) -> u64 {
         self.0 >> 1
     }
 }
 
 impl TimedRuns {
-    /// Runs that `flag` ends, each with the time limit `limit`.
+    /// Makes the state of runs that `flag` ends, each with the time limit `limit`.
     pub(crate) fn new(flag: Arc<Flag>, limit: Duration) -> TimedRuns {
         TimedRuns { flag, limit, last: AtomicU64::new(0), is_raising: AtomicBool::new(false) }
     }
 
-    /// Begins a run at a beat of the clock. Afterwards the caller must make sure that the clock ticks.
+    /// Begins a run at the beat `beat` of the clock (its number of ticks). Afterwards the caller must make sure that
+    /// the clock ticks.
     #[inline]
     pub(crate) fn begin(&self, beat: u64) {
         // The clock sets `is_raising` before it reads the mark. All of these are in one order (SeqCst), so either the clock reads this mark, or its

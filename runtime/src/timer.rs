@@ -70,7 +70,8 @@ pub(crate) static CLOCK: Clock = Clock { beat: AtomicU64::new(0), is_ticking: At
 /// The longest time between two ticks.
 const TICK: Duration = Duration::from_millis(1);
 
-/// The number of beats for which the thread ticks after the last run began, so that frequent runs need not start it each time.
+/// The number of ticks for which the thread still ticks after the last run began, so that frequent runs need not start
+/// it each time.
 const IDLE_BEATS: u64 = 100;
 
 static QUEUE: Mutex<Queue> = Mutex::new(Queue { flags: BinaryHeap::new(), runs: BTreeMap::new(), process: 0 });
@@ -138,7 +139,7 @@ pub(crate) fn stop_ticking() {
     EARLIER.notify_one();
 }
 
-/// The number of sessions with a time limit.
+/// The number of contexts whose runs the clock checks for a time limit.
 #[cfg(test)]
 pub(crate) fn watched() -> usize {
     queue().runs.len()
@@ -150,8 +151,8 @@ fn queue() -> MutexGuard<'static, Queue> {
 }
 
 impl Queue {
-    /// Returns true if the process has the thread. Otherwise the thread is started; it first takes the lock, so it finds everything that is in the
-    /// queue.
+    /// Starts the clock's thread if the process has none. Returns false if the thread cannot be started. A new thread
+    /// first takes the lock, so it finds everything that is in the queue.
     fn has_thread(&mut self) -> bool {
         let process = process::id();
         if self.process == process {

@@ -9,8 +9,8 @@ mod slots;
 use pool::{Pool, Slot};
 use std::sync::Arc;
 
-/// The error if pages cannot be allocated or protected: the limit of the process is exceeded, or the operating system refuses. In the
-/// second case its reason is the source.
+/// The error if pages cannot be allocated or protected: the limit of the process is exceeded, or the operating system
+/// refuses. If the system refuses, its own error is the source of this error.
 #[derive(Debug)]
 pub struct CodeMemoryError {
     reason: Reason,

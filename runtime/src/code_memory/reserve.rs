@@ -34,7 +34,8 @@ mod linux {
 
     /// The size of the blocks of address space in which all addresses have the same upper 32 bits.
     const NEAR: usize = 1 << 32;
-    /// The distance in bytes to this program's code. The heap follows the code and grows towards higher addresses.
+    /// The distance in bytes from the end of the requested addresses to this program's code. The addresses are before
+    /// the code, because the heap follows the code and grows towards higher addresses.
     const DISTANCE: usize = 1 << 30;
     /// The number of addresses to try.
     const ATTEMPTS: usize = 16;

@@ -69,7 +69,7 @@ impl Slots {
 mod tests {
     use super::*;
 
-    /// The free runs of a region, given a text that marks its taken pages.
+    /// Returns the runs of free pages in a region. `taken` is true for each page in use.
     fn runs(taken: &[bool]) -> BTreeMap<usize, usize> {
         let mut runs = BTreeMap::new();
         let mut start = 0;

@@ -57,7 +57,7 @@ pub(super) const EXP_SINGLE: [f64; 8] = [
     0.000_197_749_356_106_703_96,
 ];
 
-/// `x / ln 2` rounded to an integer: as a number, and in the low bits of a word, where it is increased by `bias`.
+/// The integer nearest to `x / ln 2`: as a number, and in the low bits of a word, where it is increased by `bias`.
 #[inline(always)]
 fn halves<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Number, A::Word) {
     let shift = m.constant(WHOLE + bias);
@@ -65,7 +65,8 @@ fn halves<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Number,
     (m.sub(shifted, shift), m.bits(shifted))
 }
 
-/// `x - k ln 2` as the sum of two numbers, after `k` in the low bits of a word, where it is increased by `bias`.
+/// Reduces `x`: returns `k` in the low bits of a word, where it is increased by `bias`, and `x - k ln 2` as the sum of
+/// two numbers. `k` is the integer nearest to `x / ln 2`.
 #[inline(always)]
 fn reduced<A: Arithmetic<f64>>(m: &mut A, x: A::Number, bias: f64) -> (A::Word, A::Number, A::Number) {
     let (k, biased) = halves(m, x, bias);
@@ -160,8 +161,8 @@ pub(super) fn exp2_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     m.narrow(result)
 }
 
-/// `e^x - 1` as the sum of two numbers, the second being the smaller: `2^k (e^r - 1) + (2^k - 1)`, with `r` and the sum in
-/// two numbers each. For `x` between -40 and 709.
+/// `e^x - 1` as the sum of two numbers, the second being the smaller, for `x` between -40 and 709. It is computed as
+/// `2^k (e^r - 1) + (2^k - 1)`, where `r` and the sum have two numbers each.
 #[inline(always)]
 fn expm1_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> (A::Number, A::Number) {
     let (biased, r, low) = reduced(m, x, BIAS);
@@ -222,7 +223,8 @@ pub(super) fn tanh_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Num
     m.copysign(result, x)
 }
 
-/// `(sinh r - r) / r^3`, and then `(cosh r - 1) / r^2`, in powers of `r^2`.
+/// Coefficients of a polynomial for `(sinh r - r) / r^3` in powers of `r^2`. `COSH` has those for `(cosh r - 1) / r^2`.
+/// The constants for a result in binary32 have fewer terms.
 const SINH: [f64; 5] = [
     0.166_666_666_666_666_77,
     0.008_333_333_333_321_606,
@@ -327,7 +329,7 @@ pub(super) fn tanh_single<A: Narrowing>(m: &mut A, x: A::Single) -> A::Single {
     m.narrow(result)
 }
 
-/// `(2^r - 1) / r`, to 2^-28 of `2^r`.
+/// Coefficients of a polynomial for `(2^r - 1) / r`, to 2^-28 of `2^r`.
 const EXP2_SINGLE: [f64; 6] = [
     0.693_147_202_881_508_6,
     0.240_226_479_106_235_57,

@@ -6,7 +6,7 @@ use super::arithmetic::{Arithmetic, add, less_from, mul, polynomial, sub, times_
 use crate::RuntimeFn;
 use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, LOG10_E};
 
-/// `2 artanh s = s (2 + z series)` with `z = s^2`, to 2^-59.
+/// Coefficients of the polynomial `series` in `2 artanh s = s (2 + z series)`, with `z = s^2`, to 2^-59.
 const SERIES: [f64; 7] = [
     0.666_666_666_666_673_4,
     0.399_999_999_994_166_2,

@@ -1,13 +1,14 @@
-//! The error function, its complement and the normal distribution. Near 0 they are polynomials. A tail is the product of `e^-(rate x^2)`, of a
-//! polynomial of `1 / (x + shift)`, and of `1 / (x + divisor)`. The square is exact, and each factor is the sum of two numbers. So the last rounding
-//! is the only one that matters, even where the exponent is -745.
+//! The error function, its complement and the normal distribution. Near 0 these functions are polynomials. Away from 0,
+//! their tails are products of `e^-(rate x^2)`, of a polynomial of `1 / (x + shift)`, and of `1 / (x + divisor)`. The
+//! square is exact, and each factor is the sum of two numbers. So the last rounding is the only one that matters, even
+//! where the exponent is -745.
 
 use super::arithmetic::{Arithmetic, Narrowing, add, less_from, mul, polynomial, sub, times_plus, within};
 use super::exponential::{BIAS, EXP_SINGLE, EXPM1, LN_2, WHOLE, power_of_two};
 use super::power::{Pair, pair_product, product, sum};
 use std::f64::consts::{FRAC_2_SQRT_PI, LOG2_E};
 
-/// An odd function near 0: `x (slope + x^2 series(x^2))`.
+/// The polynomial for an odd function near 0: `x (slope + x^2 series(x^2))`.
 struct Centre {
     /// The function's derivative at 0, and the rounding error of this derivative.
     slope: [f64; 2],
@@ -18,8 +19,8 @@ struct Centre {
     end: f64,
 }
 
-/// The function `e^(rate x^2) f(x) (x + divisor)` as a polynomial of `v = 8 / (x + shift) - middle`, for `x` from the end of the centre on.
-/// The divisor is chosen for a value that hardly changes.
+/// The tail `f` of a function: `e^(rate x^2) f(x) (x + divisor)` as a polynomial of `v = 8 / (x + shift) - middle`, for
+/// `x` from the end of the polynomial near 0 on. The divisor is chosen so that this product hardly changes.
 struct Tail {
     /// The rate of the exponent: 1 for the error function, a half for the normal distribution.
     rate: f64,
@@ -40,7 +41,7 @@ struct Tail {
     end_single: f64,
 }
 
-/// `erf x` to 2^-64.
+/// The polynomial for `erf x` near 0, to 2^-64.
 const ERF: Centre = Centre {
     slope: [FRAC_2_SQRT_PI, 1.533_545_961_316_588e-17],
     series: [
@@ -66,7 +67,7 @@ const ERF: Centre = Centre {
     end: 0.5,
 };
 
-/// `erfc x`, for `x` from 0.5 on.
+/// The tail `erfc x`, for `x` from 0.5 on.
 const ERFC: Tail = Tail {
     rate: 1.0,
     divisor: 0.6875,
@@ -115,7 +116,7 @@ const ERFC: Tail = Tail {
     end_single: 10.25,
 };
 
-/// The probability between 0 and `x` of a standard normal variable, to 2^-63.
+/// The polynomial for the probability that a standard normal variable is between 0 and `x`, to 2^-63.
 const BETWEEN: Centre = Centre {
     slope: [0.398_942_280_401_432_7, -2.492_327_202_277_73e-17],
     series: [
@@ -141,7 +142,8 @@ const BETWEEN: Centre = Centre {
     end: 0.75,
 };
 
-/// The probability that a standard normal variable is above `x`, for `x` from 0.75 on.
+/// The tail of the normal distribution, for `x` from 0.75 on: the probability that a standard normal variable is above
+/// `x`.
 const BEYOND: Tail = Tail {
     rate: 0.5,
     divisor: 1.0,
@@ -190,7 +192,7 @@ const BEYOND: Tail = Tail {
     end_single: 14.5,
 };
 
-/// The odd function near 0 as the sum of two numbers.
+/// The odd function `centre` at `x` near 0, as the sum of two numbers.
 #[inline(always)]
 fn near_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number, centre: &Centre) -> Pair<A> {
     let square = m.mul(x, x);
@@ -202,7 +204,7 @@ fn near_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number, centre: &Centre) -> 
     [high, m.fma(cube, series, low)]
 }
 
-/// `e^-(rate x^2)` as the sum of two numbers, to be multiplied by 2 to the power of the third.
+/// `e^-(rate x^2)` as the sum of two numbers, times 2 to the power of the third number.
 #[inline(always)]
 fn bell_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number, rate: f64) -> (Pair<A>, A::Number) {
     let opposite = mul(m, x, -rate);
@@ -222,7 +224,8 @@ fn bell_in_two<A: Arithmetic<f64>>(m: &mut A, x: A::Number, rate: f64) -> (Pair<
     ([near, m.fma(square, series, rest)], k)
 }
 
-/// The tail at `x`, which must not be negative. Below the end of the centre the result is arbitrary.
+/// The tail at `x`, which must not be negative. If `x` is so near 0 that the other polynomial is used, the result is
+/// arbitrary.
 #[inline(always)]
 fn far<A: Arithmetic<f64>>(m: &mut A, x: A::Number, tail: &Tail) -> A::Number {
     let end = m.constant(tail.end);
@@ -278,7 +281,8 @@ pub(super) fn erf_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     m.copysign(result, x)
 }
 
-/// The function that falls from `total` to 0, with half of it at 0: the half less the odd function there, and a tail on both sides.
+/// A function that falls from `total` to 0, and is half of `total` at 0. Near 0 it is this half minus the odd function
+/// `centre`. Further from 0 it is `tail`, and on the left `total` minus `tail`.
 #[inline(always)]
 fn falling<A: Arithmetic<f64>>(m: &mut A, x: A::Number, total: f64, centre: &Centre, tail: &Tail) -> A::Number {
     let [high, low] = near_in_two(m, x, centre);
@@ -292,7 +296,7 @@ fn falling<A: Arithmetic<f64>>(m: &mut A, x: A::Number, total: f64, centre: &Cen
     choose_part(m, x, [left, near, right], centre)
 }
 
-/// The value on the left of the centre, in it, or on the right of it.
+/// Selects the value for `x`: `near` where `x` is near 0, else `left` for a negative and `right` for a positive `x`.
 #[inline(always)]
 fn choose_part<A: Arithmetic<f64>>(
     m: &mut A,
@@ -320,7 +324,7 @@ pub(super) fn normal_cdf_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> 
     falling(m, opposite, 1.0, &BETWEEN, &BEYOND)
 }
 
-/// The odd function near 0, for a result in binary32.
+/// The odd function `centre` at `x` near 0, for a result in binary32.
 #[inline(always)]
 fn near_for_single<A: Arithmetic<f64>>(m: &mut A, x: A::Number, centre: &Centre) -> A::Number {
     let square = m.mul(x, x);

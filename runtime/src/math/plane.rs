@@ -6,7 +6,7 @@ use super::trigonometric::{ATAN, ATAN_SINGLE, EIGHTH_LOW, TAN_3_PI_8, TAN_PI_8};
 use crate::RuntimeFn;
 use std::f64::consts::FRAC_PI_4;
 
-/// True where one of two magnitudes is infinite.
+/// True where at least one of two magnitudes is infinite.
 #[inline(always)]
 fn is_one_infinite<A: Arithmetic<f64>>(m: &mut A, x: A::Number, y: A::Number) -> A::Truth {
     let infinity = m.constant(f64::INFINITY);

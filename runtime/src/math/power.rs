@@ -44,7 +44,7 @@ pub(super) fn pow_single<A: Narrowing>(m: &mut A, x: A::Single, y: A::Single) ->
     m.rare_single(rare, RuntimeFn::PowF32, &[x, y], result)
 }
 
-/// `2 artanh s = 2 s + s^3 (2/3 + z tail)`, to 2^-69.
+/// Coefficients of the polynomial `tail` in `2 artanh s = 2 s + s^3 (2/3 + z tail)`, with `z = s^2`, to 2^-69.
 const TAIL: [f64; 8] = [
     0.399_999_999_999_997_25,
     0.285_714_285_715_771_8,
@@ -57,7 +57,7 @@ const TAIL: [f64; 8] = [
 ];
 const TWO_THIRDS: [f64; 2] = [0.666_666_666_666_666_6, 3.700_743_415_417_188e-17];
 
-/// The sum of two numbers, the second below the last place of the first.
+/// The sum of two numbers. The second is below the last place of the first.
 pub(super) type Pair<A> = [<A as Arithmetic<f64>>::Number; 2];
 
 /// The sum of `a` and `b` and its rounding error. `b` must not be larger than `a`, unless `a` is zero.

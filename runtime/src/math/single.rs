@@ -15,10 +15,10 @@ const BIAS: f32 = 127.0;
 /// `ln 2`, and its rounding error.
 const LN_2: [f32; 2] = [std::f32::consts::LN_2, -1.904_654_3e-9];
 
-/// `(e^r - 1 - r) / r^2`, to 2^-28 of `e^r`.
+/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-28 of `e^r`.
 const EXP: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_326, 0.008_368_694, 0.001_381_458_5];
 
-/// `(e^r - 1 - r) / r^2`, to 2^-26 of `e^r - 1`.
+/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-26 of `e^r - 1`.
 const EXPM1: [f32; 5] = [0.499_999_97, 0.166_665_43, 0.041_667_35, 0.008_366_63, 0.001_388_263_8];
 
 /// `e^x` in binary32, computed as `2^k e^r`.
@@ -67,7 +67,7 @@ pub(super) fn expm1<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     m.rare(rare, RuntimeFn::Expm1F32, &[x], result)
 }
 
-/// `(ln(1 + f) - f) / f^2` for `f` from -1/4 to 1/2, to 2^-27 of `ln(1 + f)`.
+/// Coefficients of a polynomial for `(ln(1 + f) - f) / f^2`, for `f` from -1/4 to 1/2, to 2^-27 of `ln(1 + f)`.
 const LN: [f32; 9] = [
     -0.5,
     0.333_334_5,
@@ -80,7 +80,7 @@ const LN: [f32; 9] = [
     -0.045_074_433,
 ];
 
-/// `(log2(1 + f) - f log2(e)) / f^2`, for `1 + f` from sqrt 1/2 to sqrt 2.
+/// Coefficients of a polynomial for `(log2(1 + f) - f log2(e)) / f^2`, for `1 + f` from sqrt 1/2 to sqrt 2.
 const LOG2: [f32; 9] = [
     -0.721_347_33,
     0.480_898_2,
@@ -93,7 +93,7 @@ const LOG2: [f32; 9] = [
     -0.109_960_22,
 ];
 
-/// `(log10(1 + f) - f log10(e)) / f^2`, for `1 + f` from sqrt 1/2 to sqrt 2.
+/// Coefficients of a polynomial for `(log10(1 + f) - f log10(e)) / f^2`, for `1 + f` from sqrt 1/2 to sqrt 2.
 const LOG10: [f32; 9] = [
     -0.217_147_19,
     0.144_764_78,
@@ -109,14 +109,15 @@ const LOG10: [f32; 9] = [
 /// The rounding error of the decimal logarithm of 2.
 const LOG10_2_LOW: f32 = -1.432_098_9e-8;
 
-/// The least mantissa: with it a logarithm has no more places than the logarithm of the mantissa. It is sqrt 1/2, but 3/4 for the natural
-/// logarithm, because with that `log1p` gets mantissas without rounding.
+/// The least mantissa: in `2^e m`, `m` is from this number to below twice this number. It is sqrt 1/2, but 3/4 for the
+/// natural logarithm, because `log1p` then gets mantissas without rounding. With these ranges, the last place of a
+/// number's logarithm is not below the last place of its mantissa's logarithm.
 const ROOT: f32 = std::f32::consts::FRAC_1_SQRT_2;
 const THREE_QUARTERS: f32 = 0.75;
 
-/// The exponent in the bits of a number is a multiple of this.
+/// 2^23, the value of the exponent's lowest bit if the bits of a binary32 number are read as an integer.
 const PLACE: f32 = 8_388_608.0;
-/// A bound for the exponents of numbers that are certainly normal.
+/// A bound, times [`PLACE`]: a number whose exponent has a smaller magnitude is normal.
 const EXPONENTS: f32 = 125.5 * PLACE;
 
 /// The negated exponent `-e` of a positive normal number `2^e m`, with `m` from `least` to twice that, from the number's bits. It is returned

@@ -15,7 +15,8 @@ const HUGE: f64 = 1_073_741_824.0;
 
 const SIGN: u64 = 1 << 63;
 
-/// `(sin r - r) / r^3`, and then `(cos r - 1 + r^2/2) / r^4`, in powers of `r^2`.
+/// Coefficients of a polynomial for `(sin r - r) / r^3` in powers of `r^2`. `COS` has those for `(cos r - 1 + r^2/2) /
+/// r^4`. The constants for a result in binary32 have fewer terms.
 const SIN: [f64; 7] = [
     -0.166_666_666_666_666_66,
     0.008_333_333_333_333_038,
@@ -114,7 +115,7 @@ fn short_sine_and_cosine<A: Arithmetic<f64>>(m: &mut A, r: A::Number) -> (A::Num
 }
 
 /// Selects the value for an even or an odd number of quarter turns, and negates it if bit 1 of `quarters + ahead` is
-/// set, that is after half a turn.
+/// set, which means that the angle is in the second half of a turn.
 #[inline(always)]
 fn turned<A: Arithmetic<f64>>(
     m: &mut A,

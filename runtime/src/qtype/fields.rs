@@ -207,13 +207,12 @@ impl<T: fmt::Debug> fmt::Debug for Fields<T> {
     }
 }
 
-/// The names of a named tuple's fields. They are distinct and not empty, and have no comma in them and no white space around them.
-/// The list of names, with an index for finding a name by binary search.
-/// A name is found by binary search.
+/// The names of a named tuple's fields. They are distinct and not empty, and have no comma in them and no white space
+/// around them. A name is found by binary search.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Names(Arc<Sorted>);
 
-/// Names, with an index for finding them.
+/// The list of names, with an index for finding a name by binary search.
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Sorted {
     names: Box<[Arc<str>]>,
@@ -277,7 +276,7 @@ impl Names {
         Names::new(text.split(',').map(str::trim))
     }
 
-    /// All field names as one text, with commas between them.
+    /// Returns the field names as one text, with commas between them.
     #[must_use]
     pub fn joined(&self) -> String {
         self.join(",")

@@ -9,7 +9,7 @@ use super::twofold::Twofold;
 
 /// If both shapes are at least this large, the integral is used instead of the continued fraction.
 pub(super) const WIDE: f64 = 100.0;
-/// For shapes below this one, and above the next, the estimate is the result.
+/// The least shape that is refined; the next constant is the largest. For other shapes the estimate is the result.
 const LEAST: f64 = 1e-6;
 const MOST: f64 = 1e15;
 const CORRECTIONS: u32 = 12;
@@ -116,7 +116,7 @@ fn fraction(x: Twofold, a: f64, b: f64) -> Twofold {
     Twofold::from(f64::NAN)
 }
 
-/// The step of the integral for a correction, and then for an estimate.
+/// The step of the trapezoidal rule for a correction. The next constant is the step for an estimate.
 const FINE: f64 = 0.0625;
 pub(super) const COARSE: f64 = 0.25;
 

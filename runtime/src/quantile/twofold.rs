@@ -12,31 +12,31 @@ pub(super) struct Twofold {
     low: f64,
 }
 
-/// ln 2, and half of ln 2 pi.
+/// ln 2. The next constant is half of ln 2 pi.
 const LN_2: Twofold = Twofold { high: std::f64::consts::LN_2, low: 2.319_046_813_846_299_6e-17 };
 const HALF_LN_TAU: Twofold = Twofold { high: 0.918_938_533_204_672_8, low: -3.878_294_158_067_242e-17 };
 
-/// A sum and its rounding error.
+/// The sum of two numbers and its rounding error.
 fn sum(a: f64, b: f64) -> Twofold {
     let high = a + b;
     let part = high - a;
     Twofold { high, low: (a - (high - part)) + (b - part) }
 }
 
-/// A sum and its rounding error, if `a` is not smaller than `b`.
+/// The sum of two numbers and its rounding error, if the magnitude of `a` is not smaller than that of `b`.
 fn ordered_sum(a: f64, b: f64) -> Twofold {
     let high = a + b;
     Twofold { high, low: b - (high - a) }
 }
 
-/// A number as the sum of two numbers of 26 bits.
+/// Splits a number into the sum of two numbers of 26 bits.
 fn halves(x: f64) -> (f64, f64) {
     let shifted = 134_217_729.0 * x;
     let high = shifted - (shifted - x);
     (high, x - high)
 }
 
-/// A product and its rounding error.
+/// The product of two numbers and its rounding error.
 fn product(a: f64, b: f64) -> Twofold {
     let high = a * b;
     let ((a, a_low), (b, b_low)) = (halves(a), halves(b));

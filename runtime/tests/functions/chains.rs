@@ -1,33 +1,34 @@
-//! The order of sums: the bits that it gives, by each of the ways in which elements come.
+//! Tests of the order in which numbers are added up (`runtime/src/chains.rs`): the bits of sums and products, for each
+//! of the methods by which a fold takes its elements.
 
 use cembra_runtime::{
     Addition, CHAINS, ChainFold, ChainFolds, Combine, FoldTarget, SUM_BLOCK, chain_of, fold_whole, sum_blocks,
 };
 use std::ops::Range;
 
-/// About all that the order counts: elements one after the other, rows of chains, and blocks.
+/// Numbers of elements around each limit: where chains begin, at whole rows of chains, and at the ends of blocks.
 const LENGTHS: [usize; 15] = [0, 1, 2, 63, 64, 65, 127, 128, 1000, 65_535, 65_536, 65_537, 131_072, 131_137, 200_000];
 
-/// What elements are like.
+/// The kind of random elements that a test combines.
 #[derive(Clone, Copy, Debug)]
 enum Like {
-    /// All are there, and their sums round.
+    /// No element is missing, and the sums of elements are rounded.
     Plain,
-    /// A third is missing.
+    /// A third of the elements is missing.
     Gaps,
-    /// One is NaN.
+    /// A single element is NaN.
     NotANumber,
-    /// One is infinite.
+    /// A single element is infinite.
     Infinite,
-    /// Zeros of both signs, and some are missing.
+    /// The elements are zeros of both signs, and some are missing.
     Zeros,
-    /// Near 1, so that products stay finite.
+    /// The elements are near 1, so that products stay finite.
     NearOne,
 }
 
 const LIKES: [Like; 6] = [Like::Plain, Like::Gaps, Like::NotANumber, Like::Infinite, Like::Zeros, Like::NearOne];
 
-/// Numbers at random, which are the same everywhere.
+/// A pseudorandom sequence, which is the same on every machine.
 struct Random(u64);
 
 impl Random {
@@ -36,7 +37,7 @@ impl Random {
         self.0 >> 32
     }
 
-    /// Below 0.5, and not below -0.5.
+    /// Returns a number from -0.5 to below 0.5.
     fn fraction(&mut self) -> f64 {
         self.next() as f64 / 2_f64.powi(32) - 0.5
     }
@@ -66,12 +67,12 @@ fn multiply(a: f64, b: f64) -> f64 {
     a * b
 }
 
-/// Bits, where NaNs are all alike.
+/// Returns the bits of a number; a fixed value for all NaNs.
 fn bits(number: f64) -> u64 {
     if number.is_nan() { u64::MAX } else { number.to_bits() }
 }
 
-/// Cuts so many elements into parts at random.
+/// Cuts `len` elements into parts of random sizes.
 fn cut(random: &mut Random, len: usize) -> Vec<Range<usize>> {
     let (mut parts, mut from) = (Vec::new(), 0);
     while from < len {
@@ -84,7 +85,7 @@ fn cut(random: &mut Random, len: usize) -> Vec<Range<usize>> {
     parts
 }
 
-/// What elements give, by each of the ways in which they may come.
+/// Combines elements by each of the methods of a fold. Returns each result with the method's name.
 fn all_ways<C: Combine<f64>>(
     random: &mut Random,
     elements: &[Option<f64>],
@@ -146,7 +147,7 @@ fn all_ways<C: Combine<f64>>(
         found.push(("in blocks apart", fold.finish()));
     }
 
-    // Side by side with others: with the same elements, and with none of them.
+    // Several folds side by side: two with these elements, and one with neutral elements only.
     let mut folds = ChainFolds::new(len, start, combine);
     folds.begin(3);
     for element in &filled {
@@ -160,7 +161,7 @@ fn all_ways<C: Combine<f64>>(
     found
 }
 
-/// The sum by chains that are lent, in strips of some rows.
+/// Computes the sum with lent chains, for some multiples of 64 elements at a time.
 fn lent(random: &mut Random, elements: &[Option<f64>]) -> f64 {
     let len = elements.len();
     let mut fold = ChainFold::new(len, 0.0, Addition);
@@ -178,7 +179,7 @@ fn lent(random: &mut Random, elements: &[Option<f64>]) -> f64 {
     fold.finish()
 }
 
-/// The sums of elements at random, by their bits.
+/// The expected sums of random elements: the kind of the elements, their number, and the bits of the sum.
 const SUMS: [(Like, usize, u64); 20] = [
     (Like::Plain, 1, 0x4193_4435_9800_0000),
     (Like::Plain, 63, 0x4265_3715_6d9b_573d),
@@ -202,7 +203,7 @@ const SUMS: [(Like, usize, u64); 20] = [
     (Like::Gaps, 200_000, 0xc2b0_2f7c_4dd3_e12d),
 ];
 
-/// The products of elements at random, by their bits.
+/// The expected products of random elements: the kind of the elements, their number, and the bits of the product.
 const PRODUCTS: [(Like, usize, u64); 10] = [
     (Like::NearOne, 1, 0x3fef_ff10_1aae_6800),
     (Like::NearOne, 63, 0x3fef_da99_8aff_9906),
@@ -216,7 +217,8 @@ const PRODUCTS: [(Like, usize, u64); 10] = [
     (Like::NearOne, 200_000, 0x3ff1_8efd_74fe_89cf),
 ];
 
-/// The order as the module states it, of elements that are all in memory: the meaning that all ways are compared with.
+/// Combines elements in memory in the order that `runtime/src/chains.rs` states, in simple code: the reference for all
+/// methods.
 fn stated(elements: &[Option<f64>], start: f64, combine: impl Combine<f64>) -> f64 {
     let one_by_one = |start: f64, all: &[Option<f64>], step: usize| {
         all.iter().step_by(step).flatten().fold(start, |total, element| combine.combine(total, *element))

@@ -4,7 +4,7 @@ use astro_float_num::{BigFloat, Consts, RoundingMode};
 
 const NEAREST: RoundingMode = RoundingMode::ToEven;
 
-/// The levels of the continued fraction: from 5 on they give 170 bits.
+/// The number of levels of the continued fraction. For `x` from 5 on they give 170 bits.
 const LEVELS: u64 = 200;
 
 /// The probability that a standard normal variable is at most `x`, with a relative error of about 2^-`bits`, for up to 160 bits.

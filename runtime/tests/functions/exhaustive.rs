@@ -1,5 +1,6 @@
-//! The functions that compute in binary32, on every argument there is: never further off than one unit in the last place, and
-//! infinite, zero and NaN exactly where the correctly rounded function is. The report is the table in `docs/language.md`.
+//! Tests the functions that compute in binary32 on every argument. A result is at most one unit in the last place off,
+//! and is infinite, zero or NaN exactly where the correctly rounded function is. The printed report is the table in
+//! `docs/language.md`.
 //!
 //! ```text
 //! cargo test --release -p cembra-runtime --test functions exhaustive -- --ignored --nocapture
@@ -12,7 +13,7 @@ use std::thread;
 
 type Single = fn(f32) -> f32;
 
-/// A function, the correctly rounded one, and one that is far more exact.
+/// A function: its name, this crate's implementation, the correctly rounded one, and a far more exact one in binary64.
 type Function = (&'static str, Single, Single, fn(f64) -> f64);
 
 const FUNCTIONS: [Function; 6] = [
@@ -24,18 +25,19 @@ const FUNCTIONS: [Function; 6] = [
     ("log10", math::log10_f32, core_math::log10f, core_math::log10),
 ];
 
-/// How many arguments a thread takes at a time.
+/// The number of arguments that a thread tests at a time.
 const BATCH: u64 = 1 << 28;
 
-/// How results compare with the correct ones.
+/// The comparison of a function's results with the correct ones. `off` is the number of results that are not the exact
+/// value rounded.
 #[derive(Clone, Copy, Default)]
 struct Report {
     off: u64,
-    /// In units of the last place of the exact value, among the results that are not the exact value rounded.
+    /// The largest error of these results, in units of the last place of the exact value.
     furthest: f64,
 }
 
-/// The place of the last bit of numbers of the size of `exact`.
+/// Returns the value of the last bit of binary32 numbers as large as `exact`.
 fn unit(exact: f64) -> f64 {
     let exponent = ((exact.abs().to_bits() >> 52) as i32 - 1023).max(-126);
     f64::from(exponent - 23).exp2()

@@ -1,5 +1,5 @@
-//! The agreement between machine code and the runtime changes on purpose only: files of machine code, in caches and in
-//! programs of others, depend on it.
+//! Tests that the agreement between machine code and the runtime changes only on purpose. Files of machine code depend
+//! on it, in caches and in other programs.
 
 use cembra_runtime::{FaultKind, interface};
 
@@ -17,7 +17,7 @@ fn the_interface_is_that_of_its_revision() {
     );
 }
 
-/// Programs in C have the numbers of faults from the header.
+/// C programs get the numbers of faults from the header.
 #[test]
 fn the_header_has_every_kind_of_fault() {
     let header = include_str!("../../include/cembra.h");

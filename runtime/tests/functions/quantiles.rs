@@ -1,12 +1,12 @@
-//! Quantiles against a table of exact values, over all combinations of probabilities and parameters that are far apart
-//! and some at random: what `cembra_runtime::quantile` promises.
+//! Compares quantiles with a table of exact values, for all combinations of some probabilities and parameters that are
+//! far apart, and for random ones. The bounds are those that `cembra_runtime::quantile` states.
 
 use cembra_runtime::quantile;
 
-/// What the library promises, in units of the last place.
+/// The largest error that the library allows, in units of the last place.
 const MOST: f64 = 4.0;
 
-/// The number of values that may be another than the exact one rounded, of a hundred.
+/// The most values, in percent, that may differ from the exact value rounded.
 const MOST_MISSES: [(&str, f64); 3] = [("normal", 25.0), ("t", 1.0), ("beta", 2.0)];
 
 fn quantile(name: &str, arguments: &[f64]) -> Option<f64> {

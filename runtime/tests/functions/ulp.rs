@@ -1,12 +1,12 @@
-//! Every mathematical function against the correctly rounded one: never further off than one unit in the last place, and
-//! infinite, zero and NaN exactly where that is.
+//! Compares every mathematical function with the correctly rounded one. A result is at most one unit in the last place
+//! off, and is infinite, zero or NaN exactly where the correctly rounded result is.
 
 use crate::exact;
 use astro_float_num::{BigFloat, Consts};
 use cembra_runtime::math;
 use std::f64::consts::PI;
 
-/// Which of two widths a number has.
+/// The width of a float: binary32 or binary64.
 #[derive(Clone, Copy)]
 enum Width {
     Single,
@@ -14,7 +14,8 @@ enum Width {
 }
 
 impl Width {
-    /// The position of a number among those of its sign, and the sign; nothing for a NaN.
+    /// Returns the position of a float among the floats of its sign, and true for a negative one. The float is given by
+    /// its bits and must not be NaN.
     fn place(self, bits: u64) -> (u64, bool) {
         let sign = match self {
             Width::Single => 1 << 31,
@@ -23,7 +24,7 @@ impl Width {
         (bits & !sign, bits & sign != 0)
     }
 
-    /// The place of infinity.
+    /// Returns the position of infinity.
     fn infinity(self) -> u64 {
         match self {
             Width::Single => f32::INFINITY.to_bits().into(),
@@ -32,7 +33,7 @@ impl Width {
     }
 }
 
-/// How the results of a function compare with the correct ones.
+/// The comparison of a function's results with the correct ones. `off` is the number of results that differ.
 #[derive(Default)]
 struct Tally {
     points: u32,
@@ -40,7 +41,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// One result, as bits, and the correct one; NaNs have no bits.
+    /// Compares one result with the correct one. Both are given by their bits; `None` is NaN.
     fn count(&mut self, what: impl Fn() -> String, width: Width, found: Option<u64>, correct: Option<u64>) {
         self.points += 1;
         if found == correct {
@@ -71,8 +72,9 @@ fn double(x: f64) -> Option<u64> {
 
 type Singles = (&'static str, f64, fn(f32) -> f32, fn(f32) -> f32);
 
-/// With the share that may be rounded another way: some compute in binary32, which `exhaustive.rs` does on all arguments; of
-/// others, which compute in binary64, the rounding is hardly ever another.
+/// The binary32 functions: the name, the share of results that may differ from the correctly rounded ones, this crate's
+/// implementation, and the correctly rounded one. Some functions compute in binary32; `exhaustive.rs` tests these on
+/// all arguments. The results of the others, which compute in binary64, hardly ever differ.
 const SINGLES: [Singles; 14] = [
     ("exp", 0.02, math::exp_f32, core_math::expf),
     ("exp2", 0.01, math::exp2_f32, core_math::exp2f),
@@ -104,7 +106,8 @@ fn binary32_functions_are_within_an_ulp() {
 
 type Doubles = (&'static str, f64, fn(f64) -> f64, fn(f64) -> f64, &'static [(f64, f64)]);
 
-/// With the share that may be rounded another way, and ranges in which errors are largest: ends of polynomials,
+/// The binary64 functions: the name, the share of results that may differ from the correctly rounded ones, this crate's
+/// implementation, the correctly rounded one, and ranges in which errors are largest: ends of polynomials,
 /// cancellation, overflow, the edge of exact sums.
 const DOUBLES: [Doubles; 14] = [
     ("exp", 0.03, math::exp_f64, core_math::exp, &[(-745.2, -700.0), (-745.0, 709.79), (-0.35, 0.35)]),
@@ -232,7 +235,8 @@ fn powers_are_within_an_ulp() {
     doubles.finish("pow", 0.03);
 }
 
-/// A function of two numbers: its name, the share of results that may be rounded another way, ours and the correct one.
+/// A function of two numbers: its name, the share of results that may differ from the correctly rounded ones, this
+/// crate's implementation, and the correctly rounded one.
 type OfTwo<F> = (&'static str, f64, fn(F, F) -> F, fn(F, F) -> F);
 
 #[test]
@@ -296,7 +300,7 @@ fn angles_have_the_signs_of_zeros() {
     );
 }
 
-/// The positive number as the nearest `f64`.
+/// Returns the `f64` that is nearest to a positive number.
 fn nearest(x: &BigFloat) -> f64 {
     let (words, _, _, exponent, _) = x.as_raw_parts().expect("a finite number");
     let mut words = words.iter().rev().copied();
@@ -314,8 +318,8 @@ fn nearest(x: &BigFloat) -> f64 {
     whole as f64 * 2f64.powi(power / 2) * 2f64.powi(power - power / 2)
 }
 
-/// The normal distribution against the exact one: in the middle, where the two ways to compute it meet, in both tails, down to where the
-/// probability is subnormal and then zero.
+/// Compares the normal distribution with the exact one: in the middle, where the two ways to compute it meet, in both
+/// tails, and down to where the probability is subnormal and then zero.
 #[test]
 fn normal_probabilities_are_within_an_ulp() {
     let mut random = fastrand::Rng::with_seed(7);
