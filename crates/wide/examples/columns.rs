@@ -2,7 +2,8 @@
 //! to compile a loop, for the tapes of the workloads B1 to B5. Each figure is the minimum of many runs. It is still too
 //! large if other programs use the processor meanwhile.
 //!
-//! `cargo run --release -p cembra-wide --example columns [name of one [list]]`
+//! Usage: `cargo run --release -p cembra-wide --example columns [WORKLOAD [list]]`. With `list`, the machine code is
+//! printed too.
 
 use cembra_ops::{Registry, record};
 use cembra_runtime::{Context, MachineType};

@@ -10,8 +10,8 @@ use crate::rare::Site;
 use crate::registers::{Registers, Waiting};
 use cembra_runtime::{LINE, RuntimeFn};
 
-/// The distance in bytes at which rows of a port are prefetched. It is large enough for the start of the next page, which
-/// processors do not prefetch by themselves.
+/// The distance in bytes from the current rows of an input to the rows that are prefetched. It is large enough for the
+/// start of the next page, which processors do not prefetch by themselves.
 const AHEAD: u32 = 2048;
 
 /// The immediates of `vpternlog` for `C ? B : A`, where A, B, C are the operands in order, and with the first two swapped.

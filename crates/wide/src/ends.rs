@@ -16,7 +16,8 @@ const NEXT: Gpr = BYTE;
 /// The fewest iterations for which a loop has a head. For fewer, the head would cost more time than aligned loads save.
 const WORTH: u32 = 4;
 
-/// A mask for packed counts of columns: the bits 1 and 2 of every four, of which one is set in each count from two to seven.
+/// A mask that finds the counts of two or more among counts of four bits each: bits 1 and 2 of each count, one of which
+/// is set if the count is from two to seven.
 const SEVERAL: u64 = 0x6666_6666_6666_6666;
 
 /// The registers and sizes from which the code for a loop's head and tail is written: the registers with the addresses of inputs, and the rows of a

@@ -35,7 +35,7 @@ pub(crate) struct Schedule {
     uses: Vec<u32>,
     /// For each instruction of the run: the number of operands that it waits for.
     waits: Vec<u32>,
-    /// For each instruction of the run: the start of its followers, which wait for it, in `followers`.
+    /// For each instruction of the run: the index in `followers` of the first instruction that waits for its result.
     first: Vec<u32>,
     followers: Vec<u32>,
     /// For each instruction of the run: the time until the last of its direct and indirect followers is done.

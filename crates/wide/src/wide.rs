@@ -463,8 +463,8 @@ impl WideLoop {
         }
     }
 
-    /// Runs the rows after the last whole step. If no output is an input, this is one step on the last rows, some of
-    /// which were already computed and give the same results again. Otherwise, runs `tail` on copies.
+    /// Runs the rows after the last whole step. If rows may be computed twice (no output is an input, and no array has
+    /// bits or partial sums), this is one step on the last rows of all. Otherwise it is `tail`, on copies of the rows.
     ///
     /// # Safety
     /// PORTS: for `rows` rows, more than a step has.

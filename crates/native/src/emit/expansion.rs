@@ -19,7 +19,7 @@ impl FunctionState<'_> {
         self.expand(builder, scaling(ty), &[a, power], 0)
     }
 
-    /// Emits the split of the float `a`: its exponent if `op` is `Un::Exponent`, else its mantissa.
+    /// Emits the exponent of the float `a` if `op` is `Un::Exponent`, else its mantissa.
     pub(super) fn split(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

@@ -34,7 +34,7 @@ struct Imports {
 #[derive(Clone, Copy)]
 struct Preserving {
     signature: SigRef,
-    /// The stack slot for operands and results.
+    /// The stack slot through which calls that preserve all registers get their operands and return their result.
     words: StackSlot,
 }
 

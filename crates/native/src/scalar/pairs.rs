@@ -11,7 +11,8 @@ const FARTHEST: usize = 64;
 pub(super) struct Pair {
     pub(super) first: usize,
     pub(super) second: usize,
-    /// The instructions between the two of the pair whose results the second instruction of the pair needs, in the order of the tape.
+    /// The instructions that the second instruction of the pair needs, as far as they come after the first, in the
+    /// order of the tape.
     pub(super) between: Vec<usize>,
 }
 

@@ -41,8 +41,8 @@ impl Playing<'_, '_, '_> {
         }
     }
 
-    /// Returns the number `val`, which the caller needs in a register. A float constant gets there from a vector with
-    /// one instruction; otherwise it would take two, through an integer register.
+    /// Returns the number `val`, which the caller needs in a register. A float constant is taken from a constant vector
+    /// by one instruction. The usual way, through an integer register, takes two.
     pub(super) fn in_register(&mut self, val: Val) -> ir::Value {
         match self.tape.known_bits(val).zip(vector_of(clif_type(self.tape.ty(val)))) {
             Some((bits, ty)) => {

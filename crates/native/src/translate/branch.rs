@@ -1,6 +1,7 @@
-//! Conditionals: the code branches to one of two blocks, which jump to a common join block, whose parameters are the result. A conditional at the end
-//! of a branch uses the join block of the conditional around it. Otherwise a series of join blocks that only pass a value on would cost the quick
-//! tier moves in each of them (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
+//! Conditionals: the code branches to one of two blocks, which jump to a common join block, whose parameters are the
+//! result. A conditional at the end of a branch uses the join block of the conditional around it. Otherwise the result
+//! would be passed on from join block to join block, and with the tier `Quick` each of them would cost moves (benchmark
+//! S5: 5 % of a call, 21 % for calls that wait for each other).
 
 use super::body::Body;
 use cembra_plan::{BlockId, StepId};

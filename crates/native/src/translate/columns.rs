@@ -38,8 +38,8 @@ pub(super) struct Row<'a> {
     pub(super) distances: [Option<Distance>; KEPT],
     /// The alias regions (classes of memory accesses) of input columns, and of output columns.
     pub(super) regions: [AliasRegion; 2],
-    /// The bit position for inputs that are bits, after the first load of one. Then, for outputs that are bits, the index of
-    /// the word, after the first store of one.
+    /// The position of the row's bit in inputs that are bits, computed at the first load of a bit; `None` before. The
+    /// next field is the index of the row's 64-bit word in outputs that are bits, computed at the first store of a bit.
     input_bit: Option<Bit>,
     output_word: Option<ir::Value>,
 }

@@ -29,7 +29,7 @@ impl Selector<'_> {
         usize::from(!self.is_avx512() && element == 8)
     }
 
-    /// A new mask. Without mask registers its lanes have `element` bytes.
+    /// Adds a new mask to the program. Without mask registers (AVX2) its lanes have `element` bytes.
     fn new_mask(&mut self, home: Home, element: u8) -> Value {
         if self.is_avx512() {
             return self.program.value(Info { home, class: Class::Mask, length: Length::X, element: 1 });
@@ -37,7 +37,7 @@ impl Selector<'_> {
         self.vector(home, element)
     }
 
-    /// The bytes of a lane for which a step's rows fill a vector.
+    /// Returns the size of a lane in bytes for which the rows of a step (one vector of rows) fill a vector.
     fn widest(&self) -> u8 {
         if self.is_avx512() || self.program.rows == 8 { 4 } else { 8 }
     }
@@ -128,8 +128,8 @@ impl Selector<'_> {
         self.selection.values[at][width] = value;
     }
 
-    /// The bytes per lane in which two masks are combined: 4 if both have this width, else 8, to which a mask is converted by one
-    /// instruction.
+    /// Returns the bytes per lane in which two masks are combined: 4 if both have this width, else 8, because a mask is
+    /// converted to 8 bytes per lane by one instruction.
     fn common(&self, a: usize, b: usize) -> u8 {
         if self.is_avx512() || self.program.rows == 8 {
             return 4;
@@ -284,7 +284,7 @@ impl Selector<'_> {
         }
     }
 
-    /// The negation of a mask.
+    /// Selects the negation of a mask.
     fn negated(&mut self, mask: Value, element: u8) -> Value {
         if !self.is_avx512() {
             let ones = self.constant(if element == 4 { 0xFFFF_FFFF } else { u64::MAX }, element);
@@ -312,7 +312,7 @@ impl Selector<'_> {
         result
     }
 
-    /// Converts a mask in vectors to the other width.
+    /// Selects the conversion of a mask in vectors to lanes of `element` bytes.
     fn rewidened(&mut self, mask: Value, element: u8) -> Value {
         if element == 8 {
             return self.plain(Code::WidenInt, 8, Length::Y, [Value::NONE, mask], 0);
@@ -326,7 +326,7 @@ impl Selector<'_> {
         self.plain(Code::Shuffle32, 4, Length::X, [vector, upper], 0x88)
     }
 
-    /// Compares two numbers. With AVX-512, a mask `under` restricts where the result may hold.
+    /// Selects a comparison of two numbers. With AVX-512, the result is false in lanes where the mask `under` is.
     fn compare(&mut self, comparison: Comparison, under: Value) -> Value {
         let Comparison { op, operands: [a, b], float, opposite } = comparison;
         let element = self.program.info(a).element;
@@ -377,8 +377,8 @@ impl Selector<'_> {
         if negated == opposite { found } else { self.negated(found, element) }
     }
 
-    /// Selects an instruction that compares or tests two vectors, and returns the resulting mask register. The result may only be true where the mask
-    /// `under` is.
+    /// Selects an instruction that compares or tests two vectors, and returns the mask register for its result. The
+    /// result is false in lanes where the mask `under` is.
     pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
         let element = self.program.info(a).element;
         let result = self.new_mask(Home::None, element);

@@ -34,7 +34,7 @@ pub(crate) struct Selection {
     /// For each instruction, whether its value was made with the opposite sign. Its users account for that.
     opposite: Vec<bool>,
     constants: FxHashMap<(u64, u8), Value>,
-    /// The values of shared numbers, by port.
+    /// The values of the inputs whose one element all rows share, by the index of the input.
     shared: FxHashMap<u32, Value>,
     /// The vector whose lanes have the bit of their row in a byte of bits; `None` until it is needed.
     bits_of_lanes: Option<Value>,
@@ -55,9 +55,9 @@ struct Selector<'a> {
     isa: Isa,
     program: &'a mut Program,
     selection: &'a mut Selection,
-    /// The ports of the outputs; `Port::Rows` for outputs without one.
+    /// The memory layouts of the outputs. An output after the end of this list has `Port::Rows`.
     outputs: &'a [Port],
-    /// The number of the step in the iteration.
+    /// The index in the iteration of the step (one vector of rows) that is selected.
     step: u8,
 }
 
@@ -319,23 +319,24 @@ impl Selector<'_> {
         Length::of_bytes((self.program.rows * u32::from(element)).min(self.whole().bytes()))
     }
 
-    /// The length of the vector registers.
+    /// Returns the length of the vector registers.
     fn whole(&self) -> Length {
         if self.is_avx512() { Length::Z } else { Length::Y }
     }
 
-    /// A new vector with elements of `element` bytes.
+    /// Adds a new vector to the program. Its elements have `element` bytes.
     fn vector(&mut self, home: Home, element: u8) -> Value {
         let length = self.length(element);
         self.program.value(Info { home, class: Class::Vector, length, element })
     }
 
-    /// An instruction of this step, without operands.
+    /// Makes an instruction of this step, without operands.
     fn op(&self, kind: Kind, length: Length) -> Op {
         Op { step: self.step, ..Op::new(kind, length) }
     }
 
-    /// Appends an instruction with a vector as its result, or returns the result of an identical recent one.
+    /// Appends an instruction whose result is a vector. If one of the last instructions is identical, returns its
+    /// result instead.
     fn plain(&mut self, code: Code, element: u8, length: Length, [a, b]: [Value; 2], immediate: u8) -> Value {
         // Functions compute some values twice in a short distance.
         let recent = self.program.ops.iter().rev().take(REPEATED).take_while(|op| !matches!(op.kind, Kind::End));
@@ -360,7 +361,8 @@ impl Selector<'_> {
         value
     }
 
-    /// A constant in all lanes.
+    /// Returns the value of a constant with these bits in all lanes. The constant is added to the program at its first
+    /// use.
     fn constant(&mut self, bits: u64, element: u8) -> Value {
         if let Some(known) = self.selection.constants.get(&(bits, element)) {
             return *known;
@@ -413,7 +415,7 @@ impl Selector<'_> {
         taken.sum::<usize>() == needs.uses[bounded] as usize
     }
 
-    /// A float constant with the opposite sign.
+    /// Returns the float constant `val` with the opposite sign.
     fn opposite_constant(&mut self, val: Val) -> Value {
         let Instr::Const(ty, bits) = self.tape.instrs()[val.index()] else { return self.number(val.index()) };
         self.constant(bits ^ 1 << (8 * element(ty) - 1), element(ty))
@@ -427,7 +429,8 @@ impl Selector<'_> {
         self.is_avx512() && needs.uses[at] == 1 && on.index() == at && is_zero
     }
 
-    /// The product of two numbers plus a third, rounded once. Bit 0 of `opposites` negates the product, bit 1 the third number.
+    /// Selects the product of two numbers plus a third, rounded once. Bit 0 of `opposites` negates the product, bit 1
+    /// the third number.
     fn fma(&mut self, [a, b, c]: [Value; 3], opposites: u8) -> Value {
         let element = self.program.info(a).element;
         let result = self.vector(Home::None, element);

@@ -17,7 +17,7 @@ const NEAR: usize = 8;
 const FAR: usize = 48;
 
 impl Selector<'_> {
-    /// An instruction on one operand, with a result of the same width.
+    /// Selects the machine instruction `code` on one operand, whose result is as wide as the operand.
     fn one(&mut self, code: Code, a: Value, immediate: u8) -> Value {
         let element = self.program.info(a).element;
         let length = self.length(element);
@@ -31,7 +31,7 @@ impl Selector<'_> {
         self.plain(code, element, length, [a, b], 0)
     }
 
-    /// The constant with the sign bit of an element.
+    /// Returns the constant in which only the sign bit of an element is set.
     fn sign(&mut self, element: u8) -> Value {
         self.constant(1 << (8 * element - 1), element)
     }
@@ -317,7 +317,8 @@ impl Selector<'_> {
         matches!(made.kind, Kind::Plain(Code::Sub32 | Code::Sub64)).then_some(made.operands[0])
     }
 
-    /// Inlines an expansion and returns its output number `output`.
+    /// Inlines an expansion (a tape that composes an operation of others) and returns its output with the index
+    /// `output`.
     fn expand(&mut self, tape: &Tape, inputs: &[Value], output: usize) -> Value {
         let mut inputs = inputs.iter().copied();
         let mut made = std::mem::take(&mut self.selection.expanded);

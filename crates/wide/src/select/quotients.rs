@@ -10,7 +10,7 @@ use cembra_runtime::MachineType;
 use cembra_runtime::quotient::{moderate, parts};
 use cembra_tape::Bin;
 
-/// The predicate that holds where neither number is NaN and they differ.
+/// The predicate of a comparison instruction that holds where two numbers differ and neither is NaN.
 const DIFFERENT: u8 = 0x0C;
 
 impl Selector<'_> {

@@ -225,7 +225,7 @@ fn outputs_may_be_inputs_of_one_another() {
     }
 }
 
-/// Without masks, a loop computes the last rows twice, unless an output is also an input.
+/// A loop of numbers only may compute the last rows twice, but not if an output is also an input.
 #[test]
 fn an_output_of_numbers_may_be_an_input() {
     for ty in [MachineType::F32, MachineType::F64] {

@@ -8,9 +8,9 @@ use cembra_value::Limits;
 use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
-/// The offset of the body in an entry, after the magic and the checksum.
+/// The offset in a cache entry of the code's stack size and the code. The magic and the checksum come before.
 const HEADER: usize = Key::MAGIC.len() + blake3::OUT_LEN;
-/// The extension of the names of entries.
+/// The file name extension of cache entries.
 const ENDING: &str = ".code";
 
 /// The key of a cache entry: a hash of everything that its machine code depends on.
