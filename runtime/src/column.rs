@@ -341,8 +341,9 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
         None
     }
 
-    /// Passes to `f` the results of an output that were computed since the last call: the dictionary index, and the string, `None` if it is
-    /// missing. `known` is the position of the last call; the first call must pass 0.
+    /// Passes to `f` the results of an output that were computed since the last call: the dictionary index, and the
+    /// string, `None` if it is missing. `known` records which results were passed already; it must be 0 for the first
+    /// call of a run.
     fn results(&self, output: usize, scratch: &Scratch, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         _ = (output, scratch, known, f);
     }

@@ -3,8 +3,8 @@
 
 use std::cmp::Ordering;
 
-/// The first and the last word of a byte string, as one number, for each of two byte strings. They must be at least one
-/// word long.
+/// The first and the last word of a byte string, as one number, for each of two byte strings. Both strings must be at
+/// least one word long.
 macro_rules! words {
     ($word:ty, $both:ty, $x:expr, $y:expr) => {{
         const BYTES: usize = size_of::<$word>();

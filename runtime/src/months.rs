@@ -1,5 +1,6 @@
-//! Date arithmetic in months, quarters, years and weeks: sums and differences, and the start of such units. As in `java.time`, a
-//! day that a month does not have becomes its last day, and a difference counts full units only.
+//! Date arithmetic in months and years, and the start of the year, quarter, month, week or shorter unit that contains a
+//! date or timestamp. As in `java.time`, a day that a month does not have becomes the month's last day, and a
+//! difference counts full months or years only.
 
 use crate::calendar::{civil, day_of_year, is_leap};
 use crate::{Date, Timestamp};

@@ -9,8 +9,9 @@
 /// The bits of a divisor, and the bits of its rounded inverse, for dividing many numbers by it.
 pub type Parts = [u64; 2];
 
-/// The range of divisors that have parts: from the first number to below the second. In this range the inverse is a
-/// normal number, and the remainder of a [moderate] quotient is a multiple of the least number of the type.
+/// The range of divisors that have [`Parts`] (a rounded inverse that can be used): from the first number to below the
+/// second. In this range the inverse is a normal number, and the remainder of a [moderate] quotient is a multiple of
+/// the least number of the type.
 #[inline]
 const fn range(element: u8) -> [f64; 2] {
     if element == 8 { [power(-459), power(1022)] } else { [power(-40), power(126)] }

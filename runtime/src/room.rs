@@ -53,7 +53,8 @@ pub fn has_room(bytes: usize) -> bool {
 pub fn advise_huge_pages<T>(memory: &[T]) {
     #[cfg(target_os = "linux")]
     {
-        /// The bytes of a huge page of x86-64 and aarch64, and of four of them: the least size that is worth a system call.
+        /// The size of a huge page of x86-64 and aarch64, in bytes. `LEAST` is the smallest memory for which the system
+        /// call is worth its time.
         const PAGE: usize = 1 << 21;
         const LEAST: usize = PAGE << 2;
         if size_of_val(memory) < LEAST {

@@ -10,7 +10,7 @@ use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
 /// instruction uses at most five.
 const NEEDED: u32 = 8;
 
-/// The index of the next use, for a value without later uses.
+/// Stands for the index of the next use if a value has no later uses.
 pub(crate) const NEVER: u32 = u32::MAX;
 
 /// The register number of a value that is in no register.

@@ -222,8 +222,8 @@ impl WideLoop {
     /// Runs the code on `rows` rows, a number that it [can run](WideLoop::plays). Returns true if a row failed.
     ///
     /// # Safety
-    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). The code must be this loop's. If it stores past the
-    /// caches, the vectors of outputs must be aligned.
+    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). The code must be this loop's. If it is the
+    /// variant with non-temporal stores, the vectors of outputs must be aligned.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn enter(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
@@ -320,7 +320,7 @@ impl WideLoop {
     /// Is never called, because on this architecture no loop can be compiled.
     ///
     /// # Safety
-    /// PORTS: of `rows` rows, a multiple of a step's rows.
+    /// The arrays must have `rows` rows, a multiple of a step's rows (rule PORTS in `docs/safety.md`).
     #[cfg(not(target_arch = "x86_64"))]
     unsafe fn enter(&self, _: &CodePages, _: &[*mut u8], _: usize, _: &[usize]) -> bool {
         debug_assert!(false, "a loop was compiled, with its entry at {}", self.entry);
@@ -429,8 +429,8 @@ impl WideLoop {
     /// failed.
     ///
     /// # Safety
-    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). If the code stores past the caches, the vectors of
-    /// outputs must be aligned.
+    /// The arrays must have `rows` rows (rule PORTS in `docs/safety.md`). If `code` is the variant with non-temporal
+    /// stores, the vectors of outputs must be aligned.
     #[inline(always)]
     unsafe fn play_by(&self, code: &CodePages, ports: &[*mut u8], rows: usize, ahead: &[usize]) -> bool {
         let left = if self.plays(rows) { 0 } else { rows & (self.rows - 1) };

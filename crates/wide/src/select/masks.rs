@@ -63,8 +63,8 @@ impl Selector<'_> {
         self.selection.values[at][width] = value;
     }
 
-    /// Returns a vector whose lanes have one bit each: the bit for the lane's row in a byte of bits. With four rows,
-    /// alternate steps use the lower and the upper half of a byte.
+    /// Returns a vector whose lanes have one bit each: the bit for the lane's row in a byte of bits. If a step has four
+    /// rows, alternate steps use the lower and the upper half of a byte.
     fn bits_of_lanes(&mut self, element: u8) -> Value {
         if let Some(known) = self.selection.bits_of_lanes {
             return known;
