@@ -204,6 +204,7 @@ impl Workspace {
             && ports <= PORTS.len()
             && self.program.divisors.is_empty()
             && !self.program.faults
+            && !self.program.ops.iter().any(|op| matches!(op.kind, Kind::Rare(_)))
             && !self.program.uses_bits();
         let ends = match iteration {
             Iteration::Several if sums == 0 => Ends::of(isa, &self.single, STEPS, &self.read, ports),
