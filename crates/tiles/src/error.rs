@@ -46,7 +46,8 @@ pub fn no_link(message: impl Into<String>) -> Error {
     Error::tensors(Kind::Link, message)
 }
 
-/// Runs `code`, a part of a link between ranks. A panic in `code` becomes a link error; `what` names the code.
+/// Runs `code`, which belongs to the implementation of a link between ranks. A panic in `code` becomes a link error;
+/// `what` names the code.
 pub(crate) fn guarded_link<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
     guarded(code, |words| Err(no_link(format!("the link panicked at {what}: {words}"))))
 }

@@ -1,6 +1,7 @@
-//! Evaluations of one step on tiled tensors: a product by labels, or an elementwise operator. The shape of a result is estimated first, and its tiles
-//! are computed afterwards; then the result has the norms of its elements. A tile whose estimate was not below the threshold stays until
-//! [`Tiled::truncate`], however small its elements are.
+//! The evaluator of tiled tensors, with its settings and products by labels; other operations are in `elements/` and
+//! `graph/`. The shape of a result is estimated first, and its tiles are computed afterwards. Then the norms of its
+//! elements replace the estimates. A tile whose estimate was not below the threshold stays until [`Tiled::truncate`],
+//! however small its elements are.
 
 use crate::distribution::Facts;
 use crate::error::check_same_types;
@@ -69,8 +70,8 @@ impl Evaluator {
         }
     }
 
-    /// Compares facts between ranks, about something that each rank then computes by itself. Each fact has a name, which an error shows. All ranks
-    /// must call this, or [`give_up`](Evaluator::give_up).
+    /// Checks that all ranks have the same `facts`, before each rank uses them in a computation of its own. A fact has
+    /// a name, which the error shows, and a value. All ranks must call this, or [`give_up`](Evaluator::give_up).
     ///
     /// # Errors
     /// If a fact differs, or a rank gave up: the same error on all ranks.
@@ -78,7 +79,8 @@ impl Evaluator {
         self.workers.several().map_or(Ok(()), |ranks| ranks.agree(facts))
     }
 
-    /// Runs `work` on each rank, which may include steps of all ranks. If it fails on one rank, all ranks get the error.
+    /// Runs `work` on this rank; all ranks must call this. `work` may contain steps in which all ranks take part. If it
+    /// fails on one rank, all ranks get the error.
     ///
     /// # Errors
     /// The error of `work` here or on another rank.
@@ -120,10 +122,11 @@ impl Evaluator {
         self.with(|workers| workers.threads = threads)
     }
 
-    /// Sets the memory limit of an evaluation in bytes; there is none by default. The limit covers the elements of its result, of sums that are not
-    /// added yet, and of lazy and repacked tiles that are in use. With a low limit, fewer tiles are in memory at once and fewer threads work. Plans
-    /// and tiles, those of operands included, also take bytes in addition to elements: 8 for each product of two tiles, and 448 for each tile. These
-    /// count beyond 32 MiB. The elements of stored operands, and the memory of a user's functions, are not counted.
+    /// Sets the memory limit of an evaluation in bytes; there is none by default. The limit covers the elements of its
+    /// result, of sums that are not added yet, and of lazy and repacked tiles that are in use. With a low limit, fewer
+    /// tiles are in memory at once and fewer threads work. Plans and tiles, those of operands included, also take bytes
+    /// in addition to elements: 8 for each product of two tiles, and 448 for each tile. Of these bytes, only those
+    /// beyond 32 MiB count. The elements of stored operands, and the memory of a user's functions, are not counted.
     #[must_use]
     pub fn most_bytes(self, most: usize) -> Evaluator {
         let Workers { options, pool, .. } = Workers::alone(&self.workers.options.clone().most_bytes(most));
@@ -143,8 +146,8 @@ impl Evaluator {
         self.with(|workers| workers.journal = Some(journal))
     }
 
-    /// Plans a product of two tensors by labels, from shapes alone; no tile is computed. If `wanted` is a shape, only tiles of that shape are
-    /// planned, whatever their estimates.
+    /// Plans a product of two tensors by labels, from shapes alone; no tile is computed. If `wanted` is a shape, only
+    /// the tiles of that shape are planned, even if their estimated norms are below the threshold.
     ///
     /// # Errors
     /// The errors of [`product`](Evaluator::product), except those of making tiles.
@@ -166,8 +169,9 @@ impl Evaluator {
         self.run(&self.plan(labels, a, b, None)?, a, b)
     }
 
-    /// Returns the product of two tensors by labels, of which only the tiles of `wanted` are computed, whatever their estimates. Operand tiles that
-    /// only other tiles need are not computed or read.
+    /// Returns the product of two tensors by labels, of which only the tiles of `wanted` are computed, even if their
+    /// estimated norms are below the threshold. Operand tiles that only other result tiles would need are neither
+    /// computed nor read.
     ///
     /// # Errors
     /// The errors of [`product`](Evaluator::product), or `wanted` has another tiling than the result.

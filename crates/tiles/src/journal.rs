@@ -1,6 +1,6 @@
-//! A journal of evaluations. For each step it has the tiles of the result and the products of tiles that were computed, beside the numbers
-//! for dense tensors, which show what sparsity saves. It also has the progress of the running step. Evaluators write it, and nothing
-//! depends on it.
+//! A journal: the list of steps that evaluations computed. For each step it has the number of tiles in the result and
+//! of products of tiles that were computed. Next to them are the numbers for dense tensors, for comparison. The journal
+//! also has the progress of the running step. Evaluators write it; no result depends on it.
 
 use crate::tiled::Tiled;
 use cembra_value::Span;
@@ -26,8 +26,8 @@ pub enum StepKind {
     Reduction,
     /// A view: a tensor with its axes in another arrangement, or with some of its tiles.
     View,
-    /// A part of a tensor that begins or ends within a tile, so that its elements are copied into new tiles. Also a lazy part that is
-    /// stored, or a part that is copied into zeros.
+    /// A slice of a tensor that begins or ends within a tile, so that its elements are copied into new tiles. Also a
+    /// slice of a lazy tensor, which is stored; or the gradient of a slice, which copies a tensor into zeros.
     Part,
 }
 
@@ -75,7 +75,8 @@ pub struct Journal {
     running: Arc<Running>,
 }
 
-/// The progress of the running evaluation, counted in steps and in parts of the running step.
+/// The progress of the running evaluation, counted in steps, and in parts (tiles, or products of tiles) of the running
+/// step.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Progress {
@@ -156,7 +157,8 @@ impl Journal {
         self.with(|steps| steps.len())
     }
 
-    /// Adds a step that took one task per tile of `result`, and used `held_bytes` bytes in addition to the result.
+    /// Adds a step that took one task per tile of `result`, and used at least `held_bytes` bytes in addition to the
+    /// result.
     pub(crate) fn note(&self, work: StepKind, result: &Tiled, held_bytes: usize) {
         let taken = self.running.taken.load(Ordering::Relaxed);
         let held_bytes = held_bytes.max(taken.saturating_sub(result.present_bytes()));

@@ -1,20 +1,27 @@
 //! Tiled tensors with block sparsity: tensors that are cut into tiles, where tiles with small elements are left out.
 //!
 //! * A [`Tiling`] cuts each axis at boundaries ([`Tiling1`]). The grid may have 2^40 tiles: no list is as long as the grid.
-//! * A [`Shape`] lists the present tiles, with the norm of each per element. Shapes of results are estimated from those of operands.
-//! * A [`Tiled`] tensor has a tile for each tile of its shape, stored, or computed when it is needed.
-//! * A [`SymbolicProduct`] is the plan of a product, from shapes alone: its tiles, its products of tiles, and the order of their sums.
-//! * An [`Evaluator`] computes one product, sum or function, on several threads and within a memory limit. The order of sums follows from
-//!   shapes, so the bits of results depend neither on which results are computed together nor on the thread or rank that computes them.
-//! * A `Checkpoint` has tensors in files, which are read whole or tile by tile. It needs the feature `checkpoints`.
-//! * [`Evaluator::evaluate`] evaluates a graph of such steps. It is given an evaluator of elementwise expressions.
-//!   [`Evaluator::plan_graph`] lists the steps, from shapes alone.
-//! * [`link`] connects ranks that compute together: messages, and collectives of all ranks.
+//! * A [`Shape`] lists the present tiles, with the norm of each: the root of the sum of squares of its elements,
+//!   divided by their number. The shape of a result is estimated from the shapes of its operands.
+//! * A [`Tiled`] tensor has elements for each tile of its shape. They are stored, or a function computes them when they
+//!   are needed (a lazy tensor).
+//! * A [`SymbolicProduct`] is the plan of a product, made from shapes alone: the tiles of the result, the products of
+//!   two tiles that they need, and the order in which these are added.
+//! * An [`Evaluator`] computes products, sums and functions of tensors, on several threads and within a memory limit.
+//!   The order of sums follows from shapes, so the bits of results depend neither on which results are computed
+//!   together nor on the thread or rank that computes them.
+//! * A `Checkpoint` is a directory of files with tensors, which are read as a whole or tile by tile. It needs the
+//!   feature `checkpoints`.
+//! * [`Evaluator::evaluate`] evaluates a graph of products, sums and functions. The caller passes the implementation of
+//!   elementwise expressions. [`Evaluator::plan_graph`] lists the steps, from shapes alone.
+//! * [`link`] connects ranks (processes, or threads that act as processes) that share an evaluation: by messages, and
+//!   by collective operations of all ranks.
 //!
 //! An absent tile is exactly zero, so its product with anything is zero, too: `0 * inf` is NaN only where both tiles are present.
 //!
-//! This crate knows no backend: matrices are multiplied by a [`MatrixProduct`](cembra_tensor::MatrixProduct), and elementwise expressions
-//! are evaluated by [`Elements`](cembra_tensor::Elements), which the caller provides.
+//! This crate does not depend on a compiler or a matrix library: matrices are multiplied by a
+//! [`MatrixProduct`](cembra_tensor::MatrixProduct), and elementwise expressions are evaluated by
+//! [`Elements`](cembra_tensor::Elements), which the caller provides.
 //!
 //! ```
 //! use cembra_tiles::{Evaluator, Options, Screening, Shape, Tiled, Tiling, Tiling1};

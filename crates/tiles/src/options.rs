@@ -7,20 +7,22 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// The bytes of tiles and plans, besides elements, that are not counted, so that the limit of a small evaluation is one of elements alone.
+/// The first bytes of tiles and plans, without elements, are not counted against the memory limit: 32 MiB. So the limit
+/// of a small evaluation applies to elements alone.
 const UNCOUNTED_BYTES: usize = 32 << 20;
 
-/// The rule that cuts sums into segments. The tiles of the summed labels, in their order, belong to one segment until it has `elements`
-/// terms or `tiles` tiles. Tiles count whether they are present or not, except those without elements. If several labels are summed, they
-/// are iterated in the order of the left operand, the last fastest. A segment also ends before each 1,024th tile. So all results are cut at
-/// the same places, and the bits of a sum depend neither on threads nor on which results are computed together.
+/// The rule that cuts the sum for each result element into segments, which are added separately. The tiles of the
+/// summed labels, in their order, belong to one segment until it has `elements` terms or `tiles` tiles. Tiles count
+/// whether they are present or not, except those without elements. If several labels are summed, they are iterated in
+/// the order of the left operand, the last fastest. A segment also ends before each 1,024th tile. So all results are
+/// cut at the same places, and the bits of a sum depend neither on threads nor on which results are computed together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
     /// The number of terms in an element's sum at which a segment ends: 8,192 by default.
     pub elements: usize,
-    /// The number of tiles at which a segment ends: 256 by default. With fewer tiles per segment, sparse products of small tiles are cut
-    /// although threads have enough work without it. They then read their operands more often, because a task has to hold the sums of two
-    /// segments, and so computes fewer result tiles at once.
+    /// The number of tiles at which a segment ends: 256 by default. With fewer tiles per segment, sparse products of
+    /// small tiles have more segments than threads need for their work. Such a product reads its operands more often: a
+    /// task holds the sums of two segments, so it computes fewer result tiles at once.
     pub tiles: usize,
 }
 
@@ -46,7 +48,8 @@ pub struct Options {
     most_tiles: usize,
     pub(crate) most_products: u64,
     pub(crate) most_bytes: usize,
-    /// The bytes that plans and tiles of values outside of this evaluation take, in addition to their elements.
+    /// The bytes that were counted so far for plans and tiles of other values, without their elements.
+    /// [`counting`](Options::counting) adds to them.
     pub(crate) own_bytes: usize,
     pub(crate) block_bytes: usize,
     pub(crate) pool_bytes: usize,
@@ -94,8 +97,8 @@ impl Options {
         Options { most_tiles: most, ..self }
     }
 
-    /// Sets the most products of tiles that a plan may visit, including those for tiles that are left out: 2^28 by default. Each takes 8
-    /// bytes until it is computed.
+    /// Sets the most products of two tiles that a plan may visit: 2^28 by default. Products for result tiles that are
+    /// then left out count, too. Each product takes 8 bytes of the plan until it is computed.
     #[must_use]
     pub const fn most_products(self, most: u64) -> Options {
         Options { most_products: most, ..self }
@@ -106,14 +109,16 @@ impl Options {
         Options { most_bytes: most, ..self }
     }
 
-    /// Sets roughly the number of bytes of the result tiles that one task computes together: 1 MiB by default, the size of a second-level
-    /// cache. Products use more if most operand tiles are absent. It changes no bit of a result.
+    /// Sets the approximate size, in bytes, of the result tiles that one task computes together: 1 MiB by default, the
+    /// size of a second-level cache. Tasks of products are larger if most operand tiles are absent. The setting changes
+    /// no bit of a result.
     #[must_use]
     pub const fn block_bytes(self, bytes: usize) -> Options {
         Options { block_bytes: bytes, ..self }
     }
 
-    /// Sets the most bytes of dropped results that an evaluator keeps for reuse: 256 MiB by default.
+    /// Sets the most memory, in bytes, that an evaluator retains from dropped results to use it for new ones: 256 MiB
+    /// by default.
     #[must_use]
     pub const fn pool_bytes(self, bytes: usize) -> Options {
         Options { pool_bytes: bytes, ..self }
@@ -133,8 +138,8 @@ impl Options {
         Ok(Screening { threshold: if self.is_screened { threshold } else { 0.0 }, most_tiles })
     }
 
-    /// Returns the options of an evaluation during which tensors with `tiles` stored tiles exist. The bytes that these take in addition to
-    /// elements count against the memory limit.
+    /// Returns the options for an evaluation during which other tensors with `tiles` stored tiles in total exist. The
+    /// bytes of these tiles, without their elements, count against the memory limit.
     ///
     /// # Errors
     /// If the memory limit does not suffice for these tiles.
@@ -142,7 +147,8 @@ impl Options {
         self.counting(tiles.saturating_mul(TILE_BYTES), || format!("a list of {tiles} tiles"))
     }
 
-    /// Returns the options with `more` bytes, in addition to elements, counted against the memory limit. `what` names what takes the bytes.
+    /// Returns the options with `more` bytes, in addition to elements, counted against the memory limit. `what` returns
+    /// the name of the things that take the bytes, for the error.
     ///
     /// # Errors
     /// If the memory limit does not suffice.

@@ -38,7 +38,7 @@ pub(crate) struct Workers {
 /// A function that the thread waiting for tasks calls repeatedly. If the function returns an error, the tasks are stopped.
 pub(crate) type Watch<'w> = &'w mut dyn FnMut() -> Result<(), Error>;
 
-/// The pause of a thread that waits for tasks, between two calls of its watch.
+/// The longest time between two calls of a [`Watch`] function by the thread that waits for tasks.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// A task that no thread has begun, or the result of a task.
@@ -73,8 +73,8 @@ impl Workers {
         TileMemory::pooled(index_count(extents)?, &self.pool)
     }
 
-    /// Returns the workers with `more` bytes, in addition to elements, counted against the memory limit. `what` names what takes the
-    /// bytes.
+    /// Returns the workers with `more` bytes, in addition to elements, counted against the memory limit. `what` returns
+    /// the name of the things that take the bytes, for the error.
     ///
     /// # Errors
     /// If the memory limit does not suffice.
@@ -89,8 +89,8 @@ impl Workers {
         self.check_bytes(bytes, || format!("a result of {tiles} tiles"))
     }
 
-    /// Returns an error if `bytes` bytes exceed the memory limit of an evaluation, or the memory of the system. `what` names what takes
-    /// them.
+    /// Returns an error if `bytes` bytes exceed the memory limit of an evaluation, or the memory of the system. `what`
+    /// returns the name of the things that take the bytes, for the error.
     pub(crate) fn check_bytes(&self, bytes: usize, what: impl FnOnce() -> String) -> Result<(), Error> {
         let most = self.options.most_bytes;
         if bytes > most {
@@ -236,7 +236,8 @@ impl Workers {
     }
 }
 
-/// Runs code in this thread. The jobs that it spawns run in `pool`, or without one in rayon's pool. Returns when all are done.
+/// Runs code in this thread. The jobs that it spawns run in `pool`, or in rayon's current pool if `pool` is `None`.
+/// Returns when all jobs are done.
 fn scoped<'s, R>(pool: Option<&ThreadPool>, code: impl FnOnce(&Scope<'s>) -> R) -> R {
     match pool {
         Some(pool) => pool.in_place_scope(code),

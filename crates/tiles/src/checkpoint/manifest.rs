@@ -11,9 +11,10 @@
 //! }
 //! ```
 //!
-//! An axis in tiles of one size, of which only the last may be shorter, has `lower`, `size` and `upper` instead of `boundaries`. `index` is
-//! the hash of a shard's index, which has the hashes of its tiles (`shard.rs`), so a shard that fits the manifest is whole. `blake3` is the
-//! hash of all tensors, each as compact JSON with its keys in order, followed by a line feed.
+//! An axis in tiles of one size, of which only the last may be shorter, has `lower`, `size` and `upper` instead of
+//! `boundaries`. `index` is the hash of a shard's index, which has the hashes of the shard's tiles (`shard.rs`). So a
+//! shard whose hashes agree is complete. `blake3` is the hash of all tensors, each as compact JSON with its keys in
+//! order, followed by a line feed.
 
 use super::names::{MANIFEST, is_shard};
 use crate::tiled::files::{Opened, refused};
@@ -54,7 +55,8 @@ pub(super) struct Shard {
     pub(super) index: Hash,
 }
 
-/// The fields of a manifest that are read first, whatever its version is: they tell whether the other fields can be read.
+/// The fields of a manifest that all versions have. They are read first, to decide whether the other fields can be
+/// read.
 #[derive(Deserialize)]
 struct Header {
     format: Option<String>,

@@ -1,5 +1,5 @@
-//! Checkpoints: tiled tensors in a directory, read whole or tile by tile. The contents of files are described in `manifest.rs` and
-//! `shard.rs`, and the order of writing in `writing.rs`.
+//! Checkpoints: tiled tensors in the files of a directory, which are read as a whole or tile by tile. `manifest.rs` and
+//! `shard.rs` describe the contents of files, and `writing.rs` the order in which they are written.
 
 mod manifest;
 mod names;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// A checkpoint: tiled tensors in the files of a directory, by their names.
 ///
-/// The directory has `manifest.json`, which lists the tensors and their tilings, and files of tiles for each tensor. Elements and norms
-/// keep their bits. Everything has a hash, so a file that was damaged, cut short or exchanged causes an error that names it, of the kind
-/// [`File`](Kind::File).
+/// The directory has `manifest.json`, which lists the tensors and their tilings, and files of tiles for each tensor.
+/// Elements and norms are stored exactly. All data is covered by hashes, so a file that was damaged, cut short or
+/// exchanged causes an error of the kind [`File`](Kind::File), which names the file.
 ///
 /// ```
 /// use cembra_tiles::{Checkpoint, MOST_TILES, Shape, Tiled, Tiling, Tiling1};
@@ -48,12 +48,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes `tensors` as the checkpoint in `directory`, which is created if it does not exist. Lazy tiles are computed and written one by
-    /// one; when a lazy tensor is read from the checkpoint, its norms are those of its elements.
+    /// Writes `tensors` as the checkpoint in `directory`, which is created if it does not exist. The tiles of a lazy
+    /// tensor are computed and written one by one, with norms computed from their elements.
     ///
-    /// An older checkpoint in the directory stays until all files of the new one are on the disk. Then the new one replaces it, and the
-    /// files of the older one are removed. Tensors that are read lazily from the older checkpoint may be written too. Only one process may
-    /// write to a directory at a time.
+    /// An older checkpoint in the directory stays until all files of the new one are on the disk. Then the new one
+    /// replaces it, and the files of the older one are removed. Tensors that are read lazily from the older checkpoint
+    /// may be among `tensors`. Only one process may write to a directory at a time.
     ///
     /// # Errors
     /// If two tensors have the same name, a lazy tile cannot be computed, or a file cannot be written. Then the older checkpoint is

@@ -1,4 +1,5 @@
-//! The names of a checkpoint's files. A tensor's name may have any characters; file names have only those that every system accepts.
+//! The names of a checkpoint's files. A tensor's name may have any characters. File names have only ASCII letters,
+//! digits and a few signs, which every system accepts.
 
 use blake3::Hash;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! Writes a checkpoint's files under temporary names; they are renamed when they are complete. The contents of files are described
-//! in `manifest.rs` and `shard.rs`.
+//! Temporary files and directories for writing a checkpoint: its files have temporary names until they are complete,
+//! and are then renamed. `manifest.rs` and `shard.rs` describe the contents of files.
 
 use crate::tiled::files::refused;
 use cembra_value::Error;

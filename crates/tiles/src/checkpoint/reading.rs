@@ -1,5 +1,6 @@
-//! Tiles that are read from shard files when they are needed. Each tile is compared with its hash. Files are opened once and read at
-//! positions, so several threads can read at a time, and a shard can be read after a newer checkpoint replaced it.
+//! Reads tiles from shard files (a shard has the tiles of one tensor that one rank wrote) when they are needed, and
+//! compares each tile with its hash. Files are opened once and read by position, so several threads can read at the
+//! same time, and a shard can still be read after a newer checkpoint replaced it.
 
 #![deny(clippy::arithmetic_side_effects)]
 

@@ -14,8 +14,9 @@
 //! | 8 | the position of the first element in the file |
 //! | 32 | the hash of the elements |
 //!
-//! Header and records are the index. The elements of the tiles follow in the same order, without gaps; in each tile the last axis varies
-//! fastest. So every byte of a shard is covered by a hash: elements by one in the index, the index by one in the manifest.
+//! Header and records are the index. The elements of the tiles follow in the same order, without gaps; in each tile the
+//! last axis varies fastest. So every byte of a shard is covered by a hash: those of elements are in the index, and
+//! that of the index is in the manifest.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -80,18 +81,19 @@ impl Record {
     }
 }
 
-/// The bytes of a tile's elements; `None` if there is no such tile, or a `u64` does not count them.
+/// The size in bytes of a tile's elements; `None` if there is no such tile, or the size does not fit a `u64`.
 fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
     let size = Data::element_size(scalar)? as u64;
     tiling.tile_extents(tile)?.iter().try_fold(size, |bytes, extent| bytes.checked_mul(*extent as u64))
 }
 
-/// Reads the index of a shard, and checks it against the manifest and the length of the file. In memory the index takes less than twice
-/// that length.
+/// Reads the index of a shard, and checks it against the manifest and the length of the file. The index takes less than
+/// twice that length in memory.
 ///
 /// # Errors
-/// If the file does not have the length or the hash that the manifest has, it is a shard of another tensor or version, or its records are
-/// not valid: they must be tiles of the tensor in ascending order, whose elements fill the rest of the file.
+/// If the file does not have the length and the hash of the manifest, if it is a shard of another tensor or version, or
+/// if its records are not valid. Records must be of tiles of the tensor in ascending order, whose elements fill the
+/// rest of the file.
 pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: &Hash) -> Result<Vec<Record>, Error> {
     let refused = |what: String| refused(&file.path, what);
     if file.bytes != shard.bytes {
@@ -143,8 +145,8 @@ fn check_header(header: &[u8; HEADER], identity: &Hash) -> Result<u64, String> {
     }
 }
 
-/// Checks that the records of a shard are tiles of the tensor, and that these fill a file of `bytes` bytes after the index, which has
-/// `index` bytes.
+/// Checks that the records of a shard are of tiles of the tensor, and that the elements of these tiles fill the file
+/// after the index. The index has `index` bytes, and the file `bytes`.
 fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> Result<(), String> {
     let tiling = &entry.tiling;
     let (mut before, mut end) = (None, index);

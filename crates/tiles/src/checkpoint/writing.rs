@@ -1,5 +1,6 @@
-//! Writes checkpoints. No file of an older checkpoint in the same directory is changed before the new manifest is in its place. A crash
-//! before that leaves the older checkpoint, and a crash after it leaves the new one.
+//! Writes checkpoints. An older checkpoint in the same directory is not changed before the new manifest replaces the
+//! older one, which is a single rename. After a crash before this rename the older checkpoint is complete, and after a
+//! crash later the new one is.
 
 use super::manifest::{Entry, Manifest, Shard};
 use super::names::{self, MANIFEST, is_shard};
@@ -33,8 +34,8 @@ pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Resul
     Ok(())
 }
 
-/// Writes one checkpoint by all ranks, into a directory that all of them see. Each rank writes the tiles that it owns, and a part of each
-/// tensor that every rank has.
+/// Writes one checkpoint by all ranks, into a directory that all of them see. Of a distributed tensor, each rank writes
+/// the tiles that it owns; of a tensor that every rank has, each writes a part.
 ///
 /// # Errors
 /// The errors of [`write`] on any rank, returned on all of them; or the link failed.
@@ -65,7 +66,8 @@ pub(super) fn write_by(ranks: &Ranks, directory: &Path, tensors: &BTreeMap<&str,
     Ok(())
 }
 
-/// Writes the shards of rank `of[0]` of `of[1]` ranks to their places. No manifest in its place lists them yet.
+/// Writes the shards of rank `of[0]` of `of[1]` ranks under their final names. The manifest of the directory does not
+/// list them yet.
 fn write_shards(
     directory: &Path,
     tensors: &BTreeMap<&str, &Tiled>,
@@ -93,7 +95,8 @@ fn write_shards(
     Ok((manifest, unlisted))
 }
 
-/// Puts a manifest in its place. The shards that it lists must be in theirs.
+/// Writes a manifest under its final name, by which the checkpoint becomes valid. The shards that it lists must have
+/// their final names already.
 fn publish(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     let place = directory.join(MANIFEST);
     let failed = |cause: io::Error| unwritten(&place, &cause);

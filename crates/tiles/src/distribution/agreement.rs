@@ -1,5 +1,6 @@
-//! The facts that ranks compare before they evaluate: the program, the tilings, the present tiles, the options that affect results, and
-//! facts about the machines. Ranks with different facts would wait for tiles that no rank sends, or have different bits.
+//! The facts that ranks compare before they evaluate: the program, the tilings, the present tiles, the options that
+//! affect results, and facts about the machines. Ranks with different facts would wait for tiles that no rank sends, or
+//! compute different bits.
 
 use crate::link::Ranks;
 use crate::{Options, TileMap, Tiled};
@@ -62,7 +63,7 @@ pub(crate) fn agree(
     ranks.agree(&facts)
 }
 
-/// Describes where the tiles of a tensor are.
+/// Describes which ranks have the tiles of a tensor, so that ranks can compare it.
 fn whereabouts(tiled: &Tiled) -> String {
     match tiled.spread() {
         None if tiled.is_lazy() => "made when they are needed".into(),

@@ -1,5 +1,6 @@
-//! Computes or reads tiles one by one. A task takes neighbouring tiles, whose size is about half a cache. If ranks compute together, each
-//! computes the tiles that it owns, after the operand tiles that these need have arrived.
+//! Runs steps in which each result tile, or one number per tile, is computed independently of the others. A task
+//! computes neighbouring tiles of about `block_bytes` bytes. If ranks share the step, each rank first receives the
+//! operand tiles that it needs, and then computes the tiles that it owns.
 
 use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owners_of, shared_out, traffic_of};
 use crate::link::Ranks;
@@ -13,7 +14,7 @@ use cembra_value::Error;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The most tiles of one task.
+/// The most tiles that one task computes.
 const MOST_TOGETHER: usize = 1024;
 
 /// The operands of one step of an evaluation, with all operand tiles that this rank reads.
@@ -68,12 +69,13 @@ impl Parts<'_> {
         self.positions.map_or(at, |positions| positions[at] as usize)
     }
 
-    /// The bytes of tile `at`, counted among the tiles that are made here.
+    /// The size in bytes of this rank's tile number `at`.
     fn bytes(&self, at: usize) -> usize {
         bytes_of(self.scalar, self.shape.tiling().volume(self.shape.tiles()[self.position(at)]))
     }
 
-    /// Splits the tiles into parts, each of which is a task, with the bytes of each part. Parts do not depend on the number of threads.
+    /// Splits this rank's tiles into ranges, one for each task, and returns the size in bytes of each. The ranges do
+    /// not depend on the number of threads.
     fn tasks(&self, workers: &Workers) -> Vec<(Range<usize>, usize)> {
         let (mut parts, count) = (Vec::new(), self.len());
         let (mut start, mut bytes) = (0, 0_usize);
@@ -87,11 +89,11 @@ impl Parts<'_> {
         parts
     }
 
-    /// Runs `of_part` on each part of a step, and returns the results in the order of the parts. A part is a range of this rank's tiles. The calling
-    /// thread runs `watch` meanwhile, if it is given.
+    /// Runs `of_part` on ranges of this rank's tiles, each in a task, and returns the results in the order of the
+    /// ranges. Meanwhile the calling thread calls `watch`, if it is given.
     ///
     /// # Errors
-    /// The error of the first part that fails, or of `watch`; or the evaluation was cancelled.
+    /// The error of the first range that fails, or of `watch`; or the evaluation was cancelled.
     pub(crate) fn run<R: Send>(
         &self,
         workers: &Workers,
@@ -188,7 +190,7 @@ pub(crate) fn normed_of(
 /// A function that makes a tile and its norm from the operands, given the tile's position among the result's present tiles.
 type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync);
 
-/// Makes the tensor of a step on several ranks, each of which makes the tiles that it owns.
+/// Computes the result tensor of a step on several ranks; each rank computes the tiles that it owns.
 fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
     let Making { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
@@ -246,7 +248,8 @@ pub(crate) fn spread_with(
     Ok(Tiled::of_spread(shape.with_norms(norms), scalar, Spread::new(owners, here)))
 }
 
-/// Returns the workers that compute one number per tile. Each thread uses `each_bytes` bytes, and tiles of other ranks take `bytes` bytes.
+/// Returns the workers that compute one number per tile. Each thread uses `each_bytes` bytes, and tiles that arrive
+/// from other ranks take `bytes` bytes.
 ///
 /// # Errors
 /// If the memory limit does not suffice.

@@ -1,7 +1,8 @@
-//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs from which rank, and which of its own tiles
-//! other ranks need. Both lists are in the same order, so two ranks send and receive their messages in the same order, and no rank sends
-//! requests. A rank that fails sends a poison message instead of each tile that others await, and receives the tiles sent to it, so that no
-//! message is left for the next step.
+//! Moves tiles between ranks during a step. Each rank knows from the plan which tiles it needs from which rank, and
+//! which of its own tiles other ranks need. Both lists are in the same order, so two ranks send and receive their
+//! messages in the same order, and no rank sends requests. A rank that fails sends a poison message (one without a
+//! tile) in place of each tile that other ranks expect, and receives the tiles that were sent to it, so that no message
+//! is left over for the next step.
 
 use crate::error::bad_message;
 use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, Settling, StepId};
@@ -17,8 +18,8 @@ use std::sync::Arc;
 /// The tag of messages that have tiles. Collectives use another tag.
 const TAG: u16 = 0;
 
-/// A tile that is sent between two ranks. It is identified by its place in the step's order (`key`), its operand, and its position in that
-/// operand's shape. `peer` is the rank at the other end.
+/// A tile that one rank sends to another in a step: the operand that it belongs to, and its position among the
+/// operand's present tiles. `peer` is the rank at the other end. Parcels with a smaller `key` are sent first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Parcel {
     pub(crate) key: u32,
@@ -27,7 +28,7 @@ pub(crate) struct Parcel {
     pub(crate) peer: u32,
 }
 
-/// The traffic of a rank in one step: the tiles that it receives (`incoming`), and the tiles that it sends. Both lists are sorted.
+/// The tiles that a rank receives (`incoming`) and sends (`outgoing`) in one step. Both lists are sorted.
 #[derive(Default, Debug)]
 pub(crate) struct Traffic {
     pub(crate) incoming: Vec<Parcel>,
@@ -113,7 +114,8 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Runs `part`, this rank's part of the step. Afterwards all messages with this rank's tiles are complete, even if the part failed.
+    /// Runs `part`, this rank's part of the step. Then waits until all messages that this rank sends or receives are
+    /// complete, even if the part failed.
     ///
     /// # Errors
     /// The errors of `part`, or of the link.
@@ -150,7 +152,7 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Starts to receive and to send the tiles whose place in the step's order is before `end`.
+    /// Begins to receive and to send the tiles whose keys are below `end`. Keys give the order of tiles in the step.
     ///
     /// # Errors
     /// If there is no memory for a tile, or the link failed.
@@ -161,7 +163,7 @@ impl<'e> Exchange<'e> {
         self.begin_to_send(end)
     }
 
-    /// Begins to send the tiles whose place in the order is before `end`.
+    /// Begins to send the tiles whose keys are below `end`.
     fn begin_to_send(&mut self, end: u32) -> Result<(), Error> {
         while let Some(parcel) = self.traffic.outgoing.get(self.sent).copied().filter(|parcel| parcel.key < end) {
             let tile = self.operands[parcel.operand as usize].stored_at(parcel.position as usize).cloned();
@@ -170,7 +172,8 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Waits for the tiles whose place in the step's order is before `end`, and passes each to `came`.
+    /// Waits for the tiles whose keys are below `end`, and passes each to `came`. Keys give the order of tiles in the
+    /// step.
     ///
     /// # Errors
     /// The errors of [`begin`](Exchange::begin), another rank failed, or the evaluation was cancelled.
@@ -201,14 +204,14 @@ impl<'e> Exchange<'e> {
         Ok(self.operands.iter().zip(came).map(|(of, came)| of.with_tiles(came)).collect())
     }
 
-    /// The tile that comes next, among those whose receives began.
+    /// The next incoming tile, if its receive has begun; else `None`.
     fn next(&self) -> Option<Parcel> {
         let at = self.begun.checked_sub(self.open.len())?;
         self.traffic.incoming.get(at).copied().filter(|_| at < self.begun)
     }
 
-    /// Waits for the receive that began first. A token or a failure of another rank ends the wait, unless the exchange itself ends. The
-    /// receive stays open then.
+    /// Waits for the receive that began first. If the token is cancelled or another rank fails, the wait ends with an
+    /// error, and the receive stays open. If `ends` is true, because the exchange is ending, the wait ignores both.
     fn await_next(&mut self, ends: bool) -> Result<Done, Error> {
         let token = self.token.filter(|_| !ends).cloned();
         let patience = self.ranks.patience().clone().token(token);
@@ -239,7 +242,7 @@ impl<'e> Exchange<'e> {
         MessageId { plan: self.id.plan.rotate_left(parcel.operand), step: self.id.step, tile: number }
     }
 
-    /// The description of the message with a parcel's tile, for receiving it.
+    /// Describes the message with a parcel's tile, to receive it.
     fn room(&self, parcel: Parcel) -> Result<Room, Error> {
         let (id, of) = (self.id(parcel), self.operands[parcel.operand as usize]);
         let extents = of.tiling().tile_extents(id.tile).unwrap_or_default();
@@ -272,7 +275,8 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Ends the exchange: sends the tiles that others still await, or poison if this rank failed, and receives and drops those sent to it.
+    /// Ends the exchange: sends the tiles that other ranks still expect, or poison messages if this rank failed, and
+    /// receives and drops the remaining tiles that were sent to this rank.
     fn end(&mut self, is_failed: bool) -> Result<(), Error> {
         self.ranks.check()?;
         if is_failed {

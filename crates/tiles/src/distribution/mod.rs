@@ -1,6 +1,6 @@
-//! Tiled tensors whose tiles are distributed over ranks. All ranks know the shape, the norms and the owner of each tile; each stores the
-//! tiles that it owns. All ranks plan a step of an evaluation from this alone, so each knows which of its tiles other ranks need, without
-//! requests. `link` sends the messages.
+//! Tiled tensors whose tiles are distributed over ranks. All ranks know the shape, the norms and the owner of each
+//! tile; each stores the tiles that it owns. All ranks plan a step of an evaluation from these facts alone, so each
+//! rank knows without a request which of its tiles other ranks need. `link` sends the messages.
 //!
 //! * `each.rs` computes or reads tiles one by one, on threads and on ranks.
 //! * `exchange.rs` moves tiles between ranks.

@@ -1,5 +1,5 @@
-//! A step of an evaluation on all ranks. They compare their plans, exchange tiles, and each computes its own part. Then they share one
-//! number or more per part, such as norms, or the first error, which is the same on all ranks.
+//! A step of an evaluation on all ranks. The ranks compare their plans and exchange tiles, and each rank computes its
+//! part. Then they exchange numbers about their parts, such as the norms of tiles; or all ranks get the same error.
 
 use super::exchange::{Exchange, Parcel, Traffic};
 use crate::error::bad_message;
@@ -22,13 +22,14 @@ pub(crate) struct Read<'s> {
 }
 
 impl<'s> Read<'s> {
-    /// An operand of which each result tile reads the tile at the same position.
+    /// An operand whose tile at a position is read by the result tile at the same position.
     pub(crate) fn in_place(of: &'s Tiled) -> Read<'s> {
         Read { of, positions: &|at| Reads::from_elem(at, 1) }
     }
 }
 
-/// The result of this rank's part of a step, and the numbers that each rank shares about its part, by rank.
+/// The result of this rank's part of a step, and for each rank the numbers that it shares about its part, such as
+/// norms.
 pub(crate) type Shared<R> = (R, Vec<Vec<u64>>);
 
 /// The plan that one rank makes of a step.
@@ -40,7 +41,7 @@ pub(crate) struct PlannedStep<P> {
     pub(crate) own: P,
 }
 
-/// The task of failures that belong to no task, such as missing memory or a cancelled token.
+/// The task number of a failure that belongs to no task, such as missing memory or a cancelled token.
 const ANY_TASK: u64 = u64::MAX - 1;
 
 impl From<Error> for Failure {
@@ -60,8 +61,8 @@ pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Er
 /// Runs a step on all ranks. `part` computes this rank's part, and records the number of a task that failed.
 ///
 /// # Errors
-/// If a rank failed: the error of the task with the lowest number, among the failures that happened before the ranks were told of the first
-/// one. If plans differ, or the link failed. The error is the same on all ranks.
+/// If a rank failed: the error of the task with the lowest number, among the failures that happened before the ranks
+/// learned of the first one. Or if plans differ, or the link failed. The error is the same on all ranks.
 pub(crate) fn shared_out<P, R>(
     workers: &Workers,
     ranks: &Ranks,

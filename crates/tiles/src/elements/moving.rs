@@ -80,7 +80,8 @@ impl Evaluator {
         }
     }
 
-    /// Returns the tensor with all tiles that this rank reads. `readers` gives the ranks that read the tile at a position.
+    /// Sends tiles to the ranks that read them, and returns the tensor with all tiles that this rank reads. `readers`
+    /// returns the ranks that read the tile at a position.
     fn moved<R: Iterator<Item = u32>>(
         &self,
         ranks: &Ranks,

@@ -68,9 +68,10 @@ use smallvec::SmallVec;
 /// # Ok::<(), cembra_value::Error>(())
 /// ```
 pub trait TileOperation: Sync {
-    /// Returns an upper estimate of the norm of the result tile at a place, from the norms of the operands' tiles there, of which at least
-    /// one is present. `None` if the result has no tile there. A tile whose estimate is below the threshold is not computed. By default the
-    /// result has a tile where all operands have one, with an infinite estimate, so that it is always computed.
+    /// Returns an upper estimate for the norm of the result tile at a place of the grid; `None` if the result has no
+    /// tile there. `norms` has the norms of the operands' tiles at this place, with `None` for an absent tile; at least
+    /// one tile is present. A result tile whose estimate is below the threshold is not computed. By default the result
+    /// has a tile where all operands have one, with an infinite estimate, so that it is always computed.
     fn norm(&self, _place: &TilePlace, norms: &[Option<f64>]) -> Option<f64> {
         norms.iter().all(Option::is_some).then_some(f64::INFINITY)
     }

@@ -88,8 +88,9 @@ impl Evaluator {
         })
     }
 
-    /// Makes the tiles of a shape from those of two operands. Where both have a tile, `of_both` combines their elements. A tile of the
-    /// first alone is shared. A tile of the second alone is made by `of_second`, or shared without it.
+    /// Makes the tiles of a shape from those of two operands. Where both have a tile, `of_both` combines their
+    /// elements. A tile that only the first operand has is shared, not copied. A tile that only the second operand has
+    /// is converted by `of_second`, or shared if that is `None`.
     fn merged<T: Float>(
         &self,
         name: &'static str,

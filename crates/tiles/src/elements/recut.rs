@@ -1,5 +1,6 @@
-//! Cuts a tensor's elements into tiles with other boundaries: finds the tiles that overlap, estimates norms, and copies elements, in
-//! parallel over the new tiles. Slices, slices among zeros, replaced ranges and other tilings all use this.
+//! Cuts a tensor's elements into tiles with other boundaries: finds the tiles that overlap, estimates norms, and copies
+//! elements, in parallel over the new tiles. This is used by slices, by gradients of slices (which copy a tensor into
+//! zeros), by replaced ranges, and by changes of tilings.
 
 use crate::distribution::each::{Making, tiled_of};
 use crate::distribution::{Read, Reads};
@@ -13,7 +14,8 @@ use cembra_value::Error;
 use cembra_value::tensor::{Extents, check_room};
 use std::ops::Range;
 
-/// The most copies from one tile to another that a change of tilings may have, for each tile that may be present.
+/// The most copies from an old tile to a new one that a change of tilings may have, per tile that may be present
+/// ([`Screening::most_tiles`]).
 const COPIES_PER_TILE: usize = 8;
 
 /// A copy between tiles of two tilings: the number of the new tile, and the position of the old tile from which elements are copied.
@@ -23,7 +25,7 @@ pub(crate) type Copied = (u64, u32);
 pub(crate) struct Pieces<'p> {
     /// The tensor whose elements are copied into other tiles.
     pub(crate) of: Tiled,
-    /// The shape of the tensor at the indices that its elements have in the other tiling.
+    /// The tensor's tiles and their norms, with the indices that its elements have in the tiling `to`.
     from: Shape,
     to: &'p Tiling,
 }
@@ -40,8 +42,8 @@ pub(crate) struct Target<'c> {
 }
 
 impl<'p> Pieces<'p> {
-    /// Prepares to cut the tensor `of` into the tiles of `to`. `from` gives the indices of its elements there; it must have as many tiles,
-    /// with the same extents, as the tensor's own tiling.
+    /// Prepares to cut the tensor `of` into the tiles of `to`. `from` is the tensor's own tiling, or the same tiles at
+    /// the indices that their elements have in `to`.
     pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> Pieces<'p> {
         let from = Shape::of_sorted(from, of.shape().tiles().to_vec(), of.shape().norms().to_vec());
         Pieces { of: of.clone(), from, to }
@@ -82,8 +84,8 @@ impl<'p> Pieces<'p> {
         Ok(found)
     }
 
-    /// Returns an upper estimate of the root of the sum of squares over all elements that `copies` copy. Part of a tile counts as the whole
-    /// tile.
+    /// Returns an upper estimate of the root of the sum of squares over all elements that `copies` copy. A tile of
+    /// which only a part is copied counts as a whole.
     pub(crate) fn root(&self, copies: &[Copied]) -> f64 {
         let root = |(_, at): &Copied| {
             self.from.norms()[*at as usize] * self.from.tiling().volume(self.from.tiles()[*at as usize])
@@ -91,7 +93,8 @@ impl<'p> Pieces<'p> {
         copies.iter().map(root).fold(0.0, f64::hypot)
     }
 
-    /// The position of the tile that is the same in both tilings; `None` unless the copies are of one such tile alone.
+    /// The position of the old tile if `copies` has only one copy, between two tiles with equal index ranges, so that
+    /// the old tile can be shared; else `None`.
     fn same(&self, copies: &[Copied]) -> Option<usize> {
         match copies {
             [(number, at)] => {

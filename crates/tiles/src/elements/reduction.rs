@@ -59,7 +59,7 @@ impl<'r> Reducing<'r> {
         Ok(Reducing { run, reduction, axes, of, tiling, parts, all })
     }
 
-    /// The name of the computation.
+    /// The name of the reduction, which ranks compare before they compute it together.
     fn name(&self) -> &'static str {
         match self.reduction {
             Reduction::Sum => "sum",
@@ -70,8 +70,8 @@ impl<'r> Reducing<'r> {
         }
     }
 
-    /// The tiles of the result. Sums have those whose estimates are not below the threshold, other reductions all that are not known to be
-    /// 0.
+    /// The tiles of the result. A sum over some of the axes has the tiles whose estimated norms are not below the
+    /// threshold. Other reductions have all tiles that are not known to be 0.
     fn shape<T: Float>(&self) -> Result<Shape, Error> {
         let screening = self.run.options().screening(T::SCALAR)?;
         let is_screened = self.reduction == Reduction::Sum && self.tiling.rank() > 0;
@@ -135,7 +135,7 @@ impl<'r> Reducing<'r> {
         })
     }
 
-    /// Reduces over all axes. Threads and ranks share the tiles.
+    /// Reduces over all axes, to a tensor of one number. Each thread and rank reduces some of the tiles.
     fn number<T: Float>(&self, shape: &Shape, workers: &Workers) -> Result<Tiled, Error> {
         if workers.is_plan {
             workers_for_number(workers, 0, lazy_bytes(self.of))?;
@@ -162,7 +162,7 @@ impl<'r> Reducing<'r> {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles))
     }
 
-    /// Reduces one tile.
+    /// Reduces the tile at `position` of the tensor `of`, and returns the elements of the result.
     fn of_tile<T: Float>(&self, of: &Tiled, position: usize) -> Result<Vec<T>, Error> {
         let tile = of.tile_at(position)?;
         let tensor = tile.tensor();
@@ -170,8 +170,8 @@ impl<'r> Reducing<'r> {
         Ok(T::of(&made).unwrap_or_default().to_vec())
     }
 
-    /// The number that absent tiles contribute to a tile of the result, of whose tiles `present` are present; `None` if there is none.
-    /// Absent tiles are zeros, so sums have none.
+    /// The number that absent operand tiles contribute to each element of a result tile, where `present` tiles of the
+    /// operand are present. `None` if they contribute nothing: in a sum they are zeros.
     fn of_absent_tiles<T: Float>(&self, present: u64) -> Option<T> {
         match self.reduction {
             // The product of no elements.
@@ -181,7 +181,7 @@ impl<'r> Reducing<'r> {
         }
     }
 
-    /// Combines two elements.
+    /// Combines two elements by the reduction: their sum, their product, or the larger or smaller one.
     fn combined<T: Float>(&self, a: T, b: T) -> T {
         let wins = |wanted: Ordering| {
             let (x, y) = (a.to_f64(), b.to_f64());

@@ -16,7 +16,7 @@ use std::ops::Range;
 /// The number of partial sums for the elements of a tile: as many as the widest vectors have lanes.
 const LANES: usize = 8;
 
-/// Sums a function of pairs of elements, in an order that depends on their number alone.
+/// Sums `term` over the pairs of elements of `a` and `b`, in an order that depends only on the number of pairs.
 fn in_lanes<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f64 {
     let mut sums = [0.0; LANES];
     for (a, b) in a.chunks(LANES).zip(b.chunks(LANES)) {
@@ -41,7 +41,8 @@ impl Extreme {
         if self.is_magnitude { number.abs() } else { number }
     }
 
-    /// Returns the number that counts. NaN counts before any number, and -0 is less than 0, so the order of comparisons does not matter.
+    /// Returns the one of two numbers that is the extreme. NaN is chosen before any number, and -0 is less than 0, so
+    /// the order of comparisons does not matter.
     fn choose(self, a: f64, b: f64) -> f64 {
         if a.is_nan() || b.is_nan() {
             return f64::NAN;
@@ -224,7 +225,7 @@ impl Evaluator {
         all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
     }
 
-    /// The exact sum of one number per tile.
+    /// The exact sum of the numbers that `of_tile` returns, one for each present tile.
     fn sum_of_tiles(
         &self,
         operation: (&'static str, u64),
@@ -234,7 +235,7 @@ impl Evaluator {
         Ok(exact_sum(&self.numbers_of_tiles(operation, a, of_tile)?))
     }
 
-    /// A number per tile, in the order of tiles.
+    /// The numbers that `of_tile` returns, one for each present tile, in the order of tiles.
     fn numbers_of_tiles(
         &self,
         operation: (&'static str, u64),
@@ -249,7 +250,8 @@ impl Evaluator {
     }
 }
 
-/// The number of tiles with elements, present or not. A `u64` counts all tiles of a grid.
+/// The number of tiles with elements, present or absent. The product does not overflow, because a `u64` can count all
+/// tiles of a grid.
 fn filled_tiles(a: &Tiled) -> u64 {
     a.tiling().axes().iter().map(Tiling1::filled_tiles).product()
 }

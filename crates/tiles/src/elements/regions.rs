@@ -1,6 +1,6 @@
-//! Reading and replacing ranges of elements in tiled tensors, and other tilings of the same elements. Ranges may begin and end within
-//! tiles, whose elements are then copied. The methods of `Tiled` run on one thread; an evaluator uses several threads, and obeys a memory
-//! limit.
+//! Reading and replacing ranges of elements in tiled tensors, and other tilings of the same elements. A range may begin
+//! or end within a tile; its elements are then copied. The methods of `Tiled` run on one thread; those of `Evaluator`
+//! use several threads, and obey a memory limit.
 
 use crate::distribution::Read;
 use crate::distribution::each::{Making, lazy_bytes, tiled_of};
@@ -44,7 +44,8 @@ impl Tiled {
         evaluator_of(&[self]).retile(self, tiling, screening)
     }
 
-    /// Leaves out the tiles whose norms are below the threshold. No tile is made.
+    /// Leaves out the tiles whose norms, as far as the shape has them, are below the threshold. Tiles are not computed
+    /// for this.
     fn screened(self, screening: &Screening) -> Result<Tiled, Error> {
         let shape = self.shape().screened(screening)?;
         Ok(if shape.len() == self.shape().len() { self } else { self.with_part_of_tiles(shape) })

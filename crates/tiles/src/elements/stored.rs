@@ -33,7 +33,8 @@ impl Tiled {
     }
 }
 
-/// Makes an evaluator with one thread and no memory limit. If an operand has a shape but no tiles, it only plans.
+/// Makes an evaluator with one thread and no memory limit. If an operand has a shape but no tiles, the evaluator makes
+/// only plans.
 pub(crate) fn evaluator_of(operands: &[&Tiled]) -> Evaluator {
     let run = Evaluator::new(Options::default());
     if operands.iter().any(|operand| operand.is_planned()) { run.of_plan(Journal::default()) } else { run }

@@ -13,7 +13,8 @@ use cembra_value::tensor::{TensorErrorKind as Kind, inverse_axes};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Moves axis `i` of a lazy tensor to axis `to[i]`, and keeps it lazy; `None` if the tensor is stored, or several axes go to the same one.
+/// Moves axis `i` of a lazy tensor to axis `to[i]`, and keeps it lazy; `None` if the tensor is stored, or if several
+/// axes become one axis (a diagonal).
 ///
 /// # Errors
 /// If an axis of the result is left out.
@@ -230,9 +231,10 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
     run.elements(of, &ranges, Base::Zero, &run.options().screening(of.scalar_type())?)
 }
 
-/// Returns zeros into which the tensor `of` is copied at the slices; this is the gradient of a slice. `tiling` is that of the result;
-/// tiles of `of` may have other boundaries. Tiles of the result without an element of a present tile are absent. A whole tile of the
-/// result is shared with `of`; others are copied among zeros.
+/// Returns zeros into which the tensor `of` is copied at the slices; this is the gradient of a slice. `tiling` is that
+/// of the result; tiles of `of` may have other boundaries. Tiles of the result without an element of a present tile are
+/// absent. A result tile whose elements are exactly those of a tile of `of` is shared with it. In other result tiles,
+/// elements are copied into zeros.
 ///
 /// # Errors
 /// If a slice has a step, so that it skips elements, there are too many tiles, the memory limit does not suffice, or a lazy tile cannot be

@@ -1,7 +1,8 @@
-//! Products of any number of tiled tensors by labels. Diagonals, and labels of one operand alone, are handled first. The remaining factors are
-//! multiplied two at a time, in the order that takes the fewest operations on present tiles. Shapes alone decide the order: for up to four
-//! factors all orders are compared, for up to sixteen the cheapest pair is always next, and more factors use the order that would be best for
-//! dense tensors. The product of two is computed elsewhere.
+//! Products of any number of tiled tensors by labels. Diagonals, and labels of one operand alone, are handled first.
+//! The remaining factors are multiplied two at a time, in the order that takes the fewest operations on present tiles.
+//! Shapes alone decide the order: for up to four factors all orders are compared, for up to sixteen the cheapest pair
+//! is always next, and more factors use the order that would be best for dense tensors. `product/` computes the product
+//! of two factors.
 
 use crate::elements::reduction::reduce;
 use crate::elements::views::{with_axes, with_new_ones};

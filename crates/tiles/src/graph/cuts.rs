@@ -1,6 +1,7 @@
-//! The tilings of a graph's nodes, derived node by node from the tilings of its inputs, without evaluating any. A slice placed among zeros
-//! has the tiling of the node that it is a slice of; that node need not be evaluated, because only its tiling is used. A node that is
-//! evaluated gets the same tiling as derived here.
+//! The tilings of a graph's nodes, derived node by node from the tilings of its inputs, without evaluating any. This is
+//! for gradients of slices ([`Operation::PlaceSlice`]), which copy a tensor into zeros: their tiling is that of the
+//! node that was sliced. That node need not be evaluated, because only its tiling is used. A node that is evaluated
+//! gets the same tiling as derived here.
 
 use crate::elements::views::{part_of, with_ones};
 use crate::error::{not_for_tiles, unlike_tilings};
@@ -10,16 +11,17 @@ use cembra_tensor::{Node, Operation, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// The tiling of a node's value along each axis. `None` for an axis along which the value is constant: it can be cut like the axes that it
-/// is combined with.
+/// The tiling of a node's value along each axis. `None` for an axis along which the value is constant: such an axis can
+/// be cut like the axes that it is combined with.
 pub(crate) type Cuts = SmallVec<[Option<Tiling1>; 6]>;
 
-/// For each slice placed among zeros that the outputs need, returns the tiling of the node that it is a slice of, at that node's position
-/// in the graph; `None` at other positions. The list is empty if there are no such slices.
+/// For each [`Operation::PlaceSlice`] (a tensor that is copied into zeros) that the outputs need, returns the tiling of
+/// the node that was sliced, at that node's position in the graph; `None` at other positions. The list is empty if the
+/// outputs need no such operation.
 ///
 /// # Errors
-/// If, on the way to such a node, an operation is not for tiled tensors, or axes with a common index have different tilings. The error has
-/// the location in the source text.
+/// If such a tiling depends on an operation that is not for tiled tensors, or on axes with a common index and different
+/// tilings. The error has the location in the source text.
 pub(crate) fn around_slices(
     graph: &TensorGraph,
     needed: &[bool],
@@ -54,7 +56,7 @@ pub(crate) fn around_slices(
     Ok(tilings)
 }
 
-/// The cuts of a node whose operands' cuts are known.
+/// The tilings along the axes of a node's value. `known` has those of the nodes before it, by position in the graph.
 fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) -> Result<Cuts, Error> {
     let operands = || node.cut_by().iter().map(|operand| &known[operand.index()]);
     if is_elementwise(graph, node) || is_broadcast_product(graph, node) {
@@ -115,10 +117,12 @@ pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c 
     Ok(cuts)
 }
 
-/// Combines the tilings of two axes with a common index.
+/// Checks that `axis` has the tiling `known` of another axis with the same index. If none is known, it becomes that of
+/// `axis`.
 ///
 /// # Errors
-/// If they are cut at other boundaries. The empty tiles around a single element do not matter.
+/// If the boundaries differ. An axis of one element fits any tiling, because it differs only by empty tiles around the
+/// element.
 fn meet(known: &mut Option<Tiling1>, axis: &Tiling1) -> Result<(), Error> {
     let known = known.get_or_insert_with(|| axis.clone());
     if *known == *axis || axis.extent() == 1 {

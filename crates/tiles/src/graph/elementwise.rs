@@ -25,15 +25,16 @@ use cembra_value::tensor::Tensor;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 
-/// The most tiles of a grid that are visited for an expression that is not 0 at zeros: about five seconds.
+/// The most tiles of a grid that are visited for an expression that is not 0 where its tensors are 0. Visiting them
+/// takes about five seconds.
 const MOST_CANDIDATES: u64 = 1 << 25;
 
-/// A tensor that an expression reads, and the places of its tiles in the grid of the result. It has the result's axes, or is the same along
-/// some of them.
+/// A tensor that an expression reads, and the rule that finds its tile for a tile of the result. The tensor has all
+/// axes of the result, or is constant along some of them.
 struct Leaf<'t> {
     tiled: &'t Tiled,
-    /// For each axis of the result, the term that it adds to the number of the tensor's tile: a factor for the tile's coordinate, and a
-    /// constant.
+    /// For each axis of the result, a factor and a constant. The number of the tensor's tile is the sum over the axes
+    /// of the factor times the coordinate of the result tile, plus the constant.
     strides: SmallVec<[(u64, u64); 6]>,
     /// True if each tile of the tensor has the same number in its grid as the result tile that is computed from it.
     is_full: bool,
@@ -86,8 +87,8 @@ pub(crate) fn evaluate(
     with_float!(scalar, T => run.make::<T>(&tiling))
 }
 
-/// Evaluates an expression that is one operator of the evaluator, on tensors with the same tiling, or on one tensor and a number. `None`
-/// for other expressions.
+/// Evaluates an expression of one operator for which the [`Evaluator`] has a method, such as [`Evaluator::add`]. Its
+/// operands are tensors with the same tiling, or one tensor and a number. `None` for other expressions.
 fn by_evaluator(
     run: &Evaluator,
     region: &Region,
@@ -243,7 +244,7 @@ impl Run<'_> {
         memory.into_tile(&extents)
     }
 
-    /// The result in a plan: its shape.
+    /// The result in a plan: a tensor that has the shape `shape`, but no tiles.
     fn planned<T: Float>(&self, shape: Shape, wanted: &[Wanted], patterns: &[Pattern]) -> Result<Tiled, Error> {
         // Tiles that only get more axes of one index are not copied.
         let source = |wanted: &Wanted| -> Option<(usize, usize)> {
@@ -309,8 +310,9 @@ impl Run<'_> {
         Ok((shape, wanted, patterns))
     }
 
-    /// The tiles that may be present, ascending: those of the tensors that have all axes, if the value without these tensors is absent;
-    /// else the whole grid.
+    /// The numbers of the result tiles that may be present, in ascending order. If the expression is 0 where the
+    /// tensors with all axes of the result are absent, these are the tiles of these tensors. Otherwise they are all
+    /// tiles of the grid.
     fn candidates(&self, tiling: &Tiling) -> Result<Box<dyn Iterator<Item = u64>>, Error> {
         let present: Vec<bool> = self.leaves.iter().map(|leaf| !leaf.is_full).collect();
         if Pattern::of(self.region, &present, self.elements)?.value() == Content::Absent {

@@ -1,6 +1,6 @@
-//! Decides which nodes of a graph are stored in tiles, and which are fused into the expressions that read them. A chain of elementwise
-//! operators is one expression that is evaluated tile by tile: `exp(a + b) * c` is one expression of three tensors, and no tile of the sum
-//! is ever stored. The expressions are evaluated elsewhere.
+//! Decides which nodes of a graph are stored in tiles, and which are fused into the expressions that read them. A chain
+//! of elementwise operators is one expression that is evaluated tile by tile: `exp(a + b) * c` is one expression of
+//! three tensors, and no tile of the sum is ever stored. `elementwise.rs` evaluates the expressions.
 
 use cembra_ops::id;
 use cembra_runtime::Scalar;
@@ -49,8 +49,9 @@ pub(crate) struct Region {
 /// The decision for each node of a graph whether it is stored in tiles, by position.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
-    /// For each node, true if another expression reads its value. A value that is constant along an axis has one tile along that axis. An expression
-    /// that combines such a value with a tensor of several tiles computes the value again for each tile.
+    /// For each node, true if expressions read its stored value, false if they compute the value as a step of their
+    /// own. A stored value that is constant along an axis has one tile there. Expressions do not read it, because they
+    /// may need it for tensors with several tiles along that axis.
     is_read: Vec<bool>,
 }
 
@@ -79,7 +80,8 @@ pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
         && node.operands.iter().any(|operand| *extents(operand) != node.extents[..])
 }
 
-/// Marks the axes of an expression that a tensor it reads has, or that have one index. Along the other axes its value is the same.
+/// Marks the axes of an expression's value that also a tensor which it reads has, or that have one index. Along the
+/// other axes, the value is constant.
 fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) -> SmallVec<[bool; 6]> {
     let mut cut: SmallVec<[bool; 6]> = node.extents.iter().map(|extent| *extent == 1).collect();
     for operand in node.read() {

@@ -257,7 +257,7 @@ struct Held {
     made: Vec<HeldTiles>,
 }
 
-/// The bytes that are held of the tiles that a node made.
+/// The memory of the tiles that one node made, as long as its value, or a view of these tiles, is needed.
 #[derive(Clone, Copy, Default)]
 struct HeldTiles {
     /// The bytes of all tiles that the node made.
@@ -324,15 +324,16 @@ impl Held {
     }
 }
 
-/// Marks the expressions that are read only by steps whose values become numbers. They are not screened: squares of small elements are
-/// small, and their sum is not screened either.
+/// Marks the expressions that are read only by steps that compute single numbers, or by other expressions of this kind.
+/// None of their tiles is left out for being small: the tiles of `x * x` may all be below the threshold, although the
+/// sum over them is wanted.
 fn of_numbers(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
     read_by(graph, outputs, steps, |(id, region), is_own| {
         graph.node(*id).extents.is_empty() || (region.is_some() && is_own)
     })
 }
 
-/// Marks the values that only products of tensors read, also in another order of axes or in part.
+/// Marks the values that only products of tensors read, directly or through a permutation of axes or a slice.
 fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep]) -> Vec<bool> {
     read_by(graph, outputs, steps, |(id, region), is_own| match (region, &graph.node(*id).operation) {
         (None, Operation::Contract(_)) => true,
@@ -359,8 +360,8 @@ fn read_by(
     is_read_by
 }
 
-/// Checks that all operations are for tiled tensors, before any is evaluated: an operand may not be for them either, and its error would
-/// say less. The error has the location in the source text.
+/// Checks that all operations are for tiled tensors, before any is evaluated. Otherwise the evaluation of an operand
+/// might fail first, with an error that says less. The error has the location in the source text.
 fn check_operations(graph: &TensorGraph, steps: &[GraphStep]) -> Result<(), Error> {
     for (id, _) in steps.iter().filter(|(_, region)| region.is_none()) {
         let operation = &graph.node(*id).operation;

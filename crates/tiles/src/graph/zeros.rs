@@ -1,6 +1,7 @@
-//! The value of an elementwise expression at tiles where some of its tensors have no tile. The value is absent if the expression is 0 at
-//! those zeros; or one number for all elements; or computed by the steps that remain. `a * b + c` without a tile of `a` is `c` there, even
-//! if `b` is infinite: an absent tile is exactly zero. The present tiles are determined elsewhere.
+//! The value of an elementwise expression at tiles where some of its tensors have no tile. Such tensors count as 0
+//! there. The value is absent if the expression is then 0; or one number for all elements; or computed by the steps
+//! that remain. `a * b + c` without a tile of `a` is `c` there, even if `b` is infinite: an absent tile is exactly
+//! zero. `elementwise.rs` determines which tiles of the result are present.
 
 use crate::graph::grouping::{Action, Place, Region, Step};
 use cembra_ops::id;

@@ -1,6 +1,6 @@
-//! A wrapper for a link that a user wrote. The link is asked for its rank and size once, and the answers are checked, because a user's link
-//! may answer anything, and something else each time. All other code uses the checked numbers, so no list can become too long. A panic of
-//! the link becomes an error.
+//! A wrapper for a link that a user wrote. The link is asked for its rank and size once, and the answers are checked,
+//! because a user's link may return any numbers, and different ones each time. All other code uses the checked numbers,
+//! so lists with an entry per rank cannot become too long. A panic of the link becomes an error.
 
 use super::payload::{Payload, Room};
 use super::request::Request;

@@ -1,5 +1,6 @@
-//! The header of a message between ranks: 32 bytes, all numbers little-endian. It identifies the message, so that a message of another
-//! build, another plan or another step causes an error and is never taken for a tile.
+//! The header of a message between ranks: 32 bytes, all numbers little-endian. It identifies the message. A message
+//! from another version of cembra, or of another plan or step, causes an error, and its contents are never used as a
+//! tile.
 //!
 //! | bytes | |
 //! |---|---|
@@ -29,11 +30,12 @@ pub const MOST_CONTENT_BYTES: u64 = (1 << 48) - 1;
 /// The identity of a message, which its receiver checks. Two messages of one run have different identities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageId {
-    /// The hash of the plan that decides which rank sends which tiles, and so this message.
+    /// The hash of the plan by which ranks send tiles to each other, this message included.
     pub plan: u64,
     /// The number of the plan's step in which the message is sent.
     pub step: u32,
-    /// The number of the tile that the message contains. For a collective, which of its messages this is.
+    /// The number of the tile that the message contains. In a message of a collective, the number of the message within
+    /// the collective.
     pub tile: u64,
 }
 

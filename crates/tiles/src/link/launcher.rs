@@ -4,19 +4,20 @@
 use super::no_link;
 use cembra_value::Error;
 
-/// The kind of an MPI launcher. A library of another kind of MPI does not find the launcher's ranks.
+/// The MPI implementation that a launcher belongs to. The library of another implementation does not find the ranks
+/// that this launcher started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// The launcher is Open MPI's, or starts processes as Open MPI does.
+    /// The launcher belongs to Open MPI, or sets the same variables for its processes.
     OpenMpi,
-    /// The launcher is MPICH's, or starts processes as MPICH does.
+    /// The launcher belongs to MPICH, or sets the same variables for its processes.
     Mpich,
 }
 
 /// The facts that an MPI launcher passed to this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Launch {
-    /// The kind of MPI that the launcher belongs to.
+    /// The MPI implementation that the launcher belongs to.
     pub family: Family,
     /// The rank of this process among those that the launcher started, from 0.
     pub rank: usize,

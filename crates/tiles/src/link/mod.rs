@@ -1,6 +1,7 @@
-//! Links: the connection between ranks that compute together. A [`Link`] sends and receives messages and never waits. This crate has a link
-//! between threads of one process, but none between processes. Collectives are the same functions for every link ([`Ranks`]), with the same
-//! order of messages, and a link never adds numbers.
+//! Links: connections between ranks, the processes or threads that share an evaluation. A [`Link`] sends and receives
+//! messages and never waits. This crate has a link between threads of one process, but none between processes.
+//! [`Ranks`] has the collectives (operations that all ranks call together). They send the same messages in the same
+//! order over every link, and a link never adds numbers.
 //!
 //! ```
 //! use cembra_tiles::link::{MessageId, Payload, Patience, Room, run_ranks};
@@ -44,17 +45,18 @@ pub use waiting::{Patience, Wait};
 
 use std::fmt;
 
-/// The most ranks that a link may have; the limit bounds lists with an entry per rank.
+/// The most ranks that a link may have. It limits the length of lists with one entry per rank.
 pub const MOST_LINKED_RANKS: usize = 1 << 16;
 
 /// The largest message tag: every link supports all tags from 0 to it. [`Ranks`] uses this tag for its collectives.
 pub const MOST_TAG: u16 = 32_767;
 
-/// The connection of one rank to the other ranks. No function waits: a message is complete once its [`Request`] says so.
+/// The connection of one rank to the other ranks. No function waits: sending or receiving only begins, and the returned
+/// [`Request`] is tested for completion.
 ///
-/// Messages from one sender with one tag are matched with receives in the order in which both were started, whatever the order in which
-/// requests are tested. Messages with different senders or tags have no order. Only one thread of a rank may use its link, the thread that
-/// made it.
+/// Messages from one sender with one tag are matched with receives in the order in which sends and receives were
+/// started. The order in which requests are tested does not matter. Messages with different senders or tags have no
+/// order. Only one thread of a rank may use its link, the thread that made it.
 pub trait Link: Send + Sync + fmt::Debug {
     /// Returns the number of this rank, from 0 to the number of ranks minus 1.
     fn rank(&self) -> usize;
@@ -62,7 +64,7 @@ pub trait Link: Send + Sync + fmt::Debug {
     /// Returns the number of ranks, at least 1.
     fn size(&self) -> usize;
 
-    /// Starts to send a message to rank `to`. A rank may send to itself.
+    /// Starts to send a message to rank `to`, which may be this rank.
     ///
     /// # Errors
     /// If there is no such rank or tag, or the link failed.

@@ -1,6 +1,7 @@
-//! Messages between ranks, and the memory that a message is received in. Between threads, the receiver of a tile shares the sender's memory.
-//! Between processes, a tile is received directly into the memory that it stays in. No rank copies elements. The header of a tile is stored apart
-//! from it, so several steps may send the same tile, each with a header of its own.
+//! Messages between ranks, and the memory that a message is received in. Between threads, the receiver of a tile shares
+//! the sender's memory. Between processes, a tile is received directly into its final memory. So elements are not
+//! copied. A message has the header separate from the tile, so several steps may send the same tile with different
+//! headers.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -118,7 +119,8 @@ fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header,
     Header::new(id, content, bytes as u64)
 }
 
-/// The description of a message that a receiver expects. Memory is allocated for it only if the contents do not arrive in memory already.
+/// The description of a message that a receiver expects. Memory for it is allocated only if the link needs some: not if
+/// the contents are already in memory of this process.
 #[derive(Clone, Debug)]
 pub struct Room {
     awaited: Header,
@@ -158,7 +160,8 @@ impl Room {
         &self.awaited
     }
 
-    /// Completes a receive with contents that are already in memory of this process. They are not copied.
+    /// Completes a receive with contents that are already in memory of this process, as between threads. They are not
+    /// copied.
     ///
     /// # Errors
     /// If the message is not the expected one.
@@ -212,7 +215,7 @@ fn not_as_its_header(header: &Header) -> Error {
     bad_message(format!("{} does not match its header", header.id()))
 }
 
-/// Memory that an expected message is received into.
+/// Memory into which the contents of an expected message are received.
 #[derive(Debug)]
 pub struct Memory {
     awaited: Header,

@@ -1,5 +1,6 @@
-//! Collectives, which all ranks call together, as functions over any link. Messages go to rank 0 in the order of ranks, and from there
-//! along a tree, so that even with many ranks each waits for few messages. A collective that fails on one rank gives the same error on all.
+//! Collectives: operations that all ranks call together, such as a broadcast, for any link. Each rank sends its message
+//! to rank 0, and the result goes from rank 0 to the other ranks along a binomial tree, so that a rank waits for few
+//! messages even if there are many ranks. If a collective fails on one rank, all ranks get the same error.
 
 use super::foreign::ForeignLink;
 use super::header::{EXCHANGES, MessageId};
@@ -18,7 +19,8 @@ use std::time::Duration;
 /// The most bytes that one rank may share with the other ranks in one collective.
 pub const MOST_SHARED_BYTES: u64 = 1 << 28;
 
-/// The bytes of the first message of an exchange, which has the number of bytes in all. Bytes that do not fit follow in a second message.
+/// The length in bytes of the first message of a letter (a rank's contribution to an exchange). It begins with the
+/// length of the whole letter. If the letter does not fit, its other bytes follow in a second message.
 const FIRST_BYTES: usize = 512;
 const IN_FIRST: usize = FIRST_BYTES - size_of::<u64>();
 
@@ -31,10 +33,11 @@ pub struct Failure {
     pub error: Error,
 }
 
-/// The ranks that compute together, as one of them sees them. All ranks must call the same functions in the same order.
+/// The collectives of ranks that share an evaluation, from the side of one rank. All ranks must call the same functions
+/// in the same order.
 ///
-/// These functions ignore cancellation tokens: a rank whose run was cancelled reports it by its [`Failure`], like any other error, so that
-/// ranks never disagree on their progress.
+/// The functions do not check cancellation tokens. A rank whose run was cancelled reports this as its [`Failure`], like
+/// any other error, so all ranks end the same step.
 #[derive(Debug)]
 pub struct Ranks {
     link: Arc<dyn Link>,
@@ -43,9 +46,9 @@ pub struct Ranks {
     exchanges: AtomicU32,
     /// The number of steps of evaluations so far.
     steps: AtomicU32,
-    /// The number of errors so far that all ranks got together, each as the same error.
+    /// The number of errors so far that all ranks got from a collective, the same error on each rank.
     shared_errors: AtomicU32,
-    /// True if another rank sent poison in this step.
+    /// True if another rank sent a poison message in this step, because it could not compute a tile.
     is_poisoned: AtomicBool,
     sent_tiles: AtomicU64,
     sent_bytes: AtomicU64,
@@ -78,15 +81,16 @@ enum Purpose {
     Settle = 3,
 }
 
-/// An exchange of messages between all ranks: each sends its letter (its bytes or its error), and all receive the result.
+/// An exchange of messages between all ranks, for one call of a collective: each rank sends a letter (its bytes or its
+/// error), and all ranks receive the result.
 struct Exchange<'r> {
     ranks: &'r Ranks,
     number: u32,
     purpose: Purpose,
 }
 
-/// The contribution of a rank to an exchange: bytes, or the error because of which it has none. Bytes that do not fit in the first message
-/// are in `rest`.
+/// The contribution of a rank to an exchange: bytes, or the error because of which the rank has no bytes. Bytes that do
+/// not fit in the first message are in `rest`.
 #[derive(Clone)]
 struct Letter {
     first: Arc<Vec<u8>>,
@@ -179,7 +183,7 @@ impl Ranks {
         self.exchange(Purpose::Agree).together(Err(error.clone()), |_| Ok(Vec::new())).err().unwrap_or(error)
     }
 
-    /// Tells all ranks whether any of them failed. `own` is the outcome on this rank.
+    /// Returns on all ranks whether a rank failed. `own` is the outcome on this rank.
     ///
     /// # Errors
     /// The errors of [`settle_with`](Ranks::settle_with).
@@ -190,9 +194,9 @@ impl Ranks {
     /// Returns on all ranks the bytes of each rank, in the order of ranks, unless a rank failed. `own` is the outcome on this rank.
     ///
     /// # Errors
-    /// If a rank failed: the error of the task with the lowest number, and of the lowest rank where several failed in that task. It is the
-    /// same on all ranks, with the code, the message, the location and the first hint of the original. Or if the bytes are more than
-    /// [`MOST_SHARED_BYTES`], or the link failed.
+    /// If a rank failed: the error of the task with the lowest number, or of the lowest rank if several ranks failed in
+    /// that task. It is the same on all ranks, with the code, the message, the location and the first hint of the
+    /// original. Or if the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
         Settling::begin(self, false)?.end(own)
     }
@@ -217,7 +221,8 @@ impl Ranks {
         }
     }
 
-    /// The number of errors so far that all ranks got together. If a function fails and this number has grown, all ranks have its error.
+    /// The number of errors so far that all ranks got from a collective. If a function fails and this number has grown,
+    /// all ranks have the function's error.
     pub(crate) fn shared_errors(&self) -> u32 {
         self.shared_errors.load(Ordering::Relaxed)
     }
@@ -245,14 +250,14 @@ impl Ranks {
         Sent { tiles, bytes }
     }
 
-    /// The error after which the link cannot be used any more, because there may be messages that no rank receives; `None` if the link
-    /// works.
+    /// The error after which the link cannot be used any more, because messages may be in transit that no rank
+    /// receives; `None` if the link works.
     #[must_use]
     pub fn broken(&self) -> Option<&Error> {
         self.broken.get()
     }
 
-    /// The rules by which this rank waits for messages: the longest wait, and how it is woken.
+    /// The rules by which this rank waits for messages: the longest wait, and whether the link wakes its thread.
     pub(crate) const fn patience(&self) -> &Patience {
         &self.patience
     }
@@ -262,14 +267,15 @@ impl Ranks {
         self.broken.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Records an error of the link. After it there may be messages that no rank receives, so all later functions return that error.
+    /// Records the error of `result`, if it has one, as an error of the link. Then messages may be in transit that no
+    /// rank receives, so all later functions return that error.
     pub(crate) fn checked<R>(&self, result: Result<R, Error>) -> Result<R, Error> {
         result.inspect_err(|error| {
             let _first = self.broken.set(error.clone());
         })
     }
 
-    /// Splits bytes that were joined by rank.
+    /// Splits bytes into those of each rank. They were joined, with their lengths, in the order of ranks.
     fn by_rank(&self, joined: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         let mut reader = Reader(joined);
         (0..self.link.size()).map(|_| reader.bytes().map(<[u8]>::to_vec)).collect()
@@ -409,7 +415,8 @@ impl Exchange<'_> {
         Ok(Letter { first, rest: Some(self.wait(&mut rest)?) })
     }
 
-    /// Returns on all ranks what `decide` makes on rank 0 of the bytes of all ranks.
+    /// Returns the result of `decide` on all ranks. `decide` runs on rank 0, with the bytes of all ranks; `own` has the
+    /// bytes of this rank.
     fn together(
         &self,
         own: Result<Vec<u8>, Error>,
@@ -425,7 +432,7 @@ impl Exchange<'_> {
         self.spread(0, || Ok(Vec::new()))
     }
 
-    /// Returns the bytes of all ranks on rank 0.
+    /// Receives the bytes of all other ranks on rank 0, and returns those of all ranks, in their order.
     fn gather(&self, own: Result<Vec<u8>, Error>) -> Result<Vec<Vec<u8>>, Error> {
         let others = (1..self.link().size()).map(|from| Ok((from, self.receive(from)?)));
         let others = others.collect::<Result<Vec<_>, Error>>()?;
@@ -444,7 +451,7 @@ impl Exchange<'_> {
         failed.map_or(Ok(all), Err)
     }
 
-    /// Returns the bytes of rank `root`, which `says` makes there, on all ranks.
+    /// Returns the bytes of rank `root` on all ranks. `says` computes them on that rank, and is not called on others.
     fn spread(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Vec<u8>, Error> {
         self.ranks.check()?;
         let letter = self.ranks.checked(self.pass_on(root, says))?;
@@ -453,7 +460,8 @@ impl Exchange<'_> {
         })
     }
 
-    /// Passes the letter of rank `root` on from rank to rank, and returns it.
+    /// Receives the letter of rank `root` from this rank's parent in the tree, forwards it to the ranks below, and
+    /// returns it. On `root` itself, the letter is that of `says`.
     fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Letter, Error> {
         let letter = match self.parent(root) {
             None => Letter::new(&says()),
@@ -465,19 +473,19 @@ impl Exchange<'_> {
         Ok(letter)
     }
 
-    /// The number of this rank where that of `root` is 0. Letters go along a binomial tree: the parent of a rank has its number without the
-    /// lowest bit that is set.
+    /// The number of this rank in the binomial tree of ranks along which letters go. `root` has the number 0. The
+    /// parent of a rank is the one whose number lacks the lowest bit that is set in the rank's own.
     fn number_from(&self, root: usize) -> usize {
         (self.link().rank() + self.link().size() - root) % self.link().size()
     }
 
-    /// The rank that passes the letter of `root` on to this one; `None` for `root` itself.
+    /// The rank that forwards the letter of `root` to this rank; `None` on `root` itself.
     fn parent(&self, root: usize) -> Option<usize> {
         let own = self.number_from(root);
         (own > 0).then(|| (own - (own & own.wrapping_neg()) + root) % self.link().size())
     }
 
-    /// Begins to pass the letter of `root` on to the ranks below this one.
+    /// Begins to send the letter of `root` to the ranks below this rank in the tree.
     fn pass_down(&self, root: usize, letter: &Letter, requests: &mut Vec<Request>) -> Result<(), Error> {
         let (own, size) = (self.number_from(root), self.link().size());
         let lowest = if own > 0 { own & own.wrapping_neg() } else { size.next_power_of_two() };

@@ -1,5 +1,5 @@
-//! Requests: messages that are being sent or received. A request owns the memory of its message, so dropping it early frees no memory that
-//! is still in use.
+//! Requests: messages that are being sent or received. A request owns the memory of its message. If the request is
+//! dropped early, this memory is freed only when the link no longer uses it.
 
 use super::header::MessageId;
 use super::payload::Done;

@@ -1,5 +1,5 @@
-//! A link for tests that delays messages, so that they complete in another order for each seed. Messages with the same sender and tag keep
-//! their order, as on every link.
+//! A link for tests that delays messages, so that they complete in a different order for each seed. Messages with the
+//! same sender and tag keep their order, as every link guarantees.
 
 use super::Link;
 use super::payload::{Done, Payload, Room};
@@ -9,8 +9,8 @@ use cembra_value::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A link whose messages are delayed, depending on a seed: each is complete only after its request was tested several times. Most need few
-/// tests, some need many.
+/// A link that delays messages by pseudo-random amounts: a message is complete only after its request was tested a
+/// certain number of times. For most messages the number is below 8, for some it is up to 63.
 #[derive(Debug)]
 pub struct Shuffled {
     link: Arc<dyn Link>,
@@ -25,7 +25,7 @@ impl Shuffled {
         Shuffled { link, state: AtomicU64::new(state) }
     }
 
-    /// Delays a request.
+    /// Wraps a request so that it is complete only after a pseudo-random number of tests.
     fn delayed(&self, request: Request) -> Request {
         let random = mixed(self.state.fetch_add(STEP, Ordering::Relaxed));
         let tests = match random % 16 {

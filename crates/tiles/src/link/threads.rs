@@ -1,4 +1,5 @@
-//! Ranks as threads of one process, for tests and for learning: messages wait in mailboxes, and their contents are shared instead of copied.
+//! A link between threads of one process, each of which is a rank; for tests and examples. Messages wait in mailboxes,
+//! and their contents are shared instead of copied.
 
 use super::header::HEADER_BYTES;
 use super::payload::{Done, Payload, Room};
@@ -14,7 +15,7 @@ use std::thread::{self, Thread};
 /// The most ranks that [`run_ranks`] can run as threads of one process.
 pub const MOST_RANKS: usize = 1024;
 
-/// The bytes of a rank's stack: as many as the first thread of a program has.
+/// The size in bytes of a rank's stack: 8 MiB, the usual stack of the first thread of a program.
 const STACK_BYTES: usize = 8 << 20;
 
 /// The messages that one rank has sent to another with one tag, and that were not received yet. Messages are numbered, and so are receives; a message
@@ -55,7 +56,7 @@ impl Shared {
         self.failure.get().map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Records a failure of all ranks. The first one counts.
+    /// Records an error that ends all ranks, and wakes them. Later errors are ignored.
     fn fail(&self, error: Error) {
         let _ = self.failure.set(error);
         self.threads.iter().for_each(wake);
@@ -75,7 +76,8 @@ impl Shared {
     }
 }
 
-/// Ends the pause of a rank. A rank that has not begun looks at its mailbox before it pauses.
+/// Ends the pause of a rank. A rank without a thread yet needs no wake-up, because it checks its mailbox before it
+/// pauses.
 fn wake(thread: &OnceLock<Thread>) {
     if let Some(thread) = thread.get() {
         thread.unpark();
@@ -188,8 +190,9 @@ impl Drop for Receive {
     }
 }
 
-/// Runs a function on `ranks` ranks, each a thread, and returns their results, in the order of ranks. If a rank panics, every result is that
-/// error. The messages of a rank that ended can still be received; waiting for others from it is an error.
+/// Runs a function on `ranks` ranks, each a thread, and returns their results in the order of ranks. If a rank panics,
+/// all results are that error. Messages that a rank sent before it ended can still be received; to wait for further
+/// messages from it is an error.
 pub fn run_ranks<R: Send>(
     ranks: usize,
     run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync,

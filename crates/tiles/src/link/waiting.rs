@@ -16,13 +16,15 @@ const YIELDS: u32 = 16;
 const SHORTEST: Duration = Duration::from_micros(1);
 const BRISK: Duration = Duration::from_micros(200);
 
-/// A long wait pauses for `1 / PART` of the time that it has lasted, and at most for `LONGEST`: ranks that have nothing to do leave
-/// processors to others. A wait ends late by no more than that part. Messages go along a tree, so one late rank makes others late: with a
-/// tenth, products on four ranks of a busy machine took half as long again, and with a fiftieth as long as with a hundredth.
+/// In a long wait, a pause takes `1 / PART` of the time that the wait has lasted, and at most `LONGEST`, so that ranks
+/// without work leave processors to other threads. So a wait ends at most this fraction too late. Collectives forward
+/// messages along a tree, so a late rank delays others. If the fraction was a tenth, products on four ranks of a busy
+/// machine took half as long again; a fiftieth was as fast as a hundredth.
 const PART: u32 = 50;
 const LONGEST: Duration = Duration::from_millis(20);
 
-/// The longest sleep of a rank that its link wakes. It limits the delay of an event that wakes no thread: a token is cancelled.
+/// The longest pause of a rank that its link wakes. It limits the delay until the rank notices that a token was
+/// cancelled, which wakes no thread.
 const ASLEEP: Duration = Duration::from_millis(50);
 
 /// The rules by which a rank waits for messages: the longest wait, and the token that cancels it.
@@ -109,7 +111,8 @@ impl Patience {
     }
 }
 
-/// The longest pause after `pauses` pauses, in a wait that has lasted for `waited`: [`ASLEEP`] if the link wakes the thread.
+/// The length of the next pause, in a wait that has lasted for `waited` and had `pauses` pauses so far. It is
+/// [`ASLEEP`] if the link wakes the thread.
 fn pause(pauses: u32, waited: Duration, is_woken: bool) -> Duration {
     if is_woken {
         return ASLEEP;
@@ -125,7 +128,7 @@ pub struct Wait<'p> {
     /// The number of tests since the last progress.
     tests: u32,
     since: Instant,
-    /// True if pauses stay short however long the wait lasts.
+    /// True if pauses stay short, even in a long wait.
     is_brisk: bool,
 }
 
@@ -136,8 +139,9 @@ impl<'p> Wait<'p> {
         self.since = Instant::now();
     }
 
-    /// Keeps pauses short, however long the wait lasts; this is for large messages. MPI libraries send these in several steps, each while
-    /// a rank tests a request. With long pauses, ranks would wait for each other's pauses: products on four ranks took twice as long.
+    /// Keeps pauses short, even in a long wait; this is for large messages. MPI libraries send a large message in
+    /// several steps, and make a step only while a rank tests a request. With long pauses, each step would wait for the
+    /// pauses of both ranks: products on four ranks took twice as long.
     #[must_use]
     pub fn brisk(self) -> Wait<'p> {
         Wait { is_brisk: true, ..self }

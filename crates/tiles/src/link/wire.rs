@@ -8,7 +8,7 @@ use cembra_runtime::FaultKind;
 use cembra_value::tensor::TensorErrorKind;
 use cembra_value::{Code, Diagnostic, Error, EvaluationFault, Span};
 
-/// Appends the number of `bytes`, and then `bytes`.
+/// Appends the length of `bytes` as eight bytes, and then `bytes`.
 pub(super) fn put(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend((bytes.len() as u64).to_le_bytes());
     to.extend(bytes);
@@ -49,7 +49,8 @@ fn too_short() -> Error {
     bad_message("a message between ranks ends early")
 }
 
-/// The class of an error, encoded before its kind.
+/// The class of an error, encoded in front of its kind: an error of tensors, a fault of an evaluation, a wrong value,
+/// or a problem of a model.
 const TENSORS: u8 = 0;
 const FAULT: u8 = 1;
 const VALUES: u8 = 2;

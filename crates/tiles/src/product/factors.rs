@@ -1,6 +1,7 @@
-//! The operands of a product as sparse matrices of tiles. A row combines the coordinates that the left operand shares with the result, a
-//! column those that only the right operand shares with it, and a key those that both operands have. No list is as long as a grid: tables
-//! are made only for grids that are about as small as the number of tiles, and other tiles are looked up in sorted lists.
+//! The operands of a product as sparse matrices of tiles. The row of a tile combines its coordinates along labels that
+//! the left operand and the result have. The column combines those of labels that only the right operand and the result
+//! have, and the key those of labels that both operands have. No list is as long as a grid: tables are made only for
+//! grids that are about as small as the number of tiles, and other tiles are looked up in sorted lists.
 
 use crate::product::roles::Roles;
 use crate::product::segments::segment_starts;
@@ -13,7 +14,7 @@ use cembra_value::Error;
 /// A tile of a product's left operand, as an entry of the sparse matrix of tiles.
 #[derive(Clone, Copy)]
 pub(crate) struct LeftTile {
-    /// The number of the row that the tile is in. Rows ascend with the tiles of the result.
+    /// The number of the tile's row. Rows are in the order of the result's tiles.
     pub(crate) row: u64,
     /// The norm of the tile, multiplied by the `factor` of its row in the right operand (`right_row`).
     pub(crate) weight: f64,
@@ -27,13 +28,15 @@ pub(crate) struct RightRow {
     key: u64,
     start: u32,
     end: u32,
-    /// The segment (a range of the terms of a sum) that the row's products are in. Segments are numbered in the order of sums.
+    /// The segment (a range of the terms of a sum) that products with tiles of this row belong to. Segments are
+    /// numbered in the order of sums.
     segment: u32,
     /// The factor by which the product of two tiles' norms is multiplied, to estimate the norm of their product.
     factor: f64,
 }
 
-/// A tile of a product's right operand, in a list that is sorted in the order of sums and then of columns.
+/// A tile of a product's right operand. Lists of these tiles are sorted by the order in which sums add products with
+/// them, and then by column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightTile {
     /// The position of the tile among the right operand's present tiles.
@@ -54,12 +57,12 @@ pub(crate) struct Factors {
     positions: Vec<u32>,
     columns: Vec<u32>,
     norms: Vec<f64>,
-    /// For each column, the amount that it adds to the number of a result tile; ascending.
+    /// For each column that the right operand has, the amount that it adds to the number of a result tile; ascending.
     pub(crate) column_numbers: Vec<u64>,
 }
 
-/// The grid of some labels of the result, in the result's order, and for each of the grid's tiles the amount that it adds to the number of a result
-/// tile.
+/// A grid of some of the result's labels (those of rows, or those of columns). The number of a result tile is the sum
+/// of the amounts that its row and its column add.
 pub(crate) struct Numbering {
     labels: Axes,
     strides: TileIndex,
@@ -222,7 +225,8 @@ fn cut(rows: &mut [RightRow], summed: &[&Tiling1], segment: Segment) {
     }
 }
 
-/// The distinct tiles among `tiles`, ascending.
+/// Returns the distinct tiles among `tiles`, ascending. They are numbers in a grid of `grid` tiles, and `count` is
+/// their number with repetitions.
 fn distinct(tiles: impl Iterator<Item = u64>, grid: u64, count: usize) -> Vec<u64> {
     if is_small(grid, count) {
         let mut is_there = vec![false; grid as usize];
@@ -242,7 +246,7 @@ enum Index {
     Sorted(Vec<u64>),
 }
 
-/// The position in the table of a tile that the list does not have.
+/// The table entry of a tile that the list does not have.
 const ABSENT: u32 = u32::MAX;
 
 impl Index {
@@ -264,7 +268,8 @@ impl Index {
     }
 }
 
-/// The tiles of a shape that limits which tiles of a product are computed, by row.
+/// The result tiles to which a product is limited ([`Evaluator::product_within`](crate::Evaluator::product_within)), by
+/// row.
 pub(crate) struct Wanted {
     /// The row and the column of each tile, ascending. Columns that the right operand does not have are left out.
     tiles: Vec<(u64, u32)>,

@@ -1,6 +1,8 @@
-//! Decides which rank computes which tile of a product. Ranks form a grid: planes by the batch labels (of both operands and the result),
-//! rows by the labels of the left operand, columns by those of the right one. Among the grids whose busiest rank has about the least work,
-//! the one is used for which the fewest bytes have to move. Shapes and owners alone decide, so all ranks choose the same grid.
+//! Decides which rank computes which tile of a product. Ranks form a grid of planes, rows and columns. The batch labels
+//! (of both operands and the result) select a tile's plane, the labels of the left operand its row, those of the right
+//! operand its column. Grids whose busiest rank has at most 10 % more work than in the best grid are candidates; of
+//! these, the grid for which the fewest bytes move between ranks is used. The choice depends only on shapes and owners,
+//! so all ranks make the same choice.
 
 use crate::link::Ranks;
 use crate::shape::weighing::{Weighing, strides_of};
@@ -9,10 +11,10 @@ use crate::{SymbolicProduct, Tiled, Tiling};
 use cembra_tensor::Axes;
 use cembra_value::Error;
 
-/// The most work of a grid's busiest rank, as a multiple of that in the best grid.
+/// The most work that the busiest rank of a candidate grid may have, as a multiple of that in the best grid.
 const MOST_LOAD: f64 = 1.1;
 
-/// A grid of ranks: planes, rows and columns.
+/// A grid of ranks: the number of its planes, rows and columns.
 type Grid = [u64; 3];
 
 /// Chooses the grid of ranks for a product, and returns the owner of each of the result's tiles.
@@ -47,7 +49,8 @@ pub(crate) fn owners_of_product(
     Ok(best.1)
 }
 
-/// The grids of `size` ranks, those nearest to a square first. Without labels for planes they have one plane.
+/// The possible grids of `size` ranks: those with the fewest planes first, then those that are nearest to a square. If
+/// `has_planes` is false, they have one plane.
 fn grids(size: u64, has_planes: bool) -> Vec<Grid> {
     let divisors = |of: u64| (1..=of).filter(move |by| of.is_multiple_of(*by));
     let mut grids: Vec<Grid> = divisors(size)
@@ -58,7 +61,8 @@ fn grids(size: u64, has_planes: bool) -> Vec<Grid> {
     grids
 }
 
-/// The plane, the row and the column of each tile of a product, by position.
+/// The plane, row and column of each result tile of a product, in the order of the shape. They are not yet reduced to
+/// the size of a grid of ranks.
 fn coordinates(plan: &SymbolicProduct) -> Vec<[u64; 3]> {
     let tiling: &Tiling = plan.shape().tiling();
     let weights = |labels: &Axes| -> Vec<u64> {
@@ -74,7 +78,7 @@ fn coordinates(plan: &SymbolicProduct) -> Vec<[u64; 3]> {
     plan.shape().tiles().iter().map(|tile| weighing.of(*tile)).collect()
 }
 
-/// The rank of a grid that owns the tile with a plane, a row and a column.
+/// The rank that owns the tile with these coordinates, each taken modulo the size of the grid of ranks.
 const fn owner([planes, rows, columns]: Grid, [plane, row, column]: [u64; 3]) -> u32 {
     (((plane % planes) * rows + row % rows) * columns + column % columns) as u32
 }
@@ -101,7 +105,8 @@ fn moved_bytes(plan: &SymbolicProduct, operands: [&Tiled; 2], owners: &[u32], si
     readers.iter().zip(operands).map(|(readers, operand)| readers.bytes(operand)).fold(0, usize::saturating_add)
 }
 
-/// The ranks that read each tile of an operand, as one bit per tile and rank. Empty if every rank has all tiles of the operand.
+/// The ranks that read each tile of an operand, as one bit per tile and rank. There are no bits if every rank has all
+/// tiles of the operand.
 pub(crate) struct Readers {
     words: usize,
     bits: Vec<u64>,

@@ -1,6 +1,7 @@
-//! The product of two sparse matrices of tiles, row by row, by the algorithm of Gustavson (ACM TOMS 1978). Each row is visited twice: first
-//! the estimates of its tiles are summed; then the products of the tiles that are not left out are listed, each tile's in the order of its
-//! sum.
+//! The product of two sparse matrices of tiles, row by row, by the algorithm of Gustavson (ACM TOMS 1978). Each row of
+//! the result is visited twice. First the estimated norms of its tiles are summed, and tiles below the threshold are
+//! left out. Then the products for the other tiles are listed; those of one tile are in the order in which they are
+//! added.
 
 use crate::Screening;
 use crate::error::limit;
@@ -15,7 +16,7 @@ pub(crate) struct Entry {
     /// The index of the tile's first product in the list of products.
     pub(crate) first: usize,
     pub(crate) count: u32,
-    /// The column that the tile is in, among the columns of the right operand.
+    /// The tile's column, as an index into the columns of the right operand's tiles.
     pub(crate) column: u32,
 }
 
@@ -41,16 +42,17 @@ pub(crate) struct Made {
     pub(crate) visited: u64,
 }
 
-/// The state of a column of the result while a row is multiplied, such as the sum of its estimates so far.
+/// The state of a column of the result while a row is computed: the estimated norm of the tile in this row and column
+/// so far, and the number of its products.
 #[derive(Clone, Copy)]
 struct Column {
     bound: f64,
     count: u32,
-    /// The place of the next product, among the products of the row.
+    /// The index at which the next product of this tile is written, among the products of the row.
     next: u32,
 }
 
-/// The place of products of a tile that is left out.
+/// The index `next` of a tile that is left out: no product is written there.
 const NOWHERE: u32 = u32::MAX;
 
 const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
@@ -58,8 +60,9 @@ const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
 /// The number of bytes per result tile in a plan: for its entry, number and bound, and its position in two orders.
 pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
 
-/// Multiplies two sparse matrices of tiles, and keeps the result tiles whose estimates are not below the threshold. If the plan would have
-/// more than `most_bytes` bytes, returns an error. The token is checked for each row of tiles.
+/// Multiplies two sparse matrices of tiles, and keeps the result tiles whose estimates are not below the threshold.
+/// Returns an error if the plan would have more than `most_bytes` bytes, or if `token` is cancelled, which is checked
+/// before each row of tiles.
 pub(crate) fn multiply(
     factors: &Factors,
     wanted: Option<&Wanted>,
@@ -106,7 +109,8 @@ pub(crate) fn multiply(
     Ok(rows.made)
 }
 
-/// The number of products of tiles that a row has at most.
+/// The most products of tiles that a row of the result can have: those of its left tiles with all right tiles of the
+/// same key.
 fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
     row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum()
 }
@@ -128,7 +132,7 @@ fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64
     Ok(())
 }
 
-/// Makes room for the most tiles and products that there may be.
+/// Reserves memory for the most tiles and products that the result can have.
 fn room(factors: &Factors) -> Made {
     let (mut tiles, mut products) = (0_usize, 0_usize);
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
@@ -145,10 +149,10 @@ fn room(factors: &Factors) -> Made {
     }
 }
 
-/// Makes a list with room for `count` elements, but for at most 256 MiB. A list that grows is moved, and the pages of its new memory take
-/// as long as the plan itself. Room that is not used takes no memory.
+/// Makes a list with capacity for `count` elements, but at most for 256 MiB. A list that grows is copied, and the pages
+/// of its new memory take as long to clear as the plan itself takes to make. Unused capacity takes no pages of memory.
 fn list_of<T>(count: usize) -> Vec<T> {
-    /// The most bytes of room at once: 256 MiB.
+    /// The most bytes that are reserved at once: 256 MiB.
     const MOST: usize = 256 << 20;
     let mut list = Vec::new();
     // Without room the list grows as it is filled.
@@ -165,7 +169,8 @@ struct Rows<'f> {
     /// The state of each column. Between two rows of the result, all columns are in their initial state.
     columns: Vec<Column>,
     is_wanted: Vec<bool>,
-    /// The columns that have a product in the current row: the first `touched_count` entries of this list.
+    /// The columns that have a product in the current row: the first `touched_count` entries of this list. Later
+    /// entries are meaningless.
     touched: Vec<u32>,
     touched_count: usize,
     /// A bit per column, all 0 except while the columns are sorted.
@@ -220,8 +225,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Appends the tiles of a row that are kept, and makes room for their products. Returns the place of the first product; `None` if no
-    /// tile is kept.
+    /// Appends the tiles of a row whose estimates are not below the threshold, and entries for their products. Returns
+    /// the index of the first of these products; `None` if no tile is kept.
     fn add_entries(&mut self, row: u64) -> Result<Option<usize>, Error> {
         let made = &mut self.made;
         let (before, first) = (made.entries.len(), made.products.len());
@@ -260,7 +265,8 @@ impl Rows<'_> {
         Ok(Some(first))
     }
 
-    /// Writes the products of a row to their places in the list of products.
+    /// Writes the products of a row into the list of products, grouped by tile. `first` is the index of the row's first
+    /// product.
     fn place(&mut self, row: &[LeftTile], first: usize) {
         let products = &mut self.made.products[first..];
         for tile in row {
@@ -276,7 +282,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Resets the columns of the row to untouched.
+    /// Resets the columns that the row touched to their initial state.
     fn forget(&mut self) {
         for at in &self.touched[..self.touched_count] {
             self.columns[*at as usize] = UNTOUCHED;

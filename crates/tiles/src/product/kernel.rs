@@ -1,5 +1,6 @@
-//! Products of two tiles: how the axes of packed tiles form the rows, columns and terms of matrices, and in which order the axes of a
-//! tile are packed if they do not. Labels alone decide this.
+//! Multiplies two tiles by matrix products. The labels decide which axes of a tile form the rows, columns and summed
+//! terms of a matrix. If the axes of one of these groups are not adjacent, the tile is packed in another order of axes
+//! first; this file gives the order.
 
 use crate::product::roles::Roles;
 use crate::tiled::tile::Float;
@@ -8,7 +9,8 @@ use cembra_value::Error;
 use cembra_value::tensor::Extents;
 use std::ops::Range;
 
-/// The axes of a product's operand or result, arranged as three groups of labels. Each group is a run of adjacent axes in a packed tile.
+/// The axes of a product's operand or result in three groups, such as batch, rows and terms. The axes of a group are
+/// adjacent in a packed tile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Arrangement {
     /// For each axis of the packed tile, the axis of the tensor; `None` if the tensor's own order is suitable, so that nothing is packed.
@@ -49,7 +51,7 @@ impl Arrangement {
         }
     }
 
-    /// The three groups of axes of a packed tile with these extents, each as one axis.
+    /// The three groups of axes of a packed tile, each seen as one axis. `packed` has the extents of the tile.
     fn runs(&self, packed: &[usize]) -> [Run; 3] {
         self.groups.each_ref().map(|group| Run {
             extent: packed[group.clone()].iter().product(),
@@ -80,8 +82,8 @@ impl TileKernel {
         }
     }
 
-    /// Multiplies packed tiles, and writes the product to a packed tile. If `adds` is true, the product is added to that tile's elements
-    /// instead.
+    /// Multiplies two packed tiles, and writes the product to the packed tile `to`. If `adds` is true, the product is
+    /// added to the elements of `to` instead.
     ///
     /// # Errors
     /// If extents do not agree.

@@ -1,4 +1,5 @@
-//! Products of two tiled tensors by labels: planned from shapes alone (`symbolic.rs`), and carried out as planned (`numeric.rs`).
+//! Products of two tiled tensors by labels, such as `ij,jk->ik`: planned from shapes alone (`symbolic.rs`), and
+//! computed as planned (`numeric.rs`).
 //!
 //! * `roles.rs`, `segments.rs`, `factors.rs` and `gustavson.rs` are parts of the plan.
 //! * `kernel.rs` multiplies two tiles; `supply.rs` computes the operand tiles that a product needs and that are not stored.

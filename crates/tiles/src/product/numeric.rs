@@ -1,7 +1,8 @@
-//! Products of tiled tensors, computed as a symbolic product plans them. A task computes the sums of a block of result tiles, in the order
-//! of sums, so that operand tiles stay in the cache; if there are few blocks, a task computes only one segment of the sums. Tasks share
-//! nothing but operands: each segment is summed from zero, and segments are added in their order, whichever thread computed them. So no
-//! bit depends on blocks, on the panels in which lazy tiles are computed, or on the threads that run tasks.
+//! Computes products of tiled tensors by their plans ([`SymbolicProduct`]). A task computes the sums for a block of
+//! result tiles, and uses an operand tile for all of them while it is in the cache. If there are few blocks, a task
+//! computes only one segment (a range of the terms) of these sums. Each segment is summed from zero, and segments are
+//! added in their order, whichever thread computed them. So no bit of the result depends on blocks, on threads, or on
+//! panels (the operand tiles that are in memory together).
 
 use crate::distribution::each::spread_with;
 use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, shared_out};
@@ -20,38 +21,43 @@ use cembra_value::tensor::{CopiedAxis, Extents, TensorErrorKind as Kind, copy_ax
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
-/// The most result tiles along each side of a block, if no operand tile is absent.
+/// The most rows and the most columns of result tiles in a block, if no operand tile is absent.
 const MOST_ALONG: usize = 16;
 
-/// The fraction of present operand tiles below which blocks grow no further.
+/// The fraction of present operand tiles below which blocks do not become larger. Blocks are larger the fewer operand
+/// tiles are present.
 const LEAST_PART: f64 = 1.0 / 16.0;
 
-/// The number of blocks that each thread must still have if blocks grow, where most operand tiles are absent.
+/// The least number of blocks per thread, to which the size of larger blocks is limited. Blocks are larger if most
+/// operand tiles are absent.
 const BLOCKS_EACH: usize = 6;
 
-/// The bytes of sums to hold where segments are shared out, at least: with fewer, threads would wait for each other too often.
+/// The least bytes of sums, of several segments, that are computed at once if segments are distributed over threads.
+/// With fewer, threads would wait for each other too often.
 const WAVE_BYTES: usize = 1 << 22;
 
-/// A tile of the result of a product that is being made.
+/// A result tile of a product while it is computed: its entry in the plan, its sums so far, and the tile once it is
+/// finished.
 struct Target<T: Float> {
     entry: Entry,
     /// The position of the tile in the result.
     position: usize,
-    /// The extents of the tile. The extents of the tile in the axis order that the kernel writes are stored separately.
+    /// The extents of the tile. `packed` has them in the axis order in which the kernel writes the sum.
     extents: Extents,
     packed: Extents,
-    /// The range of the tile's products that are added next, among all products of the tile.
+    /// The products that are added next, as a range of the products of this tile in the plan.
     range: Range<usize>,
     /// The number of the segment (a range of the terms of a sum) that is being summed.
     segment: u32,
     part: Option<TileMemory<T>>,
-    /// The sum of the segments (ranges of the terms) that were completed so far; `None` if there are none.
+    /// The sum of the completed segments (ranges of the terms); `None` if no segment is completed. `part` is the sum so
+    /// far of the current segment.
     sum: Option<TileMemory<T>>,
     /// The finished tile and its norm; `None` until the tile is finished.
     done: Option<(Tile, f64)>,
 }
 
-/// The result tiles that one task makes.
+/// The result tiles that one task computes.
 type Block<T> = Vec<Target<T>>;
 
 /// A product of two tiles that a task must add to a result tile.
@@ -67,15 +73,16 @@ struct Run<'r> {
     matrices: &'r dyn MatrixProduct,
     kernel: &'r TileKernel,
     workers: &'r Workers,
-    /// The ranks that make the tiles; `None` if ranks do not share them.
+    /// The rank that computes each result tile; `None` if this process computes all tiles.
     makers: Option<Makers<'r>>,
-    /// The bytes of the result tiles that this rank makes.
+    /// The size in bytes of the result tiles that this rank computes.
     result_bytes: usize,
-    /// The lowest position of a task that failed.
+    /// The lowest number of a task that failed so far, for the error that ranks report. The number is the position of
+    /// the task's first result tile.
     lowest: &'r AtomicU64,
 }
 
-/// Computes the product of two operands by its plan, with norms computed from the elements. If the evaluation only plans, no tile is
+/// Computes the product of two operands by its plan, with norms computed from the elements. In a plan, no tile is
 /// computed.
 pub(crate) fn multiply<T: Float>(
     plan: &SymbolicProduct,
@@ -123,7 +130,7 @@ fn note(workers: &Workers, plan: &SymbolicProduct, operands: [&Tiled; 2], made: 
     journal.push(kind, made, [tasks, workers.held_bytes.saturating_add(beside_bytes)]);
 }
 
-/// The bytes of a plan, and the bytes that tiles of its result and of operands take besides elements.
+/// The size in bytes of a plan, and of the tiles of its result and operands without their elements.
 fn own_bytes<T: Float>(plan: &SymbolicProduct, operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
     let of_result = plan.shape().len().saturating_mul(TILE_BYTES + size_of::<Target<T>>());
     plan.own_bytes().saturating_add(of_result).saturating_add(Supply::own_bytes(operands, kernel))
@@ -134,8 +141,9 @@ fn of_plan(plan: &SymbolicProduct) -> String {
     format!("a plan of {} products of tiles for {} tiles", plan.product_count(), plan.shape().len())
 }
 
-/// Computes the product on several ranks, each of which makes the tiles that it owns. Ranks receive tiles of operands panel by panel, and
-/// the next panel while they compute one.
+/// Computes the product on several ranks; each rank computes the result tiles that it owns. A rank receives operand
+/// tiles panel by panel (a panel is a range of keys), and receives the next panel while it computes with the current
+/// one.
 fn multiply_on<T: Float>(
     ranks: &Ranks,
     plan: &SymbolicProduct,
@@ -194,7 +202,8 @@ struct Memory {
 }
 
 impl Run<'_> {
-    /// Computes all panels. Returns the tiles that are made here and their norms, in the order of the result.
+    /// Adds the products of all panels (ranges of keys), one after the other. Returns the result tiles of this rank and
+    /// their norms, in the order of the result.
     fn panels<T: Float>(
         &self,
         mut supply: Supply<'_>,
@@ -227,13 +236,13 @@ impl Run<'_> {
         Ok(made.into_iter().map(|(_, made)| made).collect())
     }
 
-    /// Returns true if the tile of an entry is made here.
+    /// Returns true if this rank computes the result tile of an entry.
     fn is_own(&self, entry: usize) -> bool {
         self.makers.is_none_or(|makers| makers.is_own(self.plan.position(entry)))
     }
 
-    /// Splits the entries of the plan into blocks: a few rows, and neighbouring columns of these, with about as many bytes as half of a
-    /// cache.
+    /// Splits the entries (result tiles) of the plan into blocks. A block has neighbouring columns of a few
+    /// neighbouring rows, and about `block_bytes` bytes.
     ///
     /// # Errors
     /// If the evaluation was cancelled.
@@ -263,11 +272,12 @@ impl Run<'_> {
         Ok(blocks)
     }
 
-    /// The most result tiles of a block. If no operand tile is absent, it has `along` of them along each side.
+    /// The most result tiles of a block. If no operand tile is absent, a block has `along` rows and as many columns.
     ///
-    /// With a tenth of the tiles present, a tenth of the result tiles of a row of the block read an operand tile. The block is then ten
-    /// times as long and wide, so that as many read it. Each thread still has `BLOCKS_EACH` blocks. Products with segments do not call
-    /// this: a block holds two sums for each of their tiles.
+    /// If a tenth of the operand tiles are present, only a tenth of the result tiles in a row of a block read a certain
+    /// operand tile. So a block then has ten times as many rows and columns, and as many result tiles read the operand
+    /// tile as without absent tiles. There are still at least `BLOCKS_EACH` blocks per thread. This is not called for
+    /// products with segments, because a block of such a product holds two sums per result tile.
     fn most_targets(&self, along: usize, own: usize) -> usize {
         let (plan, targets) = (self.plan, self.plan.shape().len().max(1));
         // The fraction of operand tiles that are present, estimated from the number of products.
@@ -285,7 +295,8 @@ impl Run<'_> {
         Target { entry, position, extents, packed, range: 0..0, segment: 0, part: None, sum: None, done: None }
     }
 
-    /// Decides from the limit of bytes which tiles of operands are held together and how many threads work.
+    /// Decides from the memory limit which operand tiles are in memory together, how many threads work, and how many
+    /// segments are summed at once.
     ///
     /// # Errors
     /// If the memory limit does not suffice for one thread that holds the tiles of one key.
@@ -333,7 +344,8 @@ impl Run<'_> {
         Ok(Memory { panels, workers, wave, beside_bytes })
     }
 
-    /// Adds the products of all keys before `end` that were not added yet. After the last panel, tiles are made of the sums.
+    /// Adds the products of one panel: those of all keys before `end` that were not added yet. After the last panel,
+    /// the result tiles are finished from their sums.
     fn panel<T: Float>(
         &self,
         supply: &Supply<'_>,
@@ -369,8 +381,8 @@ impl Run<'_> {
         workers.watched(blocks, work, add, watch)
     }
 
-    /// Adds the products of a few blocks, whose segments are distributed over threads, `wave` of them at once. If there is one segment
-    /// alone, the products are left to one task per block.
+    /// Adds the products of a few blocks by several threads per block: `wave` segments are summed at once, each from
+    /// zero. If the panel has only one segment, nothing is added here, and one task per block adds its products later.
     fn segments<T: Float>(
         &self,
         supply: &Supply<'_>,
@@ -421,7 +433,8 @@ impl Run<'_> {
         Ok(blocks)
     }
 
-    /// Splits the products of one segment, if they come next, off a target; `None` if they do not.
+    /// Splits the products of one segment off a result tile, into a target of their own. `None` if the tile's next
+    /// products do not belong to this segment.
     fn split<T: Float>(&self, target: &mut Target<T>, segment: u32) -> Option<Target<T>> {
         let products = &self.plan.products_of(target.entry)[target.range.clone()];
         let count = products.iter().take_while(|product| self.segment(**product) == segment).count();
@@ -447,8 +460,9 @@ impl Run<'_> {
         self.plan.right(product).segment
     }
 
-    /// Adds the next products of the targets of a block, in the order of sums. If `is_last` is true, a tile and its norm are made as soon
-    /// as its last product was added, while its elements are in the nearest cache.
+    /// Adds the next products of all result tiles of a block, in the order of sums. If `is_last` is true, a tile is
+    /// finished, with its norm, as soon as its last product was added, while its elements are still in the first-level
+    /// cache.
     fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
         let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
         for (target, of) in (0..).zip(&mut *block) {
@@ -492,7 +506,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes the tile of a target, and its norm.
+    /// Finishes a result tile: adds its last segment, brings the axes into their order, and computes the norm.
     fn finish<T: Float>(&self, target: &mut Target<T>) -> Result<(), Error> {
         close(target);
         let Some(sum) = target.sum.take() else {
@@ -520,7 +534,7 @@ impl Run<'_> {
     }
 }
 
-/// Adds the segment that is being summed to the segments before.
+/// Completes the current segment of a result tile: adds its sum to the sum of the earlier segments.
 fn close<T: Float>(target: &mut Target<T>) {
     let Some(part) = target.part.take() else { return };
     match &mut target.sum {
@@ -533,7 +547,7 @@ fn close<T: Float>(target: &mut Target<T>) {
     }
 }
 
-/// About the work of the next products of a block: the number of result elements times the number of products.
+/// An estimate of the work for the next products of a block: for each result tile, its elements times its products.
 fn work<T: Float>(block: &Block<T>) -> u64 {
     block.iter().map(|target| (target.range.len() as u64).saturating_mul(volume(&target.extents) as u64)).sum()
 }

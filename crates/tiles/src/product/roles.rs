@@ -1,5 +1,6 @@
-//! The roles of labels in a product of two tensors: batch labels are in both operands and the result, some labels are summed, and some
-//! only one operand has. The product of two tiles is a matrix product for each index of the batch labels.
+//! The roles of labels in a product of two tensors. In `bij,bjk->bik`, `b` is a batch label (both operands and the
+//! result have it), `i` is a row label of the left operand, `k` a column label of the right one, and `j` is summed. The
+//! product of two tiles is one matrix product for each index of the batch labels.
 
 use crate::error::unlike_tilings;
 use crate::{Tiling, Tiling1};
@@ -62,7 +63,7 @@ impl Roles {
         })
     }
 
-    /// Returns a hash of the labels: products with different labels get different numbers.
+    /// Returns a hash of the labels, so that products with different labels have different numbers (almost certainly).
     pub(crate) fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.operands, &self.result).hash(&mut hasher);

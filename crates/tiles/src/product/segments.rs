@@ -1,24 +1,25 @@
-//! Cuts sums into segments, which are ranges of tiles of the summed labels. Only the tilings decide, not the present tiles or the result.
-//! So a segment is the same part of every result's sum, and different segments can be summed separately. [`Segment`] defines the rule;
-//! which thread sums a segment is chosen elsewhere.
+//! Cuts the sums of a product into segments: ranges of tiles along the summed labels. Only the tilings decide where
+//! sums are cut, not the present tiles. So the sums of all result tiles are cut at the same places, and segments can be
+//! summed separately. [`Segment`] defines the rule; `numeric.rs` distributes segments over threads.
 
 use crate::{Segment, Tiling1};
 
-/// A segment also ends in front of each tile whose number is a multiple of this. So the cut in front of a tile is found from at most as
-/// many tiles, where there may be 2^40 before it.
+/// A segment also begins at each tile whose number is a multiple of 1,024. So the first tile of a segment is found by
+/// visiting at most 1,024 tiles, although a grid may have 2^40.
 const WINDOW: u64 = 1024;
 
-/// A walk over the grid of the labels that a product sums over, tile by tile, the last axis the fastest.
+/// An iteration over the tiles in the grid of the summed labels, the last axis the fastest, that finds the segments.
 struct Walk<'t> {
     axes: &'t [&'t Tiling1],
     segment: Segment,
-    /// The number of the tile that the walk visits next.
+    /// The number of the tile that the iteration visits next.
     next: u64,
-    /// The first tile of the current segment. The segment's tiles and elements in front of the next tile are counted separately.
+    /// The first tile of the current segment. `tiles` and `elements` count the tiles and elements of this segment
+    /// before the tile `next`.
     first: u64,
     tiles: usize,
     elements: usize,
-    /// The end of the current line of tiles (tiles that differ only in the last coordinate).
+    /// The number after the last tile that differs from the current one only in the last coordinate.
     line_end: u64,
     outer: usize,
 }
@@ -31,7 +32,7 @@ pub(crate) fn segment_starts(axes: &[&Tiling1], segment: Segment, tiles: impl It
 }
 
 impl Walk<'_> {
-    /// Walks to a tile, and returns the first tile of its segment.
+    /// Advances to a tile, which must not be before the last one, and returns the first tile of its segment.
     fn to(&mut self, tile: u64) -> u64 {
         let window = tile - tile % WINDOW;
         if self.next < window {

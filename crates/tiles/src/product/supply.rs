@@ -1,7 +1,8 @@
-//! Operand tiles that must be computed for a product: those of lazy tensors, and those whose axes must be permuted for a matrix product.
-//! The coordinates of the labels that both operands have are a tile's *key*. A product that processes the keys in order computes each tile
-//! once, and does not need it after its key. A *panel* is a range of keys whose tiles are in memory together; the memory limit decides how
-//! wide panels are. Tiles that other ranks own arrive in panels, too.
+//! Operand tiles that a product cannot use where they are: those of lazy tensors are computed, the axes of some are
+//! permuted for a matrix product, and those of other ranks are received. The coordinates of the labels that both
+//! operands have are a tile's *key*. A product processes the keys in order, so it computes each tile once, and drops it
+//! after its key. A *panel* is a range of keys whose tiles are in memory together; the memory limit decides how wide
+//! panels are. Tiles that other ranks own arrive in panels, too.
 
 use crate::SymbolicProduct;
 use crate::distribution::{Parcel, Traffic};
@@ -14,10 +15,12 @@ use crate::tiled::{Tiled, bytes_of};
 use cembra_value::Error;
 use std::ops::Range;
 
-/// The most bytes of tiles that are held together, unless those of one key have more. Wider panels would not be faster.
+/// The most bytes of tiles that a panel (a range of keys) has, unless it is a single key. Larger panels would not be
+/// faster.
 const PANEL_BYTES: usize = 1 << 27;
 
-/// An operand of a product. If its tiles are already stored in the axis order that matrix products need, none is computed.
+/// An operand of a product, with the computed or received tiles that are in memory. If all its tiles are stored in the
+/// axis order that matrix products need, none must be computed.
 struct Operand<'o> {
     tiled: &'o Tiled,
     arrangement: &'o Arrangement,
@@ -111,7 +114,7 @@ impl<'o> Supply<'o> {
         [0, 1].iter().filter(|of| is_made(of)).map(|of| operands[*of].shape().len() * each).sum()
     }
 
-    /// The bytes of a tile that must be made.
+    /// The size in bytes of a tile that must be computed or received.
     fn bytes(&self, need: Need) -> usize {
         let tiled = self.operands[usize::from(need.operand)].tiled;
         bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
@@ -221,7 +224,7 @@ impl<'o> Supply<'o> {
         }
     }
 
-    /// The tiles that must be made for a panel of keys.
+    /// The tiles that must be computed or received for a panel (a range of keys).
     fn within(&self, panel: Range<u32>) -> &[Need] {
         let place = |key: u32| self.needs.partition_point(|need| need.key < key);
         &self.needs[place(panel.start)..place(panel.end)]
@@ -240,13 +243,14 @@ impl<'o> Supply<'o> {
     }
 }
 
-/// Returns true if all tiles of an operand are stored here as the kernel takes them.
+/// Returns true if all tiles of an operand are stored on this rank, in the axis order that the kernel needs.
 fn is_ready(tiled: &Tiled, arrangement: &Arrangement) -> bool {
     !tiled.is_lazy() && !tiled.is_distributed() && arrangement.order.is_none()
 }
 
 impl Operand<'_> {
-    /// Returns true if a tile must be made or received, because it is not stored here as the kernel takes it.
+    /// Returns true if a tile must be computed or received, because it is not stored on this rank in the axis order
+    /// that the kernel needs.
     fn has_to_come(&self, position: u32) -> bool {
         self.arrangement.order.is_some() || self.tiled.stored_at(position as usize).is_none()
     }

@@ -1,7 +1,8 @@
-//! Symbolic products: from shapes alone, the tiles of the product of two tensors, estimates of their norms, and for each tile the products
-//! of tiles that are summed. They are computed row by row as Gustavson multiplies sparse matrices (ACM TOMS 1978): rows are present
-//! coordinates of the result's axes that come from the left operand, columns those from the right one. No tile is computed, and no list is
-//! as long as a grid.
+//! Symbolic products: the plan of the product of two tensors, made from shapes alone. It has the tiles of the result,
+//! estimates of their norms, and for each tile the products of tiles that are summed. The operands are treated as
+//! sparse matrices of tiles, multiplied row by row by the algorithm of Gustavson (ACM TOMS 1978). Rows are coordinates
+//! of the result's axes that come from the left operand; columns are those from the right operand. No tile is computed,
+//! and no list is as long as a grid.
 //!
 //! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`. Here K is the number of elements that are summed in each
 //! product of tiles, and B the number of index combinations of the batch labels, which both operands and the result have.
@@ -49,16 +50,18 @@ pub struct SymbolicProduct {
     /// The position of each entry among the present tiles of the result's shape, and the entry at each position; `None` if entries are in the order
     /// of the shape.
     orders: Option<[Vec<u32>; 2]>,
-    /// The products of two tiles that are summed, grouped by result tile, and each group in the order of its sum.
+    /// The products of two tiles, grouped by the result tile that sums them. Each group is in the order in which its
+    /// products are added.
     pub(crate) products: Vec<TileProduct>,
-    /// The tiles of the product's right operand, in the order in which sums add their products.
+    /// The tiles of the product's right operand, in the order in which sums add the products with them.
     pub(crate) right: Vec<RightTile>,
     visited: u64,
 }
 
 impl SymbolicProduct {
-    /// Plans a product by labels. If `wanted` is a shape, the result has only tiles of that shape, whatever their estimates, and products
-    /// for other tiles are not planned. A wanted tile that no product contributes to is absent, so its elements are 0.
+    /// Plans a product by labels. If `wanted` is a shape, the result has only tiles of that shape, even if their
+    /// estimated norms are below the threshold, and products for other tiles are not planned. A wanted tile that no
+    /// product contributes to is absent, so its elements are 0.
     ///
     /// # Errors
     /// If labels do not fit the operands, are on an operand twice or summed in one operand alone; axes with the same label have different
@@ -164,9 +167,10 @@ impl SymbolicProduct {
         products.iter().map(|product| (product.left as usize, self.right[product.right as usize].position as usize))
     }
 
-    /// The segments of the sum for the result tile at `position`, as ranges of its [`products`](SymbolicProduct::products). Each segment is
-    /// summed from zero, and the segments are added in their order. The tilings of the summed labels decide where sums are cut, so all
-    /// tiles are cut at the same places; segments without products of the tile are left out.
+    /// The segments of the sum for the result tile at `position`, as ranges of its
+    /// [`products`](SymbolicProduct::products). Each segment is summed from zero, and the segments are added in their
+    /// order. The tilings of the summed labels decide where sums are cut, so the sums of all tiles are cut at the same
+    /// places. Segments to which no product of this tile belongs are left out.
     pub fn segments(&self, position: usize) -> impl Iterator<Item = Range<usize>> {
         let entry = self.entry_at(position);
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
@@ -233,7 +237,8 @@ impl SymbolicProduct {
     }
 }
 
-/// For entries with these tile numbers: the position of each entry in ascending order of tiles, and the entry at each position.
+/// Sorts entries by tile. `numbers` has the tile number of each entry. Returns the position of each entry in ascending
+/// order of tiles, and the entry at each position.
 fn orders(numbers: &[u64]) -> [Vec<u32>; 2] {
     let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
     order.sort_unstable_by_key(|entry| numbers[*entry as usize]);

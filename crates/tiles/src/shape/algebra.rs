@@ -168,7 +168,7 @@ impl Shape {
     }
 }
 
-/// Sorts tiles by their group. The tiles of a group keep their order.
+/// Sorts tiles by their group, the second number of an entry, by counting. The tiles of a group keep their order.
 fn in_groups(tiles: &[([u64; 2], u32)], groups: usize) -> Vec<([u64; 2], u32)> {
     let mut next = vec![0_usize; groups + 1];
     tiles.iter().for_each(|([_, group], _)| next[*group as usize + 1] += 1);

@@ -1,5 +1,6 @@
-//! Weighted sums of the coordinates of tiles, which give the numbers of the same tiles in other grids. Tiles are mostly requested in
-//! ascending order, so the sum over the outer coordinates is stored while these stay the same.
+//! Weighted sums of the coordinates of a tile. With the strides of another grid as weights, the sum is the number of
+//! the tile in that grid. Tiles are mostly requested in ascending order, so the sum over the outer coordinates is
+//! stored while these stay the same.
 
 use crate::Tiling;
 use crate::shape::tiling::TileIndex;

@@ -1,5 +1,5 @@
-//! Arrays in files of other programs, as tiled tensors: a tile reads its own elements when it is needed. The crate that knows the file
-//! format reads the file's header.
+//! Arrays in files of other programs, as lazy tensors: the elements of a tile are read when it is needed. The caller
+//! knows the file format, reads the file's header, and passes the position and the format of the elements.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -26,7 +26,8 @@ pub struct ArrayPlace {
     pub is_column_major: bool,
 }
 
-/// An axis of an array in a file, the slowest first: the number of its elements in the whole array, and in a tile.
+/// An axis of an array in a file: its elements in the whole array, and the range of them that a tile has. Lists of axes
+/// begin with the one that varies slowest.
 #[derive(Clone, Copy)]
 struct Axis {
     /// The distance in the file between two neighbours along the axis, in elements.
@@ -36,7 +37,8 @@ struct Axis {
     count: u64,
 }
 
-/// An array in an open file. It is the source of a lazy tensor: each tile reads its elements when it is needed.
+/// An array in an open file. It is the source of a lazy tensor: it reads the elements of a tile when the tile is
+/// needed.
 #[derive(Debug)]
 struct ArrayFile {
     file: Opened,
@@ -84,7 +86,8 @@ impl Tiled {
 }
 
 impl ArrayFile {
-    /// The axes of a tile in the order of the file. The elements of the array can be counted, so no product of extents is too large.
+    /// The axes of a tile in the order of the file, the slowest first. Products of extents do not overflow, because the
+    /// elements of the whole array were counted.
     fn axes(&self, place: &TilePlace) -> SmallVec<[Axis; 6]> {
         let axes = self.tiling.axes().iter().zip(&place.ranges).map(|(axis, range)| Axis {
             stride: 1,

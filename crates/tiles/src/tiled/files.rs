@@ -1,4 +1,5 @@
-//! Files that tensors are read from, at positions. Errors name the file. The file formats are described where they are read.
+//! Files from which tensors are read, by position, so that threads can read at once. Errors name the file. The file
+//! formats are in `checkpoint/` and `array_file.rs`.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -101,7 +102,8 @@ impl Opened {
     }
 }
 
-/// Reads some bytes from a position on, independent of earlier reads.
+/// Reads bytes from a position on, independent of earlier reads, and returns their number: at least 1 unless the file
+/// ends.
 #[cfg(unix)]
 fn read_at(file: &File, bytes: &mut [u8], position: u64) -> io::Result<usize> {
     std::os::unix::fs::FileExt::read_at(file, bytes, position)
@@ -117,7 +119,7 @@ fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "the system cannot read a file at a position"))
 }
 
-/// Converts the bytes of an element, the lowest first.
+/// Converts the bytes of an element, in little-endian order, to the element.
 fn element<T: Float>(bytes: &[u8]) -> T {
     let mut bits = [0; size_of::<u64>()];
     bits.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);

@@ -82,8 +82,9 @@ impl Tiled {
         Ok(Tiled::with_true_norms(shape, T::SCALAR, tiles.collect::<Result<_, Error>>()?))
     }
 
-    /// Makes a tensor of pseudo-random elements between -1 and 1. An element depends only on `seed` and its index, so it is the same
-    /// under any tiling. The elements have only the randomness of a hash function: use them for tests and measurements.
+    /// Makes a tensor of pseudo-random elements between -1 and 1. An element depends only on `seed` and its index, so
+    /// it is the same for every tiling. The elements have only the randomness of a hash function: use them for tests
+    /// and measurements.
     ///
     /// # Errors
     /// If there is no memory for the tiles.
@@ -156,7 +157,7 @@ const fn first_hash(seed: u64) -> u64 {
     mixed(seed.wrapping_add(STEP))
 }
 
-/// The hash of an index with one axis more, of which `at` is the coordinate.
+/// The hash of an index to which the coordinate `at` is appended; `hash` is that of the index without it.
 const fn next_hash(hash: u64, at: u64) -> u64 {
     mixed((hash ^ at).wrapping_add(STEP))
 }

@@ -59,10 +59,10 @@ impl TilePlace {
     }
 }
 
-/// Computes the tiles of a lazy tensor on demand. Functions from a place to a tensor implement this.
+/// Computes the tiles of a lazy tensor on demand. Closures that take a place and return a tensor implement this trait.
 pub trait TileSource: Send + Sync {
-    /// Computes the elements of the tile at `place`, with the extents of the place and the type of the tensor. They must be the same each
-    /// time.
+    /// Computes the elements of the tile at `place`, with the extents of the place and the type of the tensor. Each
+    /// call for the same place must return the same elements.
     ///
     /// # Errors
     /// If the tile cannot be computed.
@@ -145,8 +145,9 @@ impl Tiled {
         Ok(Tiled::stored(shape.finish(), scalar, tiles))
     }
 
-    /// Makes a lazy tensor: `source` computes a tile from its place each time it is needed. The norms of the shape are a promise: they
-    /// decide which tiles are requested at all, and are not compared with elements before [`truncate`](Tiled::truncate) is called.
+    /// Makes a lazy tensor: `source` computes a tile from its place each time it is needed. The caller guarantees the
+    /// norms of `shape`: they decide which tiles are needed at all, and are not compared with the elements unless
+    /// [`truncate`](Tiled::truncate) is called.
     ///
     /// # Errors
     /// If tiles cannot have elements of that type.
@@ -172,7 +173,8 @@ impl Tiled {
         self.shape.len().saturating_mul(if self.is_lazy() { 2 * size_of::<u64>() } else { TILE_BYTES })
     }
 
-    /// Returns true if all tiles share the memory of `other`'s tiles, in the same order, or are computed on demand.
+    /// Returns true if all tiles share the memory of tiles of `other`, in the same order, or if this tensor is lazy.
+    /// Then it takes no memory of its own.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {
             _ if self.is_lazy() => true,
@@ -197,7 +199,7 @@ impl Tiled {
         }
     }
 
-    /// The tiles that this rank has; `None` if the tensor is not distributed.
+    /// The owners of the tiles and those that this rank has; `None` if the tensor is not distributed.
     pub(crate) const fn spread(&self) -> Option<&Spread> {
         match &self.tiles {
             Tiles::Spread(spread) => Some(spread),
@@ -404,7 +406,8 @@ impl Tiled {
     }
 }
 
-/// Writes a tile to its place in the memory of a whole tensor.
+/// Copies a tile, which has the index ranges `ranges`, into the packed elements of the whole tensor, whose index ranges
+/// are `whole`.
 fn place<T: Float>(tile: &Tile, ranges: &[Range<i64>], memory: &mut [T], whole: &[Range<i64>]) {
     let from = Packed { memory: tile.elements::<T>(), ranges };
     copy_box(&from, &mut Packed { memory, ranges: whole }, ranges);

@@ -1,5 +1,6 @@
-//! A planned tensor has a shape and no tiles. Instead of tiles it has two facts: whether an evaluation would compute them only when they
-//! are needed, and with which tensors it would share their memory. `graph/plan.rs` makes plans.
+//! Planned tensors, which have a shape and no tiles, for plans of evaluations (`graph/plan.rs`). Two facts replace the
+//! tiles: whether the evaluation would compute them only when they are needed, and which other tensors would share
+//! their memory.
 
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;

@@ -1,6 +1,6 @@
-//! Memory that is reused: the elements of a result return to their pool when the last tile that uses them is dropped. This saves time
-//! because the system clears the pages of new memory when they are first written, which takes a good part of the time of a product of small
-//! tiles. Lists are grouped by their length, so a pool serves evaluations whose tiles have the same extents again and again.
+//! A pool of memory for tiles. When the last tile that uses a list of elements is dropped, the list returns to the
+//! pool, and later tiles of the same length use it again. This saves time, because the system clears the pages of new
+//! memory when they are first written, which is a large part of the time of a product of small tiles.
 
 use cembra_value::tensor::{Buffer, Data, Element};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ impl Recycled for f64 {
     }
 }
 
-/// A pool of lists of elements that are not in use, with at most `most_bytes` bytes together.
+/// A pool of unused lists of elements, which take at most `most_bytes` bytes in total.
 pub(crate) struct Pool {
     most_bytes: usize,
     /// The lists of elements in the pool, of at most `most_bytes` bytes.
@@ -74,8 +74,8 @@ impl Pool {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    /// Keeps a list, or frees it if there is no room for it beside others of its length. Lists of other lengths are freed for it, because
-    /// their evaluations are over.
+    /// Adds an unused list to the pool. If it does not fit, all lists of other lengths are freed first, because they
+    /// probably belong to earlier evaluations. If it still does not fit, the list is freed.
     fn keep<T: Recycled>(&self, list: Vec<T>) {
         let bytes = size_of_val(&list[..]);
         if bytes == 0 || bytes > self.most_bytes {

@@ -1,5 +1,5 @@
-//! The tiles of a distributed tensor, as one rank has them: the owner of each tile, and the tiles that this rank owns. During a step a
-//! rank may temporarily have tiles of others, too.
+//! The tiles of a distributed tensor, as one rank has them: the owner of each tile, and the tiles that this rank owns.
+//! During a step, a rank may temporarily have tiles of other ranks, too.
 
 use crate::error::no_link;
 use crate::tiled::tile::Tile;
@@ -40,8 +40,8 @@ impl Spread {
         Spread::new(owners, positions.map(|at| self.tiles[at].clone()).collect())
     }
 
-    /// Selects the tiles at `positions`, in this order, and replaces them by tiles that were computed from them. `made` has a new tile
-    /// for each of them that is on this rank.
+    /// Selects the tiles at `positions`, in this order, and replaces them by tiles that were computed from them. `made`
+    /// has one new tile for each selected tile that is on this rank.
     pub(crate) fn made_of(&self, positions: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Spread {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
         let mut made = made.into_iter();

@@ -1,6 +1,6 @@
-//! Tiles: the elements of one tile in memory of its own, packed so that the last axis varies fastest, from an address that is a multiple of
-//! 64 bytes. So the layout of a tile follows from its extents, and a product of two tiles has the same bits wherever their elements come
-//! from.
+//! Tiles: the elements of a tile are in memory of their own, packed so that the last axis varies fastest, and begin at
+//! a multiple of 64 bytes. So the layout of a tile depends only on its extents, and a product of two tiles has the same
+//! bits whether they were computed, copied or read from a file.
 
 use crate::error::no_floats;
 use crate::tiled::pool::{Pool, Pooled, Recycled};
@@ -156,8 +156,8 @@ impl Tile {
         first.and_then(|elements| elements.get(..layout.len())).unwrap_or_default()
     }
 
-    /// Returns the norm of the tile: the root of the sum of squares, divided by the number of elements; 0 without elements. Squares are
-    /// added in FLOAT64, in an order that depends on their number alone.
+    /// Returns the norm of the tile: the root of the sum of squares, divided by the number of elements; 0 without
+    /// elements. Squares are added in FLOAT64, in an order that depends only on their number.
     #[must_use]
     pub fn norm(&self) -> f64 {
         let norm = with_float!(self.0.scalar_type(), T => Ok::<f64, Error>(norm(self.elements::<T>())));
@@ -230,7 +230,8 @@ impl<T: Float> TileMemory<T> {
         Ok(TileMemory::of(memory, len))
     }
 
-    /// A list does not move its elements unless it grows, so they stay aligned.
+    /// Wraps memory in which a tile of `len` elements begins at an aligned address. The memory never grows, so its
+    /// elements do not move and stay aligned.
     fn of(memory: Pooled<T>, len: usize) -> TileMemory<T> {
         let first = memory.as_ref().as_ptr().align_offset(ALIGNMENT).min(padding::<T>());
         TileMemory { memory, first, len }

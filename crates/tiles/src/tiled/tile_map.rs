@@ -1,5 +1,5 @@
-//! Maps that decide which rank owns which tile, from a tile's place in the grid. A distributed tensor then stores a list of owners, one
-//! for each present tile.
+//! Maps from the tiles of a grid to the ranks that own them, such as a block-cyclic map. A distributed tensor stores
+//! only the resulting list: the owner of each present tile.
 
 use crate::error::no_link;
 use crate::shape::mixing::mixed;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A user's function from a tile's place in the grid to the rank that owns the tile.
 type OwnerOf = dyn Fn(&TilePlace) -> usize + Send + Sync;
 
-/// A map from the tiles of a tensor to the ranks that own them. It changes no bit of a result.
+/// A map from the tiles of a tensor to the ranks that own them. The choice of a map changes no bit of a result.
 ///
 /// ```
 /// use cembra_tiles::{MOST_TILES, Shape, TileMap, Tiling, Tiling1};
@@ -52,7 +52,8 @@ impl TileMap {
         TileMap::grid(rows, (ranks / rows).max(1))
     }
 
-    /// Makes a map by a hash of the tile's number, for tensors whose present tiles a grid would distribute unevenly.
+    /// Makes a map by a hash of the tile's number, for tensors whose present tiles a block-cyclic map would distribute
+    /// unevenly.
     #[must_use]
     pub const fn hashed() -> TileMap {
         TileMap(Kind::Hashed)

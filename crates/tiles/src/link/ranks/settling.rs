@@ -1,6 +1,7 @@
-//! The end of work that all ranks do together: each reports a failure or some bytes, and all receive either the bytes of all ranks or the
-//! same error. Ranks begin to listen before they work, so that a failure stops the others early: rank 0 forwards the first failure that it
-//! receives at once, and receives the other reports afterwards.
+//! The collective at the end of a step: each rank reports a failure or some bytes, and all ranks receive either the
+//! bytes of all ranks or the same error. Ranks begin to receive reports before they work, so that a failure on one rank
+//! stops the others early. Rank 0 immediately forwards the first failure that it receives, and receives the other
+//! reports afterwards.
 
 use super::{Exchange, Failure, Letter, Purpose, Ranks};
 use crate::error::bad_message;
@@ -14,10 +15,12 @@ use std::sync::atomic::Ordering;
 /// The task number of failures that were caused by failures of other ranks. Such a failure is reported only if no other failure was reported.
 pub(crate) const FOLLOWS: u64 = u64::MAX;
 
-/// The settling of work that all ranks do together: while they work, it collects their reports, and at the end it has the common outcome.
+/// The common outcome of a step of all ranks. It collects the reports of ranks while they work, and returns the same
+/// result to all of them at the end.
 pub(crate) struct Settling<'r> {
     exchange: Exchange<'r>,
-    /// True if ranks listen while they work: then the first failure is passed on before the other ranks have reported.
+    /// True if ranks check for failures of others while they work. Then rank 0 forwards the first failure before the
+    /// other ranks have reported.
     listens: bool,
     /// The letters (reports) to receive: on rank 0 those of the other ranks, in their order; on other ranks the letter of the rank that forwards the
     /// result.
@@ -41,7 +44,7 @@ enum State {
     Whole(Letter),
 }
 
-/// Encodes the report of a rank.
+/// Encodes the report of a rank: a flag, and then its bytes, or the task that failed and its error.
 fn said(own: Result<Vec<u8>, Failure>) -> Vec<u8> {
     let mut bytes = Vec::new();
     match own {
@@ -58,7 +61,7 @@ fn said(own: Result<Vec<u8>, Failure>) -> Vec<u8> {
     bytes
 }
 
-/// The result of the reports of all ranks: their bytes, joined, or the error of the lowest task.
+/// The common result of the reports of all ranks: their bytes, joined, or the error of the task with the lowest number.
 fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error> {
     let mut lowest: Option<(u64, Error)> = None;
     let mut joined = Vec::new();
@@ -79,7 +82,7 @@ fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error>
 }
 
 impl Incoming {
-    /// The first message; `None` if it has not arrived. Never waits.
+    /// Returns the first message of the letter; `None` if it has not arrived. Never waits.
     fn first(&mut self) -> Result<Option<Arc<Vec<u8>>>, Error> {
         if let State::Awaited(request) = &mut self.state {
             match request.test()? {
@@ -118,8 +121,8 @@ impl Incoming {
 }
 
 impl<'r> Settling<'r> {
-    /// Begins to listen for the reports of other ranks. `listens` must be false for ranks that do not call `watch` while they work; then
-    /// the error is that of the task with the lowest number on all ranks.
+    /// Begins to receive the reports of other ranks. `listens` must be false if ranks do not call `watch` while they
+    /// work. If several tasks fail, they then all get the error of the task with the lowest number.
     ///
     /// # Errors
     /// If the link failed.
@@ -135,10 +138,11 @@ impl<'r> Settling<'r> {
         Ok(Settling { exchange, listens, letters, result: None, sending: Vec::new() })
     }
 
-    /// Checks whether another rank failed, and forwards its report. Does not wait, except for the rest of a long report.
+    /// Checks whether another rank failed, and forwards its failure. Does not wait, except for the second message of a
+    /// long report.
     ///
     /// # Errors
-    /// The error that all ranks have, or the link failed.
+    /// The failure, as the same error on all ranks; or the link failed.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.result.is_none() {
             let found = self.look(None);
@@ -153,8 +157,8 @@ impl<'r> Settling<'r> {
         }
     }
 
-    /// The result as far as it is known: on rank 0 the lowest failure reported so far, `own` included; on other ranks the result that was
-    /// passed on. `None` if there is none.
+    /// Looks for a known result, without waiting: on rank 0 the failure of the lowest task so far, `own` included; on
+    /// another rank the result that its parent in the tree sent. `None` if there is none yet.
     fn look(&mut self, own: Option<&Vec<u8>>) -> Result<Option<Letter>, Error> {
         let is_first = self.exchange.parent(0).is_none();
         let mut failed: Vec<Vec<u8>> = own.filter(|own| is_first_failure(own)).cloned().into_iter().collect();
@@ -171,7 +175,7 @@ impl<'r> Settling<'r> {
         Ok((!failed.is_empty()).then(|| Letter::new(&decided(failed.iter()))))
     }
 
-    /// A letter that has not arrived; `None` if all have.
+    /// The description of a letter that has not arrived yet; `None` if all letters have arrived.
     fn awaited(&mut self) -> Option<Awaited> {
         // A letter that arrived meanwhile counts too, and is found by the next test.
         self.letters.iter().find_map(|letter| match &letter.state {
@@ -180,7 +184,7 @@ impl<'r> Settling<'r> {
         })
     }
 
-    /// Passes the result on to other ranks.
+    /// Stores the result, and begins to send it to the ranks below this rank in the tree.
     fn pass_on(&mut self, letter: Letter) -> Result<(), Error> {
         let sent = self.exchange.pass_down(0, &letter, &mut self.sending);
         self.exchange.ranks.checked(sent)?;
@@ -238,7 +242,7 @@ impl<'r> Settling<'r> {
     }
 }
 
-/// Returns true for a report of a failure that does not follow from another rank's failure.
+/// Returns true if `said` reports a failure that was not caused by the failure of another rank.
 fn is_first_failure(said: &[u8]) -> bool {
     match said.split_first() {
         Some((0, _)) | None => false,
@@ -246,7 +250,7 @@ fn is_first_failure(said: &[u8]) -> bool {
     }
 }
 
-/// Returns true if the first message of a letter reports a failure.
+/// Returns true if a letter, of which `first` is the first message, reports a failure.
 fn is_failure(first: &[u8]) -> bool {
     // After the length of the letter come two flags: whether it is an error, and whether its rank failed.
     !matches!(first.get(size_of::<u64>()..), Some([0, 0, ..]))
