@@ -179,7 +179,8 @@ impl Chunks {
     }
 }
 
-/// Tells the page checks when the next batch of rows begins, and tells the reader why reading stopped.
+/// The reader's access to the memory checks of pages: it resets them when a batch of rows begins, and returns the
+/// reason why reading stopped.
 pub(crate) struct Rows {
     state: Arc<Mutex<State>>,
     most_bytes: u64,

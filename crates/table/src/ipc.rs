@@ -174,7 +174,7 @@ fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
     Ok(footer)
 }
 
-/// Reads parts of a file, one after the other.
+/// A reader of several parts of a file, one after the other: the messages that the file's footer lists.
 struct Parts {
     file: File,
     /// The number of bytes of the current part of the file that are still to be read.

@@ -38,7 +38,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 /// The type of a column whose values are copied to the results as they are written.
 const TEXTS: QType = QType::Optional(Scalar::Text);
 
-/// About the most bytes of objects that are cut off at once.
+/// The approximate number of bytes at which a piece of undecoded objects ends.
 const MOST_BYTES: usize = 1 << 23;
 
 /// An open JSON file. Its first rows may have been read already, to find keys and types.

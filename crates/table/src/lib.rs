@@ -1,8 +1,9 @@
 //! Tables for cembra: readers and writers of data files and of NumPy's arrays. Rows are passed in batches: Arrow `RecordBatch`es with the line or
 //! number of each row. Models are not run here: this crate knows only the names and types of their inputs and outputs.
 //!
-//! Reading starts with [`Dataset::open`]. [`Dataset::bind`] selects the requested columns and returns a [`Table`], whose [`Source`] yields
-//! [`Piece`]s that any thread may decode. Writing goes through a [`sink::Sink`]. Every problem with data is a [`error::DataError`].
+//! Reading starts with [`Dataset::open`]. [`Dataset::bind`] selects the requested columns and returns a [`Table`],
+//! whose [`Source`] returns [`Piece`]s: undecoded parts of the file, which any thread may decode. Writing goes through
+//! a [`sink::Sink`]. Every problem with data is a [`error::DataError`].
 
 mod casts;
 pub mod cells;
@@ -160,8 +161,9 @@ pub struct Request {
     pub kept_types: BTreeMap<String, QType>,
     /// True if the fields of a CSV are copied to the results as they are written, not as values of an inferred type.
     pub verbatim: bool,
-    /// If the results are JSON, so that columns of JSON data are copied in their original spelling: the names of the model's outputs. `None` if
-    /// these columns are copied as values.
+    /// The names of the model's outputs, if the results are JSON, so that JSON data are copied to them in their
+    /// original spelling. A member of the data with the name of an output is not copied. `None` if data are copied as
+    /// values.
     pub as_written: Option<Vec<String>>,
     /// The column types of the first file, for a request to a later file; `None` for the first file.
     pub found: Option<ColumnTypes>,
@@ -176,8 +178,9 @@ pub enum Form {
     Verbatim,
     /// The column has values of this Arrow type, which models do not have.
     Foreign(DataType),
-    /// The column has members of JSON objects as they are written. In a row that has such members, they replace the columns before this one; in any
-    /// other row this column is missing.
+    /// The column has texts: members (keys and values) of a JSON object as they are spelled in the data. In a row with
+    /// such a text, the results have these members in place of the columns before this one. In any other row the text
+    /// is missing.
     AsWritten,
 }
 
@@ -362,10 +365,12 @@ pub struct Dataset {
     later_names: Vec<String>,
 }
 
-/// About the bytes of memory for a column besides its values: its name in several places, its builder, and its array.
+/// The approximate memory in bytes for a column besides its values: for its name in several places, its builder, and
+/// its array.
 const COLUMN_BYTES: u64 = 2_048;
 
-/// About the bytes of memory for the name of a column while columns are looked up, besides its text.
+/// The approximate memory in bytes for the name of a column, in addition to the text, while columns are looked up by
+/// name.
 const NAME_BYTES: u64 = 256;
 
 /// The number of columns that are not counted against the memory limit.

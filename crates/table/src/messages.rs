@@ -176,7 +176,8 @@ pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Res
     Ok(total)
 }
 
-/// The size in bytes of a decompressed buffer: the declared one, or for LZ4 the most that its frame can become.
+/// The size in bytes that a compressed buffer has after decompression: the declared size, or for LZ4 the largest size
+/// that its frame allows.
 fn becomes(codec: CompressionType, buffer: &[u8]) -> Result<u64, DataError> {
     let (prefix, data) = buffer.split_first_chunk::<PREFIX_BYTES>().ok_or_else(|| wrong("a buffer is cut short"))?;
     let says = i64::from_le_bytes(*prefix);
@@ -194,7 +195,8 @@ fn becomes(codec: CompressionType, buffer: &[u8]) -> Result<u64, DataError> {
     Ok(if codec == CompressionType::LZ4_FRAME { most } else { says })
 }
 
-/// The most bytes that a frame of LZ4 can become: the library decompresses it to the end, whatever size is declared.
+/// The largest size in bytes of an LZ4 frame after decompression; `None` if the bytes are not a frame. The declared
+/// size is no limit, because the library decompresses the frame to its end.
 fn unpacked(frame: &[u8]) -> Option<u64> {
     /// A byte of a run length adds at most this many bytes.
     const RUN: u64 = 255;

@@ -253,9 +253,10 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    /// Appends the rest of the line `line`, on which a broken object begins. The object's bytes so far begin at `start` in `bytes`; bytes
-    /// after the line are put back. A byte is scanned at most [`DEEPEST`] more times, because an object that is never closed contains those
-    /// after it. So the work is bounded.
+    /// Appends the rest of the line `line`, on which a broken object begins. The object's bytes so far begin at `start`
+    /// in `bytes`; bytes after the line are put back. An object that is never closed seems to contain the objects on
+    /// the lines after it, until they nest too deep. So a byte is scanned at most [`DEEPEST`] more times, and the work
+    /// is bounded.
     ///
     /// # Errors
     /// If the input cannot be read; or `error`, if the line is longer than a row may be.

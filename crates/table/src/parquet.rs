@@ -97,7 +97,8 @@ impl ParquetData {
     }
 }
 
-/// Returns the metadata with views in place of strings, so that a string of a dictionary is in memory once, however many rows have it.
+/// Returns the metadata with string view types in place of string types. Rows with the same string of a dictionary then
+/// share one copy of it in memory.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
     // If the library refuses views, the columns are read as they are.
     read_as(&metadata, casts::with_views).unwrap_or(metadata)
@@ -232,7 +233,8 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
 /// A source of the rows of a Parquet file.
 struct ParquetSource {
     reader: ParquetRecordBatchReader,
-    /// The memory checks, which are told when each batch begins: the memory limit holds for each batch separately.
+    /// The memory checks of pages. They are notified when a batch begins, because the memory limit holds for each batch
+    /// separately.
     begin: Rows,
     conversion: Arc<Conversion>,
     /// The number of rows read so far.

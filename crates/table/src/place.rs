@@ -9,7 +9,7 @@ pub struct Places {
     /// The rows whose place is not one more than the place of the row before, each with its place, in the order of rows. The first row is
     /// among them.
     jumps: Vec<(usize, u64)>,
-    /// The index, in the counting of `jumps`, of the first row that these places are for.
+    /// The number of rows before the first row of these places; `jumps` counts these rows, too.
     start: usize,
     /// The name of the file; `None` if there is only one.
     file: Option<Arc<str>>,

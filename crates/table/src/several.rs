@@ -91,7 +91,8 @@ struct Plan {
 }
 
 impl Plan {
-    /// Binds a file, and returns for each column of the first file its index in this one; `None` if the indices are the same.
+    /// Selects the requested columns of a later file, and returns its table. Also returns for each column of the first
+    /// file its index in this table; `None` if all indices are the same.
     fn bind(&self, mut dataset: Dataset) -> Result<(Table, Option<Vec<usize>>), DataError> {
         let name = dataset.name.clone();
         self.try_bind(&mut dataset)
@@ -229,7 +230,8 @@ fn named(error: DataError, file: &str) -> DataError {
     if error.file().is_some() { error } else { error.in_file(file) }
 }
 
-/// A piece of the rows of one file.
+/// A piece of one of several files. It adds the file's name to errors and places, and brings the columns into the order
+/// of the first file.
 struct OfFile {
     piece: Box<dyn Piece>,
     name: Arc<str>,

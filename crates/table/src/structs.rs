@@ -18,8 +18,8 @@ pub(crate) struct Lacking {
     pub(crate) scalar: Scalar,
 }
 
-/// Makes a column of optional structs from `arrays`, the values of each field; `loose` is the struct type. A struct is present if any of its fields
-/// is present.
+/// Makes a column of optional structs from `arrays`, which has the values of each field. `loose` is the struct type
+/// with optional fields. A struct is present if any of its fields is present.
 pub(crate) fn of_fields(loose: &QType, arrays: Vec<ArrayRef>, rows: usize) -> ArrayRef {
     let any = any_there(&arrays, rows);
     cells::with_nulls(&cells::tuple(loose, arrays, rows, false), Some(NullBuffer::new(any)))

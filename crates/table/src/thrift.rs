@@ -1,6 +1,7 @@
-//! A walk over data in Thrift's compact protocol, in which Parquet stores its metadata. The walk runs before Parquet's library reads the metadata.
-//! It checks that the encoding ends, that no list has more elements than there are bytes, and that the nesting is limited. It also reports the
-//! integers, because a few of them must be checked before they are trusted. No values are built.
+//! Checks data in Thrift's compact protocol, in which Parquet stores its metadata, before Parquet's library reads them.
+//! A walk over the bytes finds out whether the encoding ends, whether a list has more elements than there are bytes,
+//! and whether the nesting is too deep. It reports the integers to its caller, who must check a few of them, such as
+//! the sizes of pages. No values are built.
 
 #![deny(clippy::arithmetic_side_effects)]
 

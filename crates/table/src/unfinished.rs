@@ -95,8 +95,8 @@ mod ended {
     /// same time.
     static FILES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-    /// A bit for each signal that the process ignores, for example under `nohup`: it goes on ignoring these. 0 where the system does not
-    /// tell.
+    /// The signals that the process ignores, for example under `nohup`, as one bit per signal. No handler is installed
+    /// for them, so they stay ignored. 0 if the system does not list them.
     fn ignored() -> u64 {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

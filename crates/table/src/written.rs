@@ -12,7 +12,7 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 use std::ops::Range;
 
-/// About the bytes of a value that shares no data with others, with its separators.
+/// The approximate number of bytes of a value that shares no data with other values, separators included.
 const VALUE_BYTES: u64 = 8;
 
 /// Splits `rows` into groups, each of which is written at once, and returns the number of rows in each. As text, a group of several rows has at
@@ -76,8 +76,8 @@ const fn is_shared(of: &DataType) -> bool {
     )
 }
 
-/// About the bytes of the value in `row`. If they exceed `left`, any number above `left` is returned. Recurses into nested types;
-/// `is_shown` limits the depth.
+/// The approximate number of bytes of the value in `row` as text. If it exceeds `left`, any number above `left` may be
+/// returned. Recurses into nested types; `is_shown` limits the depth.
 fn size(array: &dyn Array, row: usize, left: u64) -> u64 {
     if row >= array.len() || array.is_null(row) {
         return VALUE_BYTES;
@@ -154,7 +154,8 @@ fn from(first: impl ArrowNativeType, count: impl ArrowNativeType) -> Range<usize
     first.as_usize()..first.as_usize().saturating_add(count.as_usize())
 }
 
-/// About the bytes of the elements at `places` of an array. If they exceed `left`, any number above `left` is returned.
+/// The approximate number of bytes of the elements at `places` of an array as text. If it exceeds `left`, any number
+/// above `left` may be returned.
 fn elements(values: &dyn Array, places: Range<usize>, left: u64) -> u64 {
     let mut sum = VALUE_BYTES;
     for at in places {

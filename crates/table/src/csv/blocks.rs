@@ -167,7 +167,8 @@ fn before_blank_lines(block: &[u8], lines: u64) -> Option<(usize, u64)> {
     Some((end, lines - line_feeds(&block[end..]) - lone_returns(&block[end..])))
 }
 
-/// The position after the last line end in a gap outside of quotes; `None` if there is none.
+/// The position after the last line end in `gap`, which is text outside of quotes; `None` if it has no line end. If
+/// `to_the_end` is true, the next bytes are not read yet, so a CR at the end of `gap` may be half of a CRLF.
 fn last_end(gap: &[u8], to_the_end: bool) -> Option<usize> {
     match memrchr(b'\n', gap) {
         Some(end) => Some(end + 1),

@@ -32,7 +32,8 @@ pub(crate) struct Target {
     pub(crate) verbatim: bool,
     /// True if the field is only copied to the results, not read for an input.
     pub(crate) kept: bool,
-    /// True if none of the texts for missing values is a number, and numbers have a decimal point.
+    /// True if numbers can be parsed directly from the bytes: none of the texts for missing values is a number, and
+    /// numbers have a decimal point.
     pub(crate) plain: bool,
     /// The name of the input that the field is read for, or the name of the column that is copied to the results.
     pub(crate) leaf: String,

@@ -34,7 +34,8 @@ use std::sync::Arc;
 use strays::Strays;
 use texts::ColumnTexts;
 
-/// The approximate bytes of a row. The next two constants are the fewest and the most bytes that are read at once.
+/// The assumed number of bytes per row, by which the number of rows of a batch is converted to bytes. The next two
+/// constants are the fewest and the most bytes that are read at once.
 const ROW_BYTES: usize = 16;
 const LEAST_BYTES: usize = 1 << 16;
 const MOST_BYTES: usize = 1 << 24;

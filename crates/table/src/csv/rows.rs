@@ -244,7 +244,7 @@ impl Rows {
     }
 }
 
-/// About the bytes of memory for the error of a row.
+/// The approximate memory in bytes for the error of a row.
 const FAILURE_BYTES: u64 = 512;
 
 impl Piece for Rows {
@@ -294,7 +294,7 @@ struct Reader<'l, 'b> {
     is_full: bool,
 }
 
-/// The signal that a row needs the slow path.
+/// The signal that a row cannot be decoded by the fast functions, and is decoded again field by field from its texts.
 struct Unusual;
 
 impl<'l, 'b> Reader<'l, 'b> {

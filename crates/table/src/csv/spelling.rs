@@ -103,8 +103,8 @@ impl Spelling {
         moment.map(ScalarValue::from)
     }
 
-    /// Reads a text as a local time, given as the timestamp at which UTC shows it. `None` if the text or the format has a time zone, or if
-    /// the text is not a time.
+    /// Reads a text as a local time. The result is the timestamp that has this date and time in UTC. `None` if the text
+    /// or the format has a time zone, or if the text is not a date and time.
     fn shown(&self, text: &str) -> Option<Timestamp> {
         match &self.timestamps {
             Some(form) if form.has_offset() => None,

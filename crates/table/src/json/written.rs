@@ -18,7 +18,8 @@ use std::sync::Arc;
 pub(super) struct Carried {
     /// The keys in the order of the columns, without the names of outputs.
     keys: Vec<String>,
-    /// If all members are copied: the keys that are not copied in addition to `keys`. `None` if only the members under `keys` are copied.
+    /// If all members are copied: the keys whose members are skipped after those under `keys` were copied, which are
+    /// these keys themselves and the names of outputs. `None` if only the members under `keys` are copied.
     left_out: Option<HashSet<String>>,
 }
 

@@ -23,7 +23,7 @@ const COLUMN_BYTES: u64 = 80 << 10;
 /// A sink that writes a Parquet file.
 pub(super) struct ParquetSink {
     writer: ArrowWriter<Output>,
-    /// The schema as it is written.
+    /// The schema of the file, with the types that Parquet can store.
     schema: SchemaRef,
     /// The indices of columns that are converted to another type.
     changed: Vec<usize>,
