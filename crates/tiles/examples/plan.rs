@@ -1,5 +1,5 @@
-//! How long plans and shapes take: nanoseconds for each planned product, and for each present tile of the algebra of shapes. The least of
-//! twenty runs. `cargo run --release -p cembra-tiles --example plan [GRID SHARE]`.
+//! Measures plans of products and operations on shapes: nanoseconds per planned product of tiles, and per present tile
+//! of a shape, each the shortest of twenty runs. `cargo run --release -p cembra-tiles --example plan [GRID SHARE]`.
 
 #![expect(clippy::print_stdout, reason = "a program that prints what it measures")]
 
@@ -10,7 +10,7 @@ use cembra_value::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// The least seconds of twenty runs.
+/// The time in seconds of the fastest of twenty runs.
 fn best<R>(mut run: impl FnMut() -> R) -> f64 {
     let time = |run: &mut dyn FnMut() -> R| {
         let start = Instant::now();
@@ -20,7 +20,7 @@ fn best<R>(mut run: impl FnMut() -> R) -> f64 {
     (0..20).map(|_| time(&mut run)).fold(f64::INFINITY, f64::min)
 }
 
-/// About so much of the tiles of a square grid, at random.
+/// Makes the shape of a square grid in which about the fraction `share` of the tiles is present, chosen at random.
 fn square(tiles: u64, share: f64, seed: u64) -> Result<Shape, Error> {
     let axis = Tiling1::blocked(tiles * 64, 64)?;
     let mut rng = fastrand::Rng::with_seed(seed);

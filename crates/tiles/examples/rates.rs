@@ -1,8 +1,9 @@
-//! How fast products of tiled tensors are, as ratios within one run: dense ones against one product of whole matrices by the same library
-//! on as many threads, sparse ones against their products of tiles alone. The least of several turns, which take turns, in seconds of
-//! processors: how well several threads are kept busy is not seen here.
-//! `cargo run --release -p cembra-tiles --example rates [dense N | sparse N SHARE | tasks]`. `alone N TILE SHARE THREADS TURNS` is for
-//! `benches/python/tiles.py`: it prints the products of tiles of one sparse product, and the least seconds of the clock.
+//! Measures products of tiled tensors relative to other programs in the same run. A dense product is compared with one
+//! product of whole matrices by the same library on as many threads, a sparse product with its products of tiles alone.
+//! Each program runs several times, in turn with the others, and its shortest processor time counts. So the result does
+//! not show how well several threads are used. `cargo run --release -p cembra-tiles --example rates [dense N | sparse N
+//! SHARE | tasks]`. `alone N TILE SHARE THREADS TURNS` is for `benches/python/tiles.py`: it prints the number of
+//! products of tiles in one sparse product, and its shortest time in seconds of the clock.
 
 #![expect(clippy::print_stdout, reason = "a program that prints what it measures")]
 
@@ -16,8 +17,9 @@ use std::time::Instant;
 
 const TURNS: usize = 7;
 
-/// The seconds that all threads of the process have run up to now: on Linux those of processors, elsewhere those of the clock. Where other
-/// programs run beside this one, ratios of these are right, and those of the clock are not.
+/// The processor time of all threads of the process so far, in seconds; on systems other than Linux, the time of the
+/// clock since `since`. If other programs run at the same time, ratios of processor times are still right, and ratios
+/// of clock times are not.
 fn processor_seconds(since: Instant) -> f64 {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return since.elapsed().as_secs_f64() };
     let nanoseconds = |path: std::path::PathBuf| -> Option<f64> {
@@ -33,7 +35,7 @@ fn seconds<R>(run: impl FnOnce() -> R) -> f64 {
     processor_seconds(start) - before
 }
 
-/// The least seconds of each of some programs, which take turns.
+/// Runs the programs in turn, several times, and returns the shortest time of each in seconds.
 fn best(programs: &mut [Box<dyn FnMut() + '_>]) -> Vec<f64> {
     let mut found = vec![f64::INFINITY; programs.len()];
     for _ in 0..TURNS {
@@ -48,7 +50,7 @@ fn matrix(rows: usize, columns: usize, offset: usize, row_stride: usize) -> Matr
     MatrixLayout { offset, rows, columns, row_stride: row_stride.cast_signed(), column_stride: 1 }
 }
 
-/// One product of square matrices by the library, whose rows are shared out.
+/// Multiplies two square matrices by the library. The rows of the result are distributed over the threads.
 fn whole(n: usize, threads: usize, a: &[f64], b: &[f64], c: &mut [f64]) {
     let rows = n.div_ceil(threads);
     let part = |(c, a): (&mut [f64], &[f64])| {
@@ -108,7 +110,7 @@ fn dense(n: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Products of two tiles that are in the cache.
+/// Multiplies two tiles `count` times, so that they are in the cache.
 fn warm(tile: usize, count: usize) -> impl FnMut() {
     let (a, b, mut c) = (vec![0.5; tile * tile], vec![0.25; tile * tile], vec![0.0; tile * tile]);
     let layout = matrix(tile, tile, 0, tile);
@@ -120,7 +122,7 @@ fn warm(tile: usize, count: usize) -> impl FnMut() {
     }
 }
 
-/// `a = b + 2 c` over arrays that no cache holds, and the bytes of these.
+/// A program that computes `a = b + 2 c` for arrays larger than any cache, and the number of bytes of the three arrays.
 fn triad() -> (impl FnMut(), f64) {
     const COUNT: usize = 1 << 23;
     let (mut a, b, c) = (vec![0.0; COUNT], vec![1.0; COUNT], vec![2.0; COUNT]);
@@ -131,7 +133,8 @@ fn triad() -> (impl FnMut(), f64) {
     (once, (3 * 8 * COUNT) as f64)
 }
 
-/// Of each size of tiles the products, the limit and the plan take turns, as the speed of a machine that others use changes within a minute.
+/// Measures sparse products for several tile sizes. For each size, the product, its plan and the programs that it is
+/// compared with run in turn, because the speed of a shared machine changes within a minute.
 fn sparse(n: usize, share: f64) -> Result<(), Error> {
     println!(
         "{share} of tiles, n = {n}: (products times a warm product of tiles + bytes once at the rate of a triad) over the time"
@@ -170,7 +173,7 @@ fn sparse(n: usize, share: f64) -> Result<(), Error> {
     Ok(())
 }
 
-/// One sparse product, its plan included.
+/// Measures one sparse product, its plan included.
 fn alone(n: usize, tile: usize, share: f64, threads: usize, turns: usize) -> Result<(), Error> {
     let (a, b) = (square(n, tile, share, 1)?, square(n, tile, share, 2)?);
     let run = evaluator(threads);
@@ -185,7 +188,8 @@ fn alone(n: usize, tile: usize, share: f64, threads: usize, turns: usize) -> Res
     Ok(())
 }
 
-/// What a task costs beside its work: tiles of one element, one to a task, against the same tiles in large tasks.
+/// Measures the overhead of a task: tiles of one element with one task per tile, compared with the same tiles in large
+/// tasks.
 fn tasks() -> Result<(), Error> {
     let axis = Tiling1::blocked(100_000, 1)?;
     let tiled = Tiled::random::<f64>(&Shape::dense(&Tiling::new([axis])?, MOST_TILES)?, 1)?;

@@ -142,8 +142,8 @@ fn of_plan(plan: &SymbolicProduct) -> String {
 }
 
 /// Computes the product on several ranks; each rank computes the result tiles that it owns. A rank receives operand
-/// tiles panel by panel (a panel is a range of keys), and receives the next panel while it computes with the current
-/// one.
+/// tiles in panels (groups of tiles that are in memory together), and receives the next panel while it computes with
+/// the current one.
 fn multiply_on<T: Float>(
     ranks: &Ranks,
     plan: &SymbolicProduct,
@@ -195,15 +195,16 @@ fn multiply_on<T: Float>(
 struct Memory {
     panels: Panels,
     workers: Workers,
-    /// The number of segments that are summed at once if they are distributed over threads; 0 if they are not.
+    /// The number of segments (ranges of the terms of a sum) that are summed at once if segments are distributed over
+    /// threads; 0 if they are not.
     wave: usize,
     /// The most bytes that the product uses at once in addition to its result.
     beside_bytes: usize,
 }
 
 impl Run<'_> {
-    /// Adds the products of all panels (ranges of keys), one after the other. Returns the result tiles of this rank and
-    /// their norms, in the order of the result.
+    /// Adds the products of all panels (groups of operand tiles that are in memory together), one after the other.
+    /// Returns the result tiles of this rank and their norms, in the order of the result.
     fn panels<T: Float>(
         &self,
         mut supply: Supply<'_>,
@@ -299,7 +300,8 @@ impl Run<'_> {
     /// segments are summed at once.
     ///
     /// # Errors
-    /// If the memory limit does not suffice for one thread that holds the tiles of one key.
+    /// If the memory limit does not suffice for one thread and the operand tiles of one key (the coordinates of the
+    /// labels that both operands have).
     fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
         let most = self.workers.options.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
@@ -344,8 +346,9 @@ impl Run<'_> {
         Ok(Memory { panels, workers, wave, beside_bytes })
     }
 
-    /// Adds the products of one panel: those of all keys before `end` that were not added yet. After the last panel,
-    /// the result tiles are finished from their sums.
+    /// Adds the products with the operand tiles of one panel: all products before the key `end` that were not added
+    /// yet. A key is the coordinates of the labels that both operands have. After the last panel, the result tiles are
+    /// finished from their sums.
     fn panel<T: Float>(
         &self,
         supply: &Supply<'_>,
@@ -381,8 +384,9 @@ impl Run<'_> {
         workers.watched(blocks, work, add, watch)
     }
 
-    /// Adds the products of a few blocks by several threads per block: `wave` segments are summed at once, each from
-    /// zero. If the panel has only one segment, nothing is added here, and one task per block adds its products later.
+    /// Adds the products of a few blocks by several threads per block: `wave` segments (ranges of the terms) are summed
+    /// at once. If the panel has only one segment, nothing is added here, and one task per block adds its products
+    /// later.
     fn segments<T: Float>(
         &self,
         supply: &Supply<'_>,

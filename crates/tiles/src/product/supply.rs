@@ -120,7 +120,8 @@ impl<'o> Supply<'o> {
         bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
     }
 
-    /// Returns the most bytes that the tiles of one key take, and for each operand whether any of its tiles must be computed.
+    /// Returns the most bytes of computed tiles that have the same key (the coordinates of the labels that both
+    /// operands have). Also returns, for each operand, whether any of these tiles belong to it.
     pub(crate) fn least_bytes(&self) -> (usize, [bool; 2]) {
         let of_key = |needs: &[Need]| {
             let bytes = needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
@@ -138,9 +139,9 @@ impl<'o> Supply<'o> {
         self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
-    /// Splits the keys of a product into panels of at most `most_bytes` bytes, but at least one key each. Panels end where segments of sums
-    /// end, unless a segment needs more bytes. If tiles arrive from other ranks, two panels fit into `most_bytes`, unless one key needs
-    /// more than half of it.
+    /// Splits the keys of a product into panels: ranges of keys whose operand tiles take at most `most_bytes` bytes, or
+    /// single keys. Panels end where segments of sums end, unless a segment needs more bytes. If tiles arrive from
+    /// other ranks, two panels fit into `most_bytes`, unless one key needs more than half of it.
     pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
         let half = most_bytes / 2;
         let looks_ahead =

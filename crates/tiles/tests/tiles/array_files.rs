@@ -1,4 +1,5 @@
-//! Arrays in files as tiled tensors: each tile is that part of the array, in whichever order and from whichever end elements are written.
+//! Tests of arrays in files as tiled tensors: a tile has the elements of its part of the array, for both orders of axes
+//! and both byte orders in the file.
 
 use crate::random::{self, ALL};
 use cembra_runtime::Scalar;
@@ -8,7 +9,7 @@ use fastrand::Rng;
 use std::fs;
 use std::path::Path;
 
-/// The bytes of an array behind some others.
+/// The bytes of a file with the array `whole` in the format `place`, after `place.first` other bytes.
 fn written<T: Float>(whole: &Tensor, place: ArrayPlace) -> Vec<u8> {
     let order: Vec<usize> = match place.is_column_major {
         true => (0..whole.extents().len()).rev().collect(),
@@ -25,7 +26,7 @@ fn written<T: Float>(whole: &Tensor, place: ArrayPlace) -> Vec<u8> {
     bytes
 }
 
-/// Asserts that the tiles of a file are those of the array in it.
+/// Asserts that the tiles that are read from a file have the elements of the array that was written to it.
 fn check<T: Float>(path: &Path, tiling: &Tiling, whole: &Tensor) {
     let expected = Tiled::from_tensor(whole, tiling, &ALL).expect("tiles");
     for (is_big_endian, is_column_major, first) in
@@ -33,7 +34,7 @@ fn check<T: Float>(path: &Path, tiling: &Tiling, whole: &Tensor) {
     {
         let place = ArrayPlace { first, scalar: T::SCALAR, is_big_endian, is_column_major };
         let mut bytes = written::<T>(whole, place);
-        // What follows an array is no matter.
+        // Bytes after the array are ignored.
         bytes.push(0xbb);
         fs::write(path, bytes).expect("written");
         let tiled = Tiled::from_file(path, place, tiling).expect("an array");
@@ -57,7 +58,7 @@ fn tiles_of_files_are_parts_of_their_arrays() {
         check::<f64>(&path, &tiling, &random::dense::<f64>(&tiling, round as u64).to_tensor().expect("a tensor"));
         check::<f32>(&path, &tiling, &random::dense::<f32>(&tiling, round as u64).to_tensor().expect("a tensor"));
     }
-    // Runs that are read in several pieces, and tiles that have all of some axes.
+    // Tiles whose adjacent elements are read in several pieces, and tiles that have the whole range of some axes.
     let axes = |boundaries: [&[i64]; 3]| {
         Tiling::new(boundaries.map(|axis| Tiling1::new(axis.iter().copied()).expect("a tiling"))).expect("a tiling")
     };
@@ -96,7 +97,7 @@ fn arrays_that_files_do_not_have_are_refused() {
     assert_eq!(error(ArrayPlace { first: 5, ..place }, 12).0, Kind::File);
     assert_eq!(error(ArrayPlace { first: u64::MAX, ..place }, 12).0, Kind::File);
     assert_eq!(error(ArrayPlace { scalar: Scalar::Int64, ..place }, 12).0, Kind::ElementType);
-    // No memory is taken for what the file does not have.
+    // No memory is allocated for elements that the file does not have.
     assert_eq!(error(place, 1 << 50).0, Kind::File);
     let axis = Tiling1::blocked(1 << 62, 1 << 62).expect("a tiling");
     let huge = Tiled::from_file(&path, place, &Tiling::new([&axis, &axis]).expect("a tiling"));
@@ -105,7 +106,7 @@ fn arrays_that_files_do_not_have_are_refused() {
     assert!(missing.to_string().ends_with("none: there is no such file"), "{missing}");
     let no_file = Tiled::from_file(directory.path(), place, &line(1)).expect_err("an error");
     assert!(no_file.to_string().ends_with(": it is not a file"), "{no_file}");
-    // A file that is cut short later is noticed by the tile that needs what is gone.
+    // If a file is cut short after it was opened, a tile whose elements are missing is an error.
     let cut = Tiled::from_file(&path, place, &line(12)).expect("an array");
     fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(90)).expect("cut");
     assert!(cut.tile(0).expect("a tile").is_some());

@@ -1,4 +1,5 @@
-//! Blocks, ranges of elements, other tilings and orders of axes, against slices of dense tensors.
+//! Tests of blocks, ranges of elements, changes of tilings and permutations of axes: results are compared with slices
+//! of dense tensors.
 
 use crate::random::{self, ALL, bits};
 use crate::threads::{all_bits, on_five_threads};
@@ -13,7 +14,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A range of the elements of each axis.
+/// A random range of elements for each axis.
 fn part(rng: &mut Rng, tiling: &Tiling) -> Vec<Range<i64>> {
     let mut range = |axis: &Tiling1| {
         let start = rng.i64(axis.lower()..=axis.upper());
@@ -22,7 +23,7 @@ fn part(rng: &mut Rng, tiling: &Tiling) -> Vec<Range<i64>> {
     tiling.axes().iter().map(&mut range).collect()
 }
 
-/// The slice of a dense tensor that ranges of elements of a tiling are.
+/// The given ranges of elements as a slice of the dense tensor.
 fn slice(tiled: &Tiled, ranges: &[Range<i64>]) -> Tensor {
     let slices = ranges.iter().zip(tiled.tiling().axes()).map(|(range, axis)| Slice {
         start: (range.start - axis.lower()) as usize,
@@ -32,7 +33,7 @@ fn slice(tiled: &Tiled, ranges: &[Range<i64>]) -> Tensor {
     tiled.to_tensor().expect("it fits").sliced(&slices.collect::<Vec<_>>()).expect("it fits")
 }
 
-/// The same elements, made on demand.
+/// A lazy tensor with the same elements.
 fn lazy(of: &Tiled) -> Tiled {
     let whole = of.clone();
     let source = move |place: &TilePlace| Ok(whole.tile(place.number)?.expect("present").tensor().clone());
@@ -50,7 +51,8 @@ fn retiled_tensors_have_the_same_elements_and_come_back() {
         assert_eq!(*made.tiling(), other);
         assert_eq!(made.to_tensor().unwrap(), whole.to_tensor().unwrap());
         assert_eq!(bits(&lazy(&whole).retile(&other, &ALL).unwrap()), bits(&made));
-        // Tiles are present where there is an element of a present tile, and nowhere else; norms are true.
+        // A tile is present exactly if it has an element of a tile that was present, and norms are those of the
+        // elements.
         for tile in 0..other.tiles() {
             let ranges = other.ranges(tile).unwrap();
             let touched = whole.shape().tiles().iter().any(|own| {
@@ -98,7 +100,7 @@ fn ranges_of_elements_are_slices() {
             );
             assert_eq!(rebased.tiling().axes()[axis].lower(), 0);
         }
-        // Put back where it was, it changes nothing; put into zeros, it is all there is.
+        // Written back to its place, the part changes nothing; written into zeros, its elements are the only ones.
         let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
         let same = whole.with_elements(&first, &rebased, &ALL).unwrap();
         assert_eq!(same.to_tensor().unwrap(), whole.to_tensor().unwrap());
@@ -107,7 +109,7 @@ fn ranges_of_elements_are_slices() {
         assert_eq!(slice(&alone, &ranges), expected);
         let sum = |tensor: &Tensor| tensor.to_vec::<f32>().unwrap().iter().map(|x| x.abs()).sum::<f32>();
         assert!((sum(&alone.to_tensor().unwrap()) - sum(&expected)).abs() < 1e-3);
-        // Zeros over a range leave what is around it.
+        // Zeros that are written over a range do not change the elements around it.
         let cleared = whole
             .with_elements(&first, &Tiled::from_fn::<f32>(&Shape::empty(kept.tiling()), |_| 1.0).unwrap(), &ALL)
             .unwrap();
@@ -127,7 +129,7 @@ fn elements_are_written_into_tiles_of_any_other_tiling() {
     let made = whole.with_elements(&[0], &part, &ALL).unwrap();
     assert_eq!(made.to_tensor().unwrap().to_vec::<f64>().unwrap(), [-2.0, -1.0, 100.0, 101.0, 102.0, 3.0, 4.0, 5.0]);
     assert_eq!(made.tiling(), whole.tiling());
-    // What is covered as a whole by nothing is absent; what is covered in part is there.
+    // A tile that absent tiles replace as a whole is absent; a tile that they replace in part is present.
     let nothing = Tiled::from_fn::<f64>(&Shape::empty(&line(&[0, 4])), |_| 1.0).unwrap();
     let cleared = whole.with_elements(&[0], &nothing, &ALL).unwrap();
     assert_eq!(cleared.shape().tiles(), [0, 2]);
@@ -165,7 +167,7 @@ fn blocks_of_tiles_share_their_tiles() {
             let made = lazy(&whole).block(&tiles, base).unwrap();
             assert!(made.is_lazy());
             assert_eq!((made.shape(), bits(&made)), (block.shape(), bits(&block)));
-            // Put back, it changes nothing, and shares memory.
+            // Written back to its place, the block changes nothing, and its tiles are shared.
             let first: Vec<u64> = tiles.iter().map(|range| range.start).collect();
             let same = whole.with_block(&first, &block).unwrap();
             assert_eq!((same.shape(), bits(&same)), (whole.shape(), bits(&whole)));
@@ -176,7 +178,7 @@ fn blocks_of_tiles_share_their_tiles() {
                     .tensor()
                     .shares_memory(b.unwrap().1.tensor()))
             );
-            // Another tensor in the place of the block.
+            // Another tensor replaces the block.
             let other = random::sparse::<f64>(&mut rng, block.tiling(), 0.5);
             let replaced = whole.with_block(&first, &other).unwrap();
             assert_eq!(bits(&replaced.block(&tiles, base).unwrap()), bits(&other));
@@ -244,7 +246,7 @@ fn masked_tensors_have_the_tiles_of_both() {
     }
 }
 
-/// What ranges of elements, other elements and other tilings are made of: tiles that are cut, whole ones, and absent ones.
+/// The results of the four operations that cut tiles: two ranges of elements, replaced elements, and another tiling.
 fn recut_by(
     run: &Evaluator,
     whole: &Tiled,
@@ -295,7 +297,7 @@ fn ranges_of_elements_have_the_same_bits_on_any_number_of_threads_and_within_any
             for (threads, block_bytes) in [(2, 0), (5, 0), (5, 64)] {
                 let options = Options::default().block_bytes(block_bytes);
                 for (whole, over) in [(whole.clone(), over.clone()), (lazy(&whole), lazy(&over))] {
-                    // Results that are dropped leave memory of other elements.
+                    // New results use memory of dropped ones, which still has other elements.
                     let run = run(options.clone()).threads(threads);
                     for _ in 0..2 {
                         let again = recut_by(&run, &whole, &over, &other, &ranges);
@@ -309,7 +311,7 @@ fn ranges_of_elements_have_the_same_bits_on_any_number_of_threads_and_within_any
     });
 }
 
-/// A vector of ones in tiles that are made when they are needed, and which were.
+/// A lazy vector of ones, and a log of the numbers of the tiles that were computed.
 fn asked(boundaries: &[i64]) -> (Tiled, Arc<Mutex<Vec<u64>>>) {
     let axis = Tiling1::new(boundaries.iter().copied()).expect("ascending");
     let shape = Shape::dense(&Tiling::new([axis]).expect("few tiles"), MOST_TILES).expect("few tiles");
@@ -327,7 +329,8 @@ fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     let line = |boundaries: &[i64]| Tiling::new([Tiling1::new(boundaries.iter().copied()).unwrap()]).unwrap();
     let run = |most: usize| Evaluator::new(Options::default().threshold(0.0)).most_bytes(most);
     let message = |made: Result<Tiled, Error>| made.expect_err("an error").to_string();
-    // Six elements of four tiles of which two are cut: a tile of four elements is held beside, and no other tile is made.
+    // Six elements, of which one tile is needed in part and one as a whole: one lazy tile of four elements is held in
+    // addition to the result, and no other tile is computed.
     let (a, log) = asked(&[0, 4, 8, 12, 16, 20]);
     let range = |range: Range<i64>| [range];
     let limit = message(run(48 + 31).elements(&a, &range(6..12), Base::Zero, &ALL));
@@ -339,7 +342,7 @@ fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     let made = run(48 + 32).elements(&a, &range(6..12), Base::Zero, &ALL).unwrap();
     assert_eq!((made.shape().tiles(), made.memory_bytes()), (&[0, 1][..], 48));
     assert_eq!(std::mem::take(&mut *log.lock().unwrap()), [1, 2]);
-    // Tiles that go to several are made once, and are held until all have their elements.
+    // A lazy tile whose elements go to several new tiles is computed once, and held until all of these are made.
     let (wide, log) = asked(&[0, 10, 20]);
     let halves = line(&[0, 5, 10, 15, 20]);
     assert!(
@@ -349,7 +352,7 @@ fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     log.lock().unwrap().clear();
     assert_eq!(run(160 + 160).retile(&wide, &halves, &ALL).unwrap().shape().len(), 4);
     assert_eq!(std::mem::take(&mut *log.lock().unwrap()), [0, 1]);
-    // Of what is written over as a whole nothing is made.
+    // A lazy tile that is replaced as a whole is not computed.
     let part = random::dense::<f64>(&line(&[0, 3, 12]), 3);
     let with = |most: usize| run(most).with_elements(&wide, &[8], &part, &ALL);
     assert!(message(with(160 + 79)).ends_with("so 1 bytes are missing; raise the threshold, or `most_bytes`"));
@@ -374,7 +377,7 @@ fn whole_tiles_of_a_range_are_shared() {
     let over = random::dense::<f64>(&line(&[0, 2]), 2);
     let written = run.with_elements(&a, &[1], &over, &ALL).unwrap();
     assert_eq!([(0, 0), (1, 1), (2, 2)].map(|(at, from)| is_shared(&written, at, from)), [true, false, true]);
-    // What nothing is copied of takes no bytes.
+    // A range of whole tiles shares them, so it needs no memory.
     let none = Evaluator::new(Options::default().threshold(0.0)).most_bytes(0);
     assert!(none.elements(&a, std::slice::from_ref(&(0..8)), Base::Kept, &ALL).is_ok());
     assert!(none.elements(&a, std::slice::from_ref(&(1..8)), Base::Kept, &ALL).is_err());
@@ -394,7 +397,7 @@ fn tiles_of_a_range_are_estimated_before_they_are_made_and_screened_by_their_nor
     let a = Tiled::lazy(&shape, Scalar::Float64, source).unwrap();
     let run = Evaluator::new(Options::default());
     let part = run.elements(&a, std::slice::from_ref(&(1..7)), Base::Zero, &Screening::threshold(1e-6)).unwrap();
-    // What is promised to be small is not made. What turns out small is absent.
+    // A tile whose norm in the shape is small is not computed. A tile whose computed norm is small is absent.
     assert_eq!((part.shape().len(), asked.lock().unwrap().clone()), (0, vec![1]));
     let part = run.elements(&a, std::slice::from_ref(&(1..8)), Base::Zero, &Screening::threshold(1e-6)).unwrap();
     assert_eq!(part.shape().iter().collect::<Vec<_>>(), [(1, 0.5)]);

@@ -1,4 +1,5 @@
-//! Checkpoints: what is written is read again bit by bit, and what was there before stays until it is. Damaged files are in `damage.rs`.
+//! Tests of checkpoints: tensors are read with the bits with which they were written, and an older checkpoint stays
+//! until the new one is complete. Damaged files are in `damage.rs`.
 
 mod damage;
 
@@ -31,7 +32,8 @@ fn grid() -> Tiling {
     Tiling::new([rows, Tiling1::blocked(4, 2).expect("a tiling")]).expect("a tiling")
 }
 
-/// All that a tensor is: its type, its tiling, its tiles, their norms and elements by their bits.
+/// A tensor for comparison: its type, its tiling, and for each present tile its number, the bits of its norm and those
+/// of its elements.
 type Bits = (Scalar, Tiling, Vec<(u64, u64, Vec<u64>)>);
 
 fn bits_of(tiled: &Tiled) -> Result<Bits, Error> {
@@ -66,7 +68,8 @@ fn files(directory: &Path) -> BTreeSet<String> {
     entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("a text")).collect()
 }
 
-/// Asserts that tensors are read as they were written, whole and lazily.
+/// Asserts that tensors are read as they were written, as a whole and lazily. Returns the directory of their
+/// checkpoint.
 fn check(tensors: &[(&str, &Tiled)]) -> TempDir {
     let directory = directory();
     Checkpoint::write(&directory, tensors.iter().copied()).expect("a checkpoint");
@@ -101,7 +104,7 @@ fn tensors_are_read_as_they_were_written() {
     }
 }
 
-/// Elements whose bits arithmetic would change, across the pieces that files are read in.
+/// The elements have bits that arithmetic would change, such as payloads of NaNs, and are read in several pieces.
 #[test]
 fn all_bits_of_elements_and_norms_are_kept() {
     fn of_bits<T: Float>(words: [u64; 6]) {
@@ -122,7 +125,7 @@ fn all_bits_of_elements_and_norms_are_kept() {
     assert!(again.get::<f64>(&[1]).expect("an element").is_sign_negative());
 }
 
-/// So many that their records are read in pieces.
+/// The number of tiles is so large that their records are read in several pieces.
 #[test]
 fn thousands_of_tiles_are_read_as_they_were_written() {
     let line = Tiling::new([Tiling1::blocked(5000, 2).expect("a tiling")]).expect("a tiling");
@@ -151,7 +154,8 @@ fn empty_tensors_and_axes_of_any_kind_are_kept() {
     assert_eq!(read(directory.path(), "a").expect_err("an error").tensor_kind(), Some(Kind::UnknownName));
 }
 
-/// Over 2^61 tiles, of which two are there: neither the manifest nor the shard is as large as the grid.
+/// The grid has more than 2^61 tiles, of which two are present: neither the manifest nor the shard has a list as long
+/// as the grid.
 #[test]
 fn a_huge_grid_takes_the_bytes_of_its_present_tiles() {
     let rows = Tiling1::blocked(1 << 41, 2).and_then(|axis| axis.rebased(-7)).expect("a tiling");
@@ -186,7 +190,7 @@ fn names_of_files_are_safe_whatever_tensors_are_called() {
         "con",
         "manifest.json",
     ];
-    // The contents are the same under each name.
+    // The tensors have the same contents and different names.
     let tensors: Vec<(&str, &Tiled)> =
         names.into_iter().chain([&*long, &*longer, &*umlauts]).map(|name| (name, &a)).collect();
     let directory = check(&tensors);
@@ -224,7 +228,7 @@ fn the_same_tensors_are_the_same_files() {
     assert_eq!(one, other);
 }
 
-/// A tensor whose tiles are made when they are needed, by a function that may look at a directory or fail.
+/// A lazy tensor. `seen` is called for each tile before it is computed, and may fail.
 fn lazy(of: &Tiled, seen: impl Fn(&TilePlace) -> Result<(), Error> + Send + Sync + 'static) -> Tiled {
     let whole = of.clone();
     let promised = of.shape().tiles().iter().map(|tile| (*tile, 1e3));
@@ -260,7 +264,7 @@ fn a_newer_checkpoint_takes_the_place_of_the_older_one() {
     let older = files(path);
     let opened = Checkpoint::open(path).expect("a checkpoint");
     let lazy = opened.lazy("a").expect("a tensor");
-    // What crashes left, and what is somebody else's.
+    // Files that crashes left, which are removed, and files of other programs, which stay.
     for name in [".checkpoint-x1.part", &format!("a-{}.7", "0".repeat(32))] {
         fs::write(path.join(name), "half").expect("written");
     }
@@ -272,14 +276,14 @@ fn a_newer_checkpoint_takes_the_place_of_the_older_one() {
     assert!(others.iter().all(|name| newer.contains(*name)), "{newer:?}");
     assert_eq!(newer.intersection(&older).collect::<Vec<_>>(), ["manifest.json"]);
     assert_eq!(read(path, "a").expect("a tensor"), bits(&b));
-    // What is read already is still read, and what was not is an error.
+    // A lazy tensor that was opened before can still be read; a tensor that was not opened is an error.
     if cfg!(unix) {
         assert_eq!(bits(&lazy), bits(&a));
     }
     let error = opened.read("a").expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(Kind::File));
     assert!(error.to_string().ends_with(".0: there is no such file"), "{error}");
-    // The same once more changes nothing.
+    // Writing the same tensors again changes nothing.
     Checkpoint::write(path, [("a", &b)]).expect("a checkpoint");
     assert_eq!((files(path), read(path, "a").expect("a tensor")), (newer, bits(&b)));
 }
@@ -298,7 +302,8 @@ fn a_tensor_may_be_read_from_the_checkpoint_that_is_replaced() {
     }
 }
 
-/// A crash leaves the files as they are at that moment. Whenever a tile is made, a copy of them is the older checkpoint.
+/// After a crash, the files are as they were at that moment. So the directory is copied whenever a tile is computed:
+/// the copy must be the older checkpoint.
 #[test]
 fn a_crash_leaves_the_older_checkpoint() {
     let (a, b) = (random::dense::<f64>(&grid(), 1), random::dense::<f64>(&grid(), 2));
@@ -327,13 +332,13 @@ fn a_crash_leaves_the_older_checkpoint() {
         for name in ["a", "b"] {
             assert_eq!(read(&crash, name).expect("a tensor"), bits(&a));
         }
-        // The shards of the newer one are in their places, its manifest is not.
+        // The shards of the newer checkpoint have their final names, its manifest does not.
         for name in newer.iter().filter(|name| *name != "manifest.json") {
             fs::copy(path.join(name), crash.join(name)).expect("copied");
         }
         fs::write(crash.join(".checkpoint-x.part"), "{\"format\":").expect("written");
         assert_eq!(read(&crash, "a").expect("a tensor"), bits(&a));
-        // The next one cleans up.
+        // The next checkpoint removes them.
         Checkpoint::write(&crash, [("a", &b), ("b", &b)]).expect("a checkpoint");
         assert_eq!((files(&crash), read(&crash, "a").expect("a tensor")), (newer.clone(), bits(&b)));
     }
@@ -359,7 +364,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_older_one_and_no_files() {
         assert_eq!(files(path), before);
         assert_eq!((read(path, "a").unwrap(), read(path, "z").unwrap()), (bits(&a), bits(&a)));
     }
-    // Shards are in their places when the manifest cannot be: a directory has its name.
+    // Shards have their final names when the manifest cannot be written, because a directory has its name.
     let other = directory.path().join("other");
     fs::create_dir_all(other.join("manifest.json/in-it")).expect("a directory");
     let error = Checkpoint::write(&other, [("a", &a)]).expect_err("an error");
@@ -389,7 +394,7 @@ fn directories_are_made() {
     assert_eq!(read(&path, "a").expect("a tensor"), bits(&a));
 }
 
-/// A tensor that is read tile by tile is an operand like any other.
+/// A tensor that is read tile by tile from a checkpoint is an operand of a product, with the same bits.
 #[test]
 fn products_of_lazy_tensors_have_the_same_bits() {
     let axis = Tiling1::new([-4, 0, 9, 9, 30, 41]).expect("a tiling");

@@ -1,4 +1,4 @@
-//! Sums, products and functions of elements, against dense tensors.
+//! Tests of elementwise sums, products and functions: results are compared with those of dense tensors.
 
 use crate::random::{self, ALL, bits};
 use cembra_tiles::{Evaluator, Options, Shape, Tiled, Tiling, Tiling1};
@@ -47,7 +47,7 @@ fn estimates_below_the_threshold_leave_tiles_out() {
     assert_eq!(run(0.05).scale(&a, 0.5).unwrap().shape().tiles(), [0]);
     assert_eq!(run(0.05).scale(&a, 1.0).unwrap().shape().tiles(), [0, 1]);
     assert_eq!(run(0.1).add(&a, &a).unwrap().shape().tiles(), [0, 1]);
-    // They cancel, but estimates do not know.
+    // The elements cancel, but estimates do not depend on signs.
     let difference = run(0.1).subtract(&a, &a).unwrap();
     assert_eq!((difference.shape().tiles(), difference.shape().norms()), (&[0, 1][..], &[0.0, 0.0][..]));
     // s1 s2 V is 0.01 for the second tile.

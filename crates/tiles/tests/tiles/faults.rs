@@ -1,6 +1,7 @@
-//! Ranks of which one fails, at random: a tile that is an error or a panic, a rank that is cancelled or was given something else, a message that is
-//! none, a tile for which there is no memory, a disk that takes no more. All ranks have the same error, tensors keep their values, and the next evaluation is as if nothing had been. Those
-//! that are slow alone end right.
+//! Tests of evaluations on several ranks in which one rank fails at a random point: the function of a tile fails or
+//! panics, the rank is cancelled, has another tensor, sends an invalid message, has no memory for a tile, or cannot
+//! write to the disk. All ranks must get the same error, tensors must keep their values, and the next evaluation must
+//! succeed. A rank that is only slow must not cause an error.
 
 use crate::graphs::NoElements;
 use crate::products::lazy;
@@ -17,36 +18,37 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What goes wrong.
+/// The fault that happens on one rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
-    /// A tile is an error.
+    /// The function of a tile returns an error.
     Error,
-    /// A tile is a panic.
+    /// The function of a tile panics.
     Panic,
-    /// A rank is cancelled while it makes a tile.
+    /// The rank is cancelled while it computes a tile.
     Cancelled,
-    /// A rank was given another tensor.
+    /// The rank has another tensor as its second input.
     Other,
-    /// A message is none.
+    /// The rank sends an invalid message in place of a tile.
     Garbage,
-    /// There is no memory for a tile that comes.
+    /// The rank has no memory for a tile that it receives.
     Memory,
     #[cfg(feature = "checkpoints")]
-    /// A rank cannot write.
+    /// The rank cannot write to the directory of a checkpoint.
     Disk,
-    /// Nothing, but that tiles take long.
+    /// No fault happens, but the function of a tile is slow.
     Slow,
 }
 
-/// A link that sends one message which is none in place of a tile, or has no memory for one.
+/// A link that sends one invalid message in place of a tile, or fails to receive one tile because there is no memory.
 #[derive(Debug)]
 struct Garbling {
     link: Arc<dyn Link>,
-    /// Which of the messages with tiles that are sent, and which of those that are received.
+    /// The number of the sent tile that is replaced by an invalid message, and of the received tile that fails. Tiles
+    /// are counted from 0.
     which: [u64; 2],
     counts: [AtomicU64; 2],
-    /// False once messages are to be right.
+    /// True while faults happen; false for the evaluation afterwards.
     is_on: Arc<AtomicBool>,
 }
 
@@ -88,10 +90,10 @@ impl Link for Garbling {
     }
 }
 
-/// One run.
+/// A run: an evaluation with a fault, followed by one without.
 struct Run<'r> {
     fault: Fault,
-    /// The rank that it happens to, and when.
+    /// The rank on which the fault happens. `at` is the number of the tile at which it happens.
     rank: usize,
     at: u64,
     options: Options,
@@ -100,11 +102,12 @@ struct Run<'r> {
     tensors: [&'r Tiled; 2],
 }
 
-/// What a rank comes to: its error, if it has one, and the bits of an evaluation afterwards.
+/// The result on one rank: the error of the first evaluation, if it failed, and the bits of the second evaluation's
+/// outputs.
 type Ended = (Option<String>, Vec<Bits>);
 
 impl Run<'_> {
-    /// The first tensor, whose tiles are made when they are needed: they fail, or take long.
+    /// The first tensor as a lazy tensor; on one rank, one of its tiles has the fault.
     fn lazy(&self, rank: usize, token: Cancellation) -> Result<Tiled, Error> {
         let (fault, is_own, at, whole) = (self.fault, rank == self.rank, self.at, self.tensors[0].clone());
         let made = AtomicU64::new(0);
@@ -147,7 +150,7 @@ impl Run<'_> {
         Ok((error, after()?))
     }
 
-    /// Evaluates, which fails.
+    /// Runs the first evaluation, in which the fault happens.
     fn fails(&self, run: &Evaluator, rank: usize, token: Cancellation, b: &Tiled) -> Result<(), Error> {
         let lazy = self.lazy(rank, token)?;
         let other = run.scale(b, 2.0)?;
@@ -156,7 +159,7 @@ impl Run<'_> {
         #[cfg(feature = "checkpoints")]
         if self.fault == Fault::Disk {
             let directory = tempfile::tempdir().expect("a directory");
-            // A file is no directory.
+            // On one rank there is a file in place of the directory.
             let place = directory.path().join("here");
             if rank == self.rank {
                 std::fs::write(&place, "a file").expect("a file");
@@ -173,14 +176,14 @@ fn all_ranks_have_the_error_of_the_one_that_fails() {
     fail(50);
 }
 
-/// As many as `.ci/release` has time for.
+/// Runs as often as `.ci/release` has time for.
 #[test]
 #[ignore = "takes half a minute"]
 fn all_ranks_have_the_error_of_the_one_that_fails_a_thousand_times_each() {
     fail(1000);
 }
 
-/// Runs of each kind.
+/// Makes `runs` runs for each kind of fault.
 fn fail(runs: u64) {
     let (graph, outputs) = graph_of_all();
     let axis = Tiling1::new([0, 1, 4, 6]).expect("ascending");
@@ -238,7 +241,7 @@ fn fail(runs: u64) {
             };
             assert!(text.contains(expected) || text.is_empty(), "{what}: {text}");
         }
-        // Some faults are at tiles that the rank does not come to.
+        // Some faults are at tiles that the rank never computes, sends or receives.
         match fault {
             Fault::Slow => assert_eq!(failed, 0),
             _ => assert!(failed > runs / 3, "{fault:?} failed {failed} times"),

@@ -1,4 +1,5 @@
-//! The golden cases of block sparsity, made with NumPy: estimates before tiles exist, tiles that are kept, and elements.
+//! Tests against golden data of block sparsity, made with NumPy: the estimates before tiles are computed, the tiles
+//! that are kept, and their elements.
 //!
 //! `tests/golden/README.md` describes them.
 
@@ -16,7 +17,7 @@ use std::path::Path;
 
 const CASES: usize = 150;
 
-/// An array as its extents and elements.
+/// Reads an array from JSON, as its extents and elements.
 fn array(json: &Json) -> (Vec<usize>, Vec<f64>) {
     let extents = json["shape"].as_array().expect("a shape").iter().map(|n| n.as_u64().expect("a number") as usize);
     let digits = json["hex"].as_str().expect("digits");
@@ -42,7 +43,8 @@ fn tiling(case: &Json, letters: &str) -> Tiling {
     Tiling::new(letters.chars().map(axis)).expect("few tiles")
 }
 
-/// Asserts that the norms of a shape are those of an array with a norm for each tile, where 0 stands for an absent tile.
+/// Asserts that the norms of a shape are those of `expected`, an array with a norm for each tile of the grid; 0 stands
+/// for an absent tile.
 fn check_norms(shape: &Shape, expected: &Json, tolerance: f64, id: &str) {
     let (extents, norms) = array(expected);
     assert_eq!(extents.iter().product::<usize>() as u64, shape.tiling().tiles(), "{id}");
@@ -62,7 +64,7 @@ fn labels(case: &Json) -> Vec<&str> {
     case["indices"].as_array().expect("labels").iter().map(|letters| letters.as_str().expect("letters")).collect()
 }
 
-/// The estimate of the result's shape from those of the operands alone, and the result.
+/// Returns the shape of the result as it is estimated from the shapes of the operands, and the result.
 fn evaluate(case: &Json, run: &Evaluator, screening: &Screening, operands: &[Tiled]) -> (Shape, Tiled) {
     let shape = |at: usize| operands[at].shape();
     let made = match case["op"].as_str().expect("an operator") {
@@ -90,7 +92,7 @@ fn operands(case: &Json) -> Vec<Tiled> {
     labels(case).iter().zip(arrays).map(operand).collect()
 }
 
-/// What a case comes to on ranks that have shared its operands out.
+/// The results of a case on each rank, with operands that are distributed over the ranks.
 fn on_ranks(case: &Json, size: usize, threads: usize) -> Vec<Result<Bits, Error>> {
     let threshold = case["threshold"].as_f64().expect("a threshold");
     let (operands, screening) = (operands(case), Screening::threshold(threshold));
@@ -105,7 +107,7 @@ fn on_ranks(case: &Json, size: usize, threads: usize) -> Vec<Result<Bits, Error>
     })
 }
 
-/// Runs a case with result tiles made in blocks of so many bytes, on so many threads; returns the result.
+/// Runs a case with blocks of result tiles of `block_bytes` bytes, on `threads` threads, and returns the result.
 fn check(case: &Json, block_bytes: usize, threads: usize) -> Tiled {
     let id = case["id"].as_str().expect("an id");
     let tolerance = case["norm_rtol"].as_f64().expect("a tolerance");

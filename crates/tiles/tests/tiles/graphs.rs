@@ -1,4 +1,5 @@
-//! Graphs on tiled tensors, as far as they have no expressions of elements: these are evaluated by whoever compiles them, and tested there.
+//! Tests of graphs on tiled tensors without elementwise expressions. Graphs with such expressions are tested in the
+//! crates that compile them.
 
 use crate::products::lazy;
 use crate::random;
@@ -13,7 +14,7 @@ use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Evaluates no expressions: there are to be none.
+/// An evaluator of elementwise expressions that returns an error, for graphs without such expressions.
 pub(crate) struct NoElements;
 
 impl Elements for NoElements {
@@ -26,7 +27,7 @@ impl Elements for NoElements {
     }
 }
 
-/// A tiling of axes of tiles of two elements.
+/// A tiling with these extents, whose axes have tiles of two elements.
 fn tiling(extents: &[u64]) -> Tiling {
     let axes: Vec<Tiling1> = extents.iter().map(|extent| Tiling1::blocked(*extent, 2).expect("a tiling")).collect();
     Tiling::new(axes).expect("few tiles")
@@ -37,14 +38,14 @@ fn dense(extents: &[u64]) -> Tiled {
     Tiled::from_fn(&shape, |at| at.iter().fold(1.0, |all, at| all * 3.0 + *at as f64)).expect("tiles")
 }
 
-/// A tensor that has these tiles, all of one number.
+/// A tensor with these present tiles, whose elements are all `element`.
 fn filled(extents: &[u64], tiles: &[u64], element: f64) -> Tiled {
     let norms = tiles.iter().map(|tile| (*tile, 1.0));
     let shape = Shape::of_norms(&tiling(extents), norms, &Screening::threshold(0.0)).expect("a shape");
     Tiled::from_fn(&shape, |_| element).expect("tiles")
 }
 
-/// What a graph on some leaves comes to.
+/// Builds a graph with a leaf for each input, and evaluates it.
 fn evaluate(
     inputs: &[&Tiled],
     build: impl FnOnce(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>,
@@ -90,7 +91,7 @@ fn inputs_are_compared_with_leaves() {
 #[test]
 fn sums_and_products_share_their_nodes() {
     let (a, b) = (dense(&[4, 6]), dense(&[6, 4]));
-    // A product and its transposition: nothing of it is an expression.
+    // A product and its transposition, which are not elementwise.
     let made = evaluate(&[&a, &b], |g, leaves| {
         let product = g.einsum("ij,jk->ik", leaves)?;
         let turned = g.transpose(product, &[1, 0])?;
@@ -115,12 +116,13 @@ fn lazy_tiles_are_made_where_products_need_them() {
         Tensor::new(&extents, vec![1.0; extents.iter().product()])
     };
     let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a lazy tensor");
-    // One tile of the middle factor leaves a row of tiles of the first, and a column of the last.
+    // The middle factor has one tile, so only one column of tiles of the first factor is needed, and one row of the
+    // last.
     let middle = filled(&[8, 8], &[1], 0.5);
     let found = evaluate(&[&lazy, &middle], |g, leaves| g.einsum("ij,jk,kl->il", &[leaves[0], leaves[1], leaves[0]]));
     // Each element is the sum of 2 x 2 products.
     assert_eq!(elements(&found.expect("a value")), [2.0; 64]);
-    // Four tiles of the first and four of the last.
+    // Four tiles of the first factor and four of the last were computed.
     assert_eq!(made.load(Ordering::Relaxed), 8);
 }
 
@@ -136,7 +138,7 @@ fn lazy_operands_in_another_order_of_axes_stay_lazy_in_products_alone() {
         Tensor::new(&place.extents(), elements.collect())
     };
     let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a lazy tensor");
-    // One row of the turned tensor is asked for: the third column of tiles of the tensor.
+    // One row of tiles of the transposed tensor is needed, which is the third column of tiles of the lazy tensor.
     let left = filled(&[2, 6], &[2], 1.0);
     let turned = |g: &mut TensorGraph, leaf| g.with_axes(leaf, &[1, 0]);
     let product = evaluate(&[&left, &lazy], |g, leaves| {
@@ -146,7 +148,7 @@ fn lazy_operands_in_another_order_of_axes_stay_lazy_in_products_alone() {
     let row: Vec<f64> = (0..8).map(|at| f64::from(at * 10 + 4 + at * 10 + 5)).collect();
     assert_eq!(elements(&product.expect("a value")), [&row[..], &row[..]].concat());
     assert_eq!(made.load(Ordering::Relaxed), 4);
-    // A result is stored, under the norms of its elements.
+    // A lazy tensor that is an output is stored, with the norms of its elements.
     let alone = evaluate(&[&lazy], |g, leaves| turned(g, leaves[0])).expect("a value");
     assert_eq!((elements(&alone)[1], made.load(Ordering::Relaxed)), (10.0, 16));
     let norm = alone.shape().norm(0).expect("a tile");
@@ -163,18 +165,18 @@ fn reductions_count_absent_tiles_where_zeros_matter() {
     assert_eq!(reduce(Reduction::Sum, &[1]), (vec![0, 1], vec![-4.0, -4.0, -12.0, -12.0]));
     assert_eq!(reduce(Reduction::Max, &[1]).1, [0.0, 0.0, -2.0, -2.0]);
     assert_eq!(reduce(Reduction::Min, &[0]).1, [-2.0; 6]);
-    // The first row of tiles has a factor 0; of the columns only the first has all of its tiles.
+    // The first row of tiles has absent tiles, so its product is 0; of the columns, only the first has all its tiles.
     assert_eq!(reduce(Reduction::Product, &[1]), (vec![1], vec![0.0, 0.0, 64.0, 64.0]));
     assert_eq!(reduce(Reduction::Product, &[0]), (vec![0], vec![16.0, 16.0, 0.0, 0.0, 0.0, 0.0]));
     assert_eq!(reduce(Reduction::Sum, &[0, 1]), (vec![0], vec![-32.0]));
-    // Of nothing the product is 1, and the sum 0.
+    // The product of no elements is 1, and their sum is 0.
     let empty = dense(&[0, 3]);
     let of_none = |reduction| {
         let made = evaluate(&[&empty], |g, leaves| g.reduce(reduction, leaves[0], &[0])).expect("a value");
         elements(&made)
     };
     assert_eq!((of_none(Reduction::Product), of_none(Reduction::Sum)), (vec![1.0; 3], vec![0.0; 3]));
-    // The tiles of a grid are counted, and not listed.
+    // The absent tiles of the grid are counted, but not listed.
     let vast = filled(&[1 << 44], &[3], -1.0);
     let of_vast =
         |reduction| elements(&evaluate(&[&vast], |g, leaves| g.reduce(reduction, leaves[0], &[0])).expect("a value"));
@@ -195,7 +197,7 @@ fn numbers_are_not_screened() {
         g.einsum(",->", &[sum, leaves[1]])
     });
     assert!((elements(&sum.expect("a value"))[0] - 4e-27).abs() < 1e-38);
-    // As tiles of a vector they are left out.
+    // In a vector, a tile with such small elements is left out.
     let product = evaluate(&[&a], |g, leaves| g.einsum("i,i->i", &[leaves[0], leaves[0]])).expect("a value");
     assert!(product.shape().is_empty());
 }
@@ -203,7 +205,7 @@ fn numbers_are_not_screened() {
 #[test]
 fn diagonals_are_those_of_tiles_on_the_diagonal() {
     let a = filled(&[6, 6, 4], &[0, 1, 2, 16], 3.0);
-    // Tiles (0, 0, 0), (0, 0, 1) and (2, 2, 0) are on it, and (0, 1, 0) is not.
+    // Tiles (0, 0, 0), (0, 0, 1) and (2, 2, 0) are on the diagonal, and (0, 1, 0) is not.
     let made = evaluate(&[&a], |g, leaves| g.with_axes(leaves[0], &[1, 1, 0])).expect("a value");
     assert_eq!(made.tiling().extents()[..], [4, 6]);
     assert_eq!(made.shape().tiles(), [0, 2, 3]);
@@ -214,7 +216,7 @@ fn diagonals_are_those_of_tiles_on_the_diagonal() {
     assert_eq!(refused.tensor_kind(), Some(Kind::SizeMismatch));
 }
 
-/// How one element is cut out of nothing is of no interest, on a diagonal as elsewhere.
+/// Axes of one index may differ by empty tiles around the index, and still have a diagonal.
 #[test]
 fn axes_of_one_index_have_a_diagonal_however_they_are_cut() {
     let axis = |boundaries: &[i64]| Tiling1::new(boundaries.iter().copied()).expect("ascending");
@@ -226,7 +228,8 @@ fn axes_of_one_index_have_a_diagonal_however_they_are_cut() {
     assert_eq!(elements(&sum), [1.0, 2.0, 3.0]);
 }
 
-/// Tiles have no integers, so a number of them is computed where it is read, also by what has axes.
+/// Tiles cannot have integers, so an integer is computed in the expression that reads it, also if it has axes of one
+/// index.
 #[test]
 fn numbers_of_integers_have_no_tiles() {
     let a = dense(&[4, 4]);
@@ -236,7 +239,7 @@ fn numbers_of_integers_have_no_tiles() {
         let four = g.reshape(four, &[1, 1])?;
         g.apply("math.multiply", &[four, leaves[0]])
     });
-    // That there is an expression at all says that nothing was refused before.
+    // The error is that of the expression's evaluator, so the graph itself was not refused.
     let refused = made.unwrap_err().to_string();
     assert!(refused.contains("an expression of"), "{refused}");
 }
@@ -248,7 +251,7 @@ fn expressions_of_elements_are_left_to_others() {
     assert!(refused.to_string().contains("an expression of 1 steps"), "{refused}");
 }
 
-/// `a a` and `a a a`, both of which are needed for the product of the two.
+/// Builds `a a`, `a a a` and the product of these two.
 fn three_products(graph: &mut TensorGraph, a: TensorNodeId) -> TensorNodeId {
     let square = graph.einsum("ij,jk->ik", &[a, a]).expect("a product");
     let cube = graph.einsum("ij,jk->ik", &[square, a]).expect("a product");
@@ -270,16 +273,16 @@ fn what_earlier_steps_made_counts_against_the_bytes() {
         let run = Evaluator::new(Options::default().threshold(1e-12)).most_bytes(most);
         run.evaluate(&graph, &[output], &[&a], &NoElements)
     };
-    // Each product fits by itself. At the last one the two before are held beside it.
+    // Each product fits by itself. While the last product is computed, the two others are held, too.
     assert!(with(3 * bytes, last).is_ok());
     let error = with(3 * bytes - 1, last).expect_err("too few bytes");
     assert_eq!(error.tensor_kind(), Some(Kind::Limit));
     assert!(error.to_string().contains(&format!("takes {bytes} bytes; the limit is {}", bytes - 1)), "{error}");
-    // A value that no later step reads is dropped, and counts no longer.
+    // A value that no later step reads is dropped, and no longer counts.
     assert!(with(2 * bytes, chain).is_ok());
-    // The product of two of three factors is held beside the last product.
+    // The product of two of the three factors is held while the last product is computed.
     assert!(with(2 * bytes, of_three).is_ok() && with(2 * bytes - 1, of_three).is_err());
-    // A view of an input is the caller's memory, if it has no tiles of its own.
+    // A view that shares all tiles of an input is the caller's memory, and does not count.
     assert!(with(2 * bytes, of_view).is_ok());
     assert!(with(bytes - 1, of_view).is_err());
 }
@@ -309,7 +312,8 @@ fn journals_have_the_steps_and_what_they_took() {
     assert_eq!(found, expected);
 }
 
-/// Which two are multiplied first is decided with what follows: always the cheapest pair next would be `((ab)c)d` here.
+/// The evaluator compares all orders of the products. If the cheapest pair were always multiplied next, the order would
+/// be `((ab)c)d` here.
 #[test]
 fn four_factors_are_multiplied_in_the_cheapest_of_all_orders() {
     let [a, b, c, d] = [[4, 2], [2, 2], [2, 6], [6, 6]].map(|extents| dense(&extents));
@@ -321,7 +325,7 @@ fn four_factors_are_multiplied_in_the_cheapest_of_all_orders() {
         StepKind::Product { operations, .. } => operations,
         _ => 0.0,
     });
-    // An addition for each multiplication of `(ab)(cd)`; of `((ab)c)d` they are 2 * 208.
+    // The operations of `(ab)(cd)`, an addition for each multiplication. For `((ab)c)d` there would be 2 * 208.
     assert_eq!(all.sum::<f64>(), 2.0 * (4.0 * 2.0 * 2.0 + 2.0 * 6.0 * 6.0 + 4.0 * 2.0 * 6.0));
 }
 
@@ -343,12 +347,12 @@ fn slices_that_begin_and_end_where_tiles_do_take_no_bytes() {
         let sum = |i: i64, k: i64| columns.clone().map(|j| element(i, j) * element(k, j)).sum::<f64>();
         rows.clone().flat_map(|i| rows.clone().map(move |k| (i, k))).map(|(i, k)| sum(i, k)).collect::<Vec<f64>>()
     };
-    // Of 4 x 4 elements, beside what is the caller's.
+    // The bytes of 4 by 4 elements, in addition to the caller's memory.
     let bytes = 4 * 4 * 8;
     assert_eq!(with([range(4, 4), range(2, 4)], bytes).expect("a square"), (4, square(4..8, 2..6)));
-    // All of an axis is a range, too.
+    // The whole axis is a range, too.
     assert_eq!(with([range(0, 4), range(0, 6)], bytes).expect("a square"), (4, square(0..4, 0..6)));
-    // The elements of others are copied into tiles that are cut as they were.
+    // Ranges that cut tiles copy elements into new tiles, with the boundaries of the old ones.
     let copied = 4 * 4 * 8;
     assert!(with([range(3, 4), range(2, 4)], bytes).is_err());
     assert_eq!(with([range(3, 4), range(2, 4)], 9 * bytes + copied).expect("a square"), (9, square(3..7, 2..6)));
@@ -358,7 +362,7 @@ fn slices_that_begin_and_end_where_tiles_do_take_no_bytes() {
 fn sums_of_all_elements_add_their_tiles_exactly_on_any_threads() {
     on_five_threads(|| {
         let shape = Shape::dense(&tiling(&[1000]), MOST_TILES).expect("few tiles");
-        // Tiles of one large number, which cancel, among tiles of ones.
+        // Two tiles with a large number, which cancel in the sum, among tiles of ones.
         let element = |at: i64| -> f64 {
             match at {
                 6 => 1e30,

@@ -1,5 +1,5 @@
-//! What fails at random, ends at random, or is not what was promised: no evaluation hangs, errors do not depend on threads, and tensors that were
-//! given stay as they are.
+//! Tests of evaluations with functions that fail at random, with tokens that are cancelled at random, and with norms
+//! that are wrong: no evaluation hangs, errors do not depend on threads, and operands are not changed.
 
 use crate::products::lazy;
 use crate::random::{self, ALL, bits};
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Runs with a pool of five threads, and fails where it takes minutes: then it hangs.
+/// Runs code with a pool of five threads, and fails if it takes more than five minutes, because it hangs then.
 fn ended(run: impl FnOnce() + Send + 'static) {
     let (send, receive) = mpsc::channel();
     let running = std::thread::spawn(move || {
         on_five_threads(run);
-        // Nobody listens once it took too long.
+        // After a timeout there is no receiver.
         let _ = send.send(());
     });
     match receive.recv_timeout(Duration::from_secs(300)) {
@@ -29,13 +29,13 @@ fn ended(run: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// What a tile fails with, if it does.
+/// The kind of a tile's failure, chosen at random; `None` if the tile does not fail.
 fn failure(seed: u64, number: u64) -> Option<u8> {
     let mut rng = Rng::with_seed(seed ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     (rng.u8(0..6) == 0).then(|| rng.u8(0..8))
 }
 
-/// Tiles of another tensor, of which some fail, panic, or are not of their place's extents or type.
+/// A lazy tensor with the tiles of `of`. Some tiles fail, panic, or have wrong extents or a wrong type.
 fn failing(of: &Tiled, seed: u64) -> Tiled {
     let whole = of.clone();
     let source = move |place: &TilePlace| match failure(seed, place.number) {
@@ -48,19 +48,20 @@ fn failing(of: &Tiled, seed: u64) -> Tiled {
     Tiled::lazy(of.shape(), of.scalar_type(), source).expect("floats")
 }
 
-/// All that one sees of a result.
+/// A result for comparison: the present tiles and the bits of norms and elements, or the kinds and the text of the
+/// error.
 type Outcome = Result<(Vec<u64>, Vec<u64>, Vec<u64>), (Option<Kind>, Option<FaultKind>, String)>;
 
 fn outcome(made: Result<Tiled, Error>) -> Outcome {
     made.map(|made| all_bits(&made)).map_err(|error| (error.tensor_kind(), error.fault_kind(), error.to_string()))
 }
 
-/// A number as a tensor.
+/// Converts a number to a tensor without axes.
 fn number(made: Result<f64, Error>) -> Result<Tiled, Error> {
     Tiled::from_tensor(&Tensor::scalar(made?), &Tiling::new(std::iter::empty::<Tiling1>())?, &ALL)
 }
 
-/// An evaluation of two tensors of one tiling.
+/// Runs the operation number `case` on two tensors with the same tiling.
 fn of_elements(run: &Evaluator, case: usize, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
     match case % 11 {
         0 => run.add(a, b),
@@ -115,7 +116,8 @@ fn a_thousand_random_failures_come_to_the_same_on_any_number_of_threads() {
             }
             failed += usize::from(one.is_err());
             few += usize::from(matches!(one, Err((Some(Kind::Limit), ..))));
-            // Of what is made tile by tile, the first tile that fails is the one: of a sum the first operand's comes before the second one's.
+            // In an elementwise operation, the error is that of the first tile that fails. In a sum, a tile of the
+            // first operand comes before that of the second.
             if text.is_none() && (case / 2).is_multiple_of(11) && most_bytes == usize::MAX {
                 let first = (0..left.tiling().tiles()).find_map(|number| {
                     let tile = |of: &Tiled| of.tile(number).err().map(|error| error.to_string());
@@ -161,7 +163,7 @@ fn evaluations_that_are_ended_at_any_moment_leave_nothing_behind() {
                     Err((_, Some(FaultKind::Deadline), _)) => late += 1,
                     found => assert_eq!(found, expected, "case {case}"),
                 }
-                // The memory of what was ended is used again.
+                // The memory of evaluations that ended early is used again.
                 assert_eq!(outcome(run.product(text, &left, &right)), expected, "case {case}");
             }
         }
@@ -180,7 +182,7 @@ fn a_plan_is_ended_as_evaluations_are() {
     assert_eq!(planned.expect_err("an error").code(), "cancelled");
 }
 
-/// The same tiles on demand, of which another norm is promised, and how many were asked for.
+/// A lazy tensor with the same tiles and with other norms in its shape, and a counter of the tiles that were computed.
 fn promised(of: &Tiled, norm: impl Fn(f64) -> f64) -> (Tiled, Arc<AtomicUsize>) {
     let norms = of.shape().iter().map(|(tile, own)| (tile, norm(own)));
     let shape = Shape::of_norms(of.tiling(), norms.collect::<Vec<_>>(), &ALL).expect("norms");
@@ -201,16 +203,18 @@ fn norms_that_are_not_those_of_the_elements_decide_which_tiles_are_asked_for_and
         let [left, right] = tilings(&mut rng, &parse(text)).map(|tiling| random::sparse::<f64>(&mut rng, &tiling, 0.7));
         let run = |threshold: f64| Evaluator::new(Options::default().threshold(threshold)).threads(1 + case % 3);
         let expected = outcome(run(0.0).product(text, &left, &right));
-        // Whatever is promised, results have true norms, and without a threshold all tiles.
+        // For any norms of the lazy operand, the result has the norms of its elements and, with a threshold of 0, all
+        // tiles.
         for norm in [0.0, 1e-300, 1e300, f64::INFINITY, f64::NAN] {
             let (lazy, _) = promised(&left, |_| norm);
             assert_eq!(outcome(run(0.0).product(text, &lazy, &right)), expected, "{text}, {norm}");
         }
-        // What is promised to be small is not asked for.
+        // Tiles whose norms in the shape are small are not computed.
         let (small, asked) = promised(&left, |_| 1e-30);
         let none = run(1e-9).product(text, &small, &right).expect("a product");
         assert_eq!((none.shape().len(), asked.load(Ordering::Relaxed)), (0, 0));
-        // What is promised to be large is kept, and dropped by its true norm.
+        // Tiles whose norms in the shape are large are kept, until `truncate` drops them by the norms of their
+        // elements.
         let tiny = run(0.0).scale(&left, 1e-20).expect("a multiple");
         let (large, _) = promised(&tiny, |_| 1.0);
         let kept = run(1e-9).scale(&large, 1.0).expect("a multiple");
@@ -219,7 +223,7 @@ fn norms_that_are_not_those_of_the_elements_decide_which_tiles_are_asked_for_and
     }
 }
 
-/// Tensors that are stored have the norms of their elements, whichever operation stored them.
+/// Stored tensors have the norms of their elements, for each operation that stores the tiles of a lazy tensor.
 #[test]
 fn views_of_lazy_tensors_have_true_norms() {
     let mut rng = Rng::with_seed(93);

@@ -1,5 +1,5 @@
-//! Links between ranks as threads, and what all ranks do together: in any order of delivery, with messages that are not those awaited, and with ranks
-//! that fail, panic, end early or are cancelled.
+//! Tests of the link between threads, and of collectives: with any order of delivery, with unexpected messages, and
+//! with ranks that fail, panic, end early or are cancelled.
 
 use cembra_runtime::{Cancellation, FaultKind, Scalar};
 use cembra_tiles::Tile;
@@ -28,12 +28,12 @@ fn bytes_of(done: Done) -> Vec<u8> {
     done.into_payload().expect("a message").bytes().to_vec()
 }
 
-/// The results of all ranks, none of which fails.
+/// Runs code on `ranks` ranks, none of which may fail, and returns their results.
 fn all<R: Send>(ranks: usize, run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync) -> Vec<R> {
     run_ranks(ranks, run).into_iter().collect::<Result<_, Error>>().expect("no rank fails")
 }
 
-/// The errors of all ranks, each of which fails.
+/// Runs code on `ranks` ranks, which must all fail, and returns their errors.
 fn errors(ranks: usize, run: impl Fn(Arc<dyn Link>) -> Result<(), Error> + Sync) -> Vec<Error> {
     run_ranks(ranks, run).into_iter().map(|result| result.expect_err("each rank fails")).collect()
 }
@@ -58,7 +58,7 @@ fn a_tile_arrives_in_the_memory_that_it_was_sent_from() {
     assert_eq!(found[1], Some((vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], at)));
 }
 
-/// What a link between processes does with a tile: bytes out of one memory, and into another.
+/// Copies a tile as a link between processes does: its bytes are read from one memory and written to another.
 #[test]
 fn a_tile_is_the_bytes_of_its_place() -> Result<(), Error> {
     let sent = Payload::of_tile(id(1, 2), tile(1.0))?;
@@ -95,7 +95,8 @@ fn messages_of_a_stream_keep_their_order_and_others_do_not() {
                 wait.all(sends.collect::<Result<_, Error>>()?)?;
                 return Ok(Vec::new());
             }
-            // Rank 2 is asked first, and the second tag. The number of a message is in its header too.
+            // The receives for rank 2 and for the second tag begin first. The number of a message is also in its
+            // header.
             let mut requests = Vec::new();
             for from in [2, 1] {
                 for number in [1, 3, 5, 7, 0, 2, 4, 6] {
@@ -129,7 +130,7 @@ fn messages_of_a_stream_keep_their_order_and_others_do_not() {
     assert!(orders.len() > 200, "{}", orders.len());
 }
 
-/// Bytes of rank and round, of lengths about what fits into one message.
+/// Bytes that depend on the rank and the round. Their lengths are near the most that fits into the first message.
 fn said(rank: usize, round: usize) -> Vec<u8> {
     let lengths = [0, 1, 502, 503, 504, 505, 2000];
     let length = lengths[(rank * 3 + round) % lengths.len()];
@@ -183,10 +184,10 @@ fn ranks_that_disagree_name_the_first_difference_on_all_of_them() {
             let rank = link.rank();
             let ranks = Ranks::new(link)?;
             let own = vec![("program", "p"), ("the tiling of `a`, axis 2", "0 4 9"), ("threshold", "1")];
-            // Rank 3 differs in what comes last.
+            // Rank 3 differs in its last fact.
             let of_rank_3 = [&own[..], &[("zone", "3")]].concat();
             let agreed = ranks.agree([&own, &own, &of_rank_2, &of_rank_3][rank]);
-            // A disagreement leaves nothing behind.
+            // After a disagreement, no message is left over.
             assert_eq!(ranks.all_gather(vec![rank as u8])?, [[0], [1], [2], [3]]);
             agreed
         });
@@ -247,7 +248,7 @@ fn more_bytes_than_ranks_may_share_are_an_error_on_all() {
 
 #[test]
 fn dropped_requests_take_their_turn() {
-    // Before and after the message is there.
+    // The request is dropped before the message arrives, and after it arrived.
     for is_late in [false, true] {
         let found = all(2, |link| {
             let wait = Patience::default();
@@ -266,7 +267,7 @@ fn dropped_requests_take_their_turn() {
                     ranks.settle(Ok(()))?;
                 }
                 ranks.settle(Ok(()))?;
-                // No message that was sent is left, the one that no receive took as little as the others.
+                // The memory of all messages is free, also that of the message that no receive took.
                 assert!(kept.iter().all(|bytes| bytes.strong_count() == 0));
                 return Ok(Vec::new());
             }
@@ -338,7 +339,7 @@ fn a_rank_that_panics_ends_all() {
             if link.rank() == ranks / 2 {
                 panic!("on purpose");
             }
-            // No rank sends this.
+            // No rank sends this message.
             let mut request = link.receive(ranks / 2, 0, Room::for_bytes(id(0, 0), 1)?)?;
             Patience::default().one(&mut request).map(drop)
         });
@@ -363,7 +364,7 @@ fn ranks_that_end_leave_their_messages() {
         Ok(first)
     });
     assert_eq!(results[1].as_deref().unwrap(), [9]);
-    // An error of one rank that the others do not know of ends them too.
+    // An error of one rank ends the other ranks, too, although it is not shared with them.
     let found = errors(5, |link| {
         if link.rank() == 3 {
             return Err(no_link("on purpose"));
@@ -399,7 +400,7 @@ fn waits_are_cancelled_and_stall() {
             token.cancel();
             waited
         };
-        // Neither ends before the other one is through.
+        // Neither rank ends before the other one has finished.
         Ranks::new(link)?.settle(Ok(()))?;
         waited
     });
@@ -407,7 +408,7 @@ fn waits_are_cancelled_and_stall() {
     assert_eq!((found[1].code(), found[1].tensor_kind()), ("link", Some(Kind::Stalled)));
     let said = "no message came for 0.0003 seconds: tile 4 of step 7 from rank 0 is awaited";
     assert!(found[1].to_string().starts_with(said), "{}", found[1]);
-    // A token whose time is over.
+    // A token whose time limit has passed.
     let over = Cancellation::new().until(Instant::now());
     let found = errors(1, |link| {
         let request = link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?;
@@ -416,7 +417,7 @@ fn waits_are_cancelled_and_stall() {
     assert_eq!(found[0].fault_kind(), Some(FaultKind::Deadline));
 }
 
-/// A link that counts how often its requests are tested.
+/// A link that counts the tests of its requests.
 #[derive(Debug)]
 struct Counted(Arc<dyn Link>, Arc<AtomicU64>);
 
@@ -461,8 +462,8 @@ impl Transfer for CountedTransfer {
     }
 }
 
-/// Ranks of one process that wait for another sleep until it sends: they look at their mailboxes 20 times a second. Without a link that wakes them
-/// they would look some 400 times in this time.
+/// Threads that wait for a message of another rank sleep until it arrives, and test their requests only 20 times per
+/// second. If the link did not wake them, they would test about 400 times during this test.
 #[test]
 fn ranks_that_wait_for_another_sleep() {
     const RANKS: usize = 9;

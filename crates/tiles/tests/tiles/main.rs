@@ -1,4 +1,4 @@
-//! Tiled tensors: golden cases, properties at random, and what hostile input comes to.
+//! Tests of tiled tensors: golden data, properties of random tensors, and hostile input.
 
 mod array_files;
 mod blocks;

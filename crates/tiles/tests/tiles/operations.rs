@@ -1,4 +1,5 @@
-//! Operations of users on tiles, against elements of dense tensors, and what of them is refused.
+//! Tests of user-defined operations on tiles: results are compared with those of dense tensors, and wrong operations
+//! are refused.
 
 use crate::products::lazy;
 use crate::random::{self, bits};
@@ -8,7 +9,8 @@ use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 
-/// `a + 10 b + 100 c`, of as many tensors as there are: a union, unless `is_of_all`.
+/// Computes `a + 10 b + 100 c`, for as many operands as there are. The result has a tile where any operand has one; if
+/// `is_of_all` is true, where all have one.
 struct Digits {
     is_of_all: bool,
 }
@@ -56,7 +58,7 @@ fn tiles_are_those_that_the_rule_has_whatever_threads_make_them() {
                 let terms = dense.iter().zip(0..).map(|(own, power)| own[at] * 10_f64.powi(power));
                 terms.fold(0.0, |sum, term| sum + term).to_bits()
             };
-            // Elements of tiles that all have are those of the union.
+            // Where all operands have a tile, both operations have the same elements.
             assert_eq!(bits(&either), (0..dense[0].len()).map(expected).collect::<Vec<u64>>(), "{case}");
             for (tile, made) in all.tiles().map(|made| made.expect("a tile")) {
                 let other = either.tile(tile).expect("a tile").expect("present");
@@ -81,7 +83,7 @@ fn small_tiles_are_not_made() {
     assert_eq!(made.shape().len(), 1);
 }
 
-/// An operation that makes one tile, and estimates one norm.
+/// An operation with given functions for tiles and for norms, whose results may be wrong.
 struct Wrong(fn(&TilePlace) -> Result<Tensor, Error>, fn() -> f64);
 
 impl TileOperation for Wrong {
@@ -94,7 +96,7 @@ impl TileOperation for Wrong {
     }
 }
 
-/// A copy, where all have tiles.
+/// An operation that copies the first operand where all operands have a tile.
 struct First;
 
 impl TileOperation for First {
@@ -129,7 +131,7 @@ fn what_operations_do_wrong_is_an_error() {
     assert_eq!(kind(&[&a, &random::dense::<f32>(&tiling, 1)]), Some(Kind::ElementType));
     let few = Evaluator::new(Options::default()).most_bytes(a.memory_bytes() - 1);
     assert_eq!(few.apply(&First, &[&a]).expect_err("an error").tensor_kind(), Some(Kind::Limit));
-    // By default there is a tile where all have one.
+    // By default, the result has a tile where all operands have one.
     assert_eq!(run.apply(&First, &[&a, &b]).expect("tiles").shape().tiles(), b.shape().tiles());
     let planned = Tiled::planned(a.shape(), a.scalar_type()).expect("a shape");
     assert_eq!(kind(&[&planned]), Some(Kind::Evaluation));

@@ -1,4 +1,5 @@
-//! Slices among zeros, which gradients make of slices: their elements, tiles and norms, how they are cut, what they take, and what is refused.
+//! Tests of gradients of slices, which copy a tensor into zeros: their elements, tiles, norms and tilings, the memory
+//! that they need, and the errors of wrong ones.
 
 use crate::graphs::NoElements;
 use crate::products::lazy;
@@ -16,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A range of the elements of an axis, from 0 on: of some tiles, of any elements, or of none.
+/// A random range of an axis, counted from 0: whole tiles, any elements, or no elements.
 fn range(rng: &mut Rng, axis: &Tiling1) -> Slice {
     let boundaries: Vec<usize> = axis.boundaries().map(|at| at.abs_diff(axis.lower()) as usize).collect();
     let ends = match rng.usize(0..5) {
@@ -32,7 +33,8 @@ fn range(rng: &mut Rng, axis: &Tiling1) -> Slice {
 /// Builds a node on the leaves of a graph.
 type OnLeaves<'b> = &'b dyn Fn(&mut TensorGraph, &[TensorNodeId]) -> Result<TensorNodeId, Error>;
 
-/// The values of an output of a graph of a tensor that is placed and one that it is placed in, and the steps. A plan has the same steps.
+/// Builds a graph with a leaf for each input, evaluates it, and returns the value and the steps. Asserts that the plan
+/// of the graph has the same steps or the same error.
 fn evaluated(
     run: &Evaluator,
     inputs: &[&Tiled],
@@ -54,7 +56,8 @@ fn evaluated(
     Ok((made?.remove(0), journal.steps()))
 }
 
-/// The tiles of a tiling that have an element of a present tile of a part which begins at these positions.
+/// The tiles of `tiling` that get an element of a present tile of `part`, if `part` is copied to the place that
+/// `slices` give.
 fn touched(tiling: &Tiling, part: &Tiled, slices: &[Slice]) -> Vec<u64> {
     let moved = |number: u64| -> Vec<Range<i64>> {
         let ranges = part.tiling().ranges(number).expect("a tile");
@@ -83,7 +86,7 @@ fn check_elements<T: Float>(seed: u64) {
         let within = random::tiling(&mut rng, rank);
         let slices: Vec<Slice> = within.axes().iter().map(|axis| range(&mut rng, axis)).collect();
         let x = random::sparse::<T>(&mut rng, &within, 0.3);
-        // The part is cut as the tensor is, or anywhere, and begins anywhere.
+        // The part has the boundaries of the tensor or random ones, and begins at a random index.
         let elements = |(axis, slice): (&Tiling1, &Slice)| {
             let start = axis.lower() + slice.start as i64;
             axis.elements(start..start + slice.count as i64).expect("elements")
@@ -118,7 +121,7 @@ fn check_elements<T: Float>(seed: u64) {
         for (number, tile) in made.tiles().map(|tile| tile.expect("stored")) {
             assert_eq!(made.shape().norm(number), Some(tile.norm()), "{case}");
         }
-        // Whole tiles are shared, and nothing is copied if all are.
+        // Whole tiles are shared. If all tiles are whole, nothing is copied.
         let is_view = steps[0].work == StepKind::View;
         let count = |of: &Tiled| of.shape().present_elements();
         assert!(steps.len() == 1 && (!is_view || count(&made) == count(&part)), "{case}");
@@ -152,7 +155,8 @@ fn gradients_of_slices_are_cut_as_what_they_are_slices_of() {
         let [a, b] = [0.6, 0.8].map(|share| random::sparse::<f64>(&mut rng, &tiling, share));
         let slices: Vec<Slice> = tiling.axes().iter().map(|axis| range(&mut rng, axis)).collect();
         let options = Options::default().threshold(0.0);
-        // The gradient is a slice of `b`, so the first one goes on to another tensor of the tiling, and the second one has a gradient itself.
+        // The gradient is the slice of `b`, copied into zeros. Here it is multiplied by another tensor of the same
+        // tiling; below, it is differentiated again.
         let (made, _) = evaluated(&Evaluator::new(options.clone()), &[&a, &b], |g, leaves| {
             let parts = [g.slice_anew(leaves[0], &slices)?, g.slice_anew(leaves[1], &slices)?];
             let product = g.einsum("ij,ij->", &parts)?;
@@ -174,7 +178,7 @@ fn gradients_of_slices_are_cut_as_what_they_are_slices_of() {
             let square = g.einsum("ij,ij->", &[part, part])?;
             let gradient = g.gradients(square, &[leaves[0]])?[0];
             let product = g.einsum("ij,ij->", &[gradient, leaves[1]])?;
-            // Twice the slice of `b`, among zeros: the operand is named twice.
+            // Twice the slice of `b`, copied into zeros, because the operand occurs twice.
             let second = g.gradients(product, &[leaves[0]])?[0];
             g.einsum("ij,ij->", &[second, leaves[1]])
         })
@@ -185,7 +189,7 @@ fn gradients_of_slices_are_cut_as_what_they_are_slices_of() {
     }
 }
 
-/// A node on two square matrices of one tiling, whose value nobody needs here.
+/// Builds a node on two square matrices with the same tiling. Only the node's tiling is needed, not its value.
 type Build = fn(&mut TensorGraph, TensorNodeId, TensorNodeId) -> Result<TensorNodeId, Error>;
 
 const WITHIN: [Build; 9] = [
@@ -218,7 +222,8 @@ const WITHIN: [Build; 9] = [
     },
 ];
 
-/// The expressions among these are evaluated by nobody here: of them the axes are compared alone.
+/// The elementwise expressions among the nodes cannot be evaluated in these tests, so only the tilings of their axes
+/// are compared.
 #[test]
 fn what_nobody_needs_says_how_a_slice_of_it_is_cut() {
     let mut rng = Rng::with_seed(113);
@@ -232,7 +237,8 @@ fn what_nobody_needs_says_how_a_slice_of_it_is_cut() {
             let slice = |extent: &usize| Slice { start: extent / 4, step: 1, count: extent - extent / 4 };
             g.extents(of).iter().map(slice).collect()
         };
-        // Zeros of one tile take the place of the slice.
+        // The part that is copied into zeros has one tile, so the result's boundaries come only from the node that is
+        // sliced.
         let mut extents = Vec::new();
         let mut graph = TensorGraph::standard();
         let [x, y] = [0, 1].map(|_| graph.leaf("x", Scalar::Float64, &tiling.extents()).expect("a leaf"));
@@ -254,14 +260,14 @@ fn what_nobody_needs_says_how_a_slice_of_it_is_cut() {
         let (whole, _) =
             evaluated(&Evaluator::new(options.clone()), &[&a, &b], |g, leaves| within(g, leaves[0], leaves[1]))
                 .expect("a value");
-        // How one element is cut out of nothing is of no interest.
+        // For an axis of one element, the empty tiles around the element do not matter.
         let axes = made.tiling().axes().iter().zip(whole.tiling().axes());
         assert!(axes.clone().all(|(a, b)| a == b || (a.extent() == 1 && b.extent() == 1)), "{case}");
         assert_eq!(made.tiling().rank(), whole.tiling().rank(), "{case}");
     }
 }
 
-/// A vector of ones in these tiles.
+/// A vector of ones, in tiles with these boundaries.
 fn ones(boundaries: &[i64]) -> Tiled {
     let axis = Tiling1::new(boundaries.iter().copied()).expect("ascending");
     let shape = Shape::dense(&Tiling::new([axis]).expect("few tiles"), MOST_TILES).expect("few tiles");
@@ -281,13 +287,13 @@ fn whole_tiles_take_no_bytes_and_others_are_counted() {
     };
     let (made, steps) = place(&ones(&[0, 4, 8]), part(4, 8), 0).expect("a view");
     assert_eq!((made.shape().tiles(), steps[0].work), (&[1, 2][..], StepKind::View));
-    // One element of the next tile makes a tile of its own, beside the one that is shared.
+    // The tensor reaches one element into the next tile, so that one tile is shared and another one is computed.
     let reaches = ones(&[0, 4, 5]);
     assert!(place(&reaches, part(4, 5), 63).is_err());
     let (made, steps) = place(&reaches, part(4, 5), 64).expect("a part");
     assert_eq!((made.shape().tiles(), steps[0].work, steps[0].bytes), (&[1, 2][..], StepKind::Part, 64));
     assert_eq!(made.shape().norms(), [0.5, 0.25]);
-    // A lazy tile is made once. It is held until both have their elements if two tiles have some.
+    // A lazy tile is computed once. If its elements go to two tiles, it is held until both are made.
     let count = Arc::new(AtomicUsize::new(0));
     let counted = |boundaries: &[i64]| {
         let (whole, counter) = (ones(boundaries), count.clone());
@@ -317,7 +323,7 @@ fn whole_tiles_take_no_bytes_and_others_are_counted() {
 #[test]
 fn a_tile_that_is_partly_zeros_is_screened_by_its_norm() {
     let x = ones(&[0, 100, 200, 300]);
-    // One element of a hundred is of a norm of 0.01.
+    // A single 1 among a hundred elements has a norm of 0.01.
     let place = |threshold: f64| {
         let options = Options::default().threshold(threshold);
         let slices = part(99, 102);
@@ -365,7 +371,7 @@ fn what_is_not_known_or_does_not_fit_is_refused() {
     assert_eq!(many.expect_err("an error").tensor_kind(), Some(Kind::Limit));
 }
 
-/// The same slice among zeros of two tensors that are cut at other boundaries, in one graph.
+/// The graph copies the same slice into zeros twice, for two tensors with different boundaries.
 #[test]
 fn slices_of_two_tensors_are_cut_as_each_of_them() {
     let inputs = [ones(&[0, 2]), ones(&[0, 2, 6]), ones(&[0, 3, 6])];

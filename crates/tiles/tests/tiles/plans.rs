@@ -1,4 +1,5 @@
-//! Plans of graphs: each has the steps of its evaluation, and the errors of too few bytes or tiles. And the progress of an evaluation.
+//! Tests of plans of graphs, which have the steps of the evaluation, and its errors if there are too few bytes or
+//! tiles; and of the progress of an evaluation.
 
 use crate::graphs::NoElements;
 use crate::products::lazy;
@@ -13,11 +14,11 @@ use cembra_value::Error;
 use cembra_value::tensor::{Slice, Tensor, TensorErrorKind as Kind};
 use fastrand::Rng;
 
-/// Builds a node on two square matrices of one tiling.
+/// Builds a node on two square matrices with the same tiling.
 type Build = fn(&mut TensorGraph, TensorNodeId, TensorNodeId) -> Result<TensorNodeId, Error>;
 
-/// Products of all kinds of orders, views and diagonals, sums that share tiles, reductions, slices, axes of one index, slices among
-/// zeros.
+/// Graphs with products in several orders, views, diagonals, sums that share tiles, reductions, slices, axes of one
+/// index, and gradients of slices.
 const GRAPHS: [Build; 17] = [
     |g, a, b| g.einsum("ij,jk->ik", &[a, b]),
     |g, a, b| g.einsum("ji,kj->ki", &[a, b]),
@@ -87,7 +88,8 @@ const GRAPHS: [Build; 17] = [
     },
 ];
 
-/// An axis of several elements: one element is looked at however it is cut, which is an expression of elements.
+/// A random axis of at least two elements. Axes of one element with different tilings are combined by an elementwise
+/// expression, which cannot be evaluated here.
 fn axis(rng: &mut Rng) -> Tiling1 {
     loop {
         let axis = random::axis(rng);
@@ -97,7 +99,7 @@ fn axis(rng: &mut Rng) -> Tiling1 {
     }
 }
 
-/// What a plan and an evaluation come to: the steps, or the kind and the text of the error.
+/// The outcome of a plan or an evaluation: the steps, or the kind and the text of the error.
 type Outcome = Result<Vec<Step>, (Option<Kind>, String)>;
 
 fn outcomes(build: Build, inputs: [&Tiled; 2], run: Evaluator) -> (Outcome, Outcome) {
@@ -120,14 +122,14 @@ fn the_steps_of_a_plan_are_those_of_the_evaluation() {
         let axis = if case % 5 == 0 { Tiling1::new([0, 0, 1, 3, 4]).expect("ascending") } else { axis(&mut rng) };
         let tiling = Tiling::new([&axis, &axis]).expect("few tiles");
         let [a, b] = [0.3, 0.8].map(|share| random::sparse::<f64>(&mut rng, &tiling, share));
-        // Lazy operands are made in panels, and their bytes are counted otherwise.
+        // Lazy operands of products are computed in panels, so their bytes count differently.
         let (a, b) = if rng.bool() { (lazy(&a), b) } else { (a, b) };
         let build = GRAPHS[case % GRAPHS.len()];
         let options = Options::default().threshold(0.0).block_bytes(*[0, 100, 1 << 20].get(case % 3).unwrap_or(&0));
         let (planned, made) = outcomes(build, [&a, &b], Evaluator::new(options.clone()));
         assert_eq!(planned, made, "{case}");
         let steps = made.expect("values");
-        // Whatever bytes there are, both have enough of them or not.
+        // For any memory limit, it suffices for both the plan and the evaluation, or for neither.
         let most = steps.iter().map(|step| step.bytes + step.held_bytes).max().unwrap_or(0);
         for bytes in [0, 8, most / 2, most.saturating_sub(1), most, most + 16, 2 * most + 64] {
             let (planned, made) = outcomes(build, [&a, &b], Evaluator::new(options.clone()).most_bytes(bytes));
@@ -138,7 +140,8 @@ fn the_steps_of_a_plan_are_those_of_the_evaluation() {
     }
 }
 
-/// Beside a result there are tiles of lazy operands, as many as there are bytes for, and sums that were not added yet.
+/// In addition to its result, a step holds tiles of lazy operands, as many as the memory limit allows, and sums of
+/// segments that were not added yet.
 #[test]
 fn steps_say_what_they_hold_beside_their_results() {
     let axis = Tiling1::blocked(16, 2).expect("few tiles");
@@ -158,13 +161,13 @@ fn steps_say_what_they_hold_beside_their_results() {
     assert_eq!(held(product, [&a, &b], &options), [all]);
     assert_eq!(held(product, [&a, &a], &options), [2 * all]);
     assert_eq!(held_by(product, [&a, &b], run(&options).most_bytes(all + 3 * column + tile)), [3 * column]);
-    // Segments of two keys: a sum of a tile waits for that of the segments before.
+    // With segments of two keys, a task holds the sum of the current segment in addition to that of the earlier ones.
     let segments = options.clone().segment(Segment { elements: 8192, tiles: 2 });
     assert_eq!(held(product, [&b, &b], &segments), [tile]);
     assert_eq!(held_by(product, [&a, &b], run(&segments).most_bytes(all + 5 * column)), [4 * column + tile]);
-    // Each thread has a sum, or a lazy tile.
+    // Each thread holds a sum or a lazy tile.
     assert_eq!(held_by(product, [&b, &b], run(&segments).threads(3)), [3 * tile]);
-    // Few blocks: the segments of all are summed at once.
+    // With few blocks, several segments of all blocks are summed at once.
     assert_eq!(held_by(product, [&b, &b], run(&segments.block_bytes(1 << 20)).threads(2)), [all + 4 * all]);
     let sum: Build = |g, a, b| g.apply("math.add", &[a, b]);
     assert_eq!([1, 3].map(|threads| held_by(sum, [&a, &b], run(&options).threads(threads))), [[tile], [3 * tile]]);
@@ -172,12 +175,12 @@ fn steps_say_what_they_hold_beside_their_results() {
     assert_eq!(held(part, [&a, &b], &options), [tile]);
 }
 
-/// With a threshold a plan has what the evaluation has, and maybe more.
+/// With a threshold, a plan has at least the tiles, bytes and products of the evaluation.
 #[test]
 fn estimates_are_upper_ones() {
     let mut rng = Rng::with_seed(71);
     let mut is_less = false;
-    // Graphs whose steps do not depend on the order of products, which is decided by tiles.
+    // Only graphs whose steps do not depend on the order of products, because the present tiles decide that order.
     for case in 0..240 {
         let build = GRAPHS[[0, 1, 5, 6, 7, 8, 9, 11, 12, 14, 15, 16][case % 12]];
         let own = axis(&mut rng);
@@ -209,7 +212,7 @@ fn no_tile_is_made_or_read() {
         let mut graph = TensorGraph::standard();
         let [a, b] = [0, 1].map(|_| graph.leaf("x", Scalar::Float64, &tiling.extents()).expect("a leaf"));
         let output = build(&mut graph, a, b).expect("a graph");
-        // As many bytes as no machine has.
+        // The result would have more bytes than any machine has.
         let run = Evaluator::new(Options::default());
         let steps = run.plan_graph(&graph, &[output], &[&lazy, &planned], &NoElements);
         assert!(steps.is_ok_and(|steps| !steps.is_empty()), "{case}");
@@ -242,16 +245,16 @@ fn tensors_without_tiles_are_for_plans_alone() {
         assert_eq!(error.tensor_kind(), Some(Kind::Evaluation));
         assert!(error.to_string().contains("the tensor has no tiles, only a shape"), "{error}");
     }
-    // What needs no elements is done: a block, and what is put over it.
+    // Operations that need no elements work on planned tensors: taking a block, and replacing one.
     let block = planned.block(&[1..3, 0..2], Default::default()).expect("a block");
     assert_eq!((block.shape().len(), block.is_planned()), (4, true));
     assert!(planned.with_block(&[1, 1], &block).expect("tiles").is_planned());
-    // A part has at most the squares of the whole.
+    // The sum of squares of a part is at most that of the whole tile.
     let norms = shape.tiles().iter().map(|tile| (*tile, 0.5));
     let known = Shape::of_norms(shape.tiling(), norms, &Screening::threshold(0.0)).expect("a shape");
     let known = Tiled::planned(&known, Scalar::Float64).expect("a shape");
     let part = known.elements(&[1..4, 0..2], Default::default(), &ALL).expect("a part");
-    // One row of a tile of norm 0.5 and of four elements, and another one as it is.
+    // One row of a tile with the norm 0.5 and four elements, and another tile as a whole.
     assert_eq!(part.shape().iter().collect::<Vec<_>>(), [(0, 1.0), (1, 0.5)]);
 }
 
@@ -266,7 +269,7 @@ fn shapes_of_a_seed_have_about_a_part_of_the_tiles() {
     let (some, others) = (of(0.3, 1).expect("a shape"), of(0.3, 2).expect("a shape"));
     assert!(some.len().abs_diff(1800) < 120 && some != others && some == of(0.3, 1).expect("a shape"));
     assert!(some.norms().iter().all(|norm| *norm == f64::INFINITY));
-    // More tiles of the same seed have all that fewer have.
+    // A shape with a larger fraction and the same seed has all tiles of the one with the smaller fraction.
     let more = of(0.6, 1).expect("a shape");
     assert!(some.tiles().iter().all(|tile| more.position(*tile).is_some()));
     for part in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
@@ -277,7 +280,7 @@ fn shapes_of_a_seed_have_about_a_part_of_the_tiles() {
     assert_eq!(Shape::random(&vast, 0.0, 1, MOST_TILES).expect_err("an error").tensor_kind(), Some(Kind::Limit));
 }
 
-/// What a lazy tensor sees of the journal when its last tile is made.
+/// The function of a lazy tensor reads the progress whenever it computes a tile: it must be that of the running step.
 #[test]
 fn progress_is_that_of_the_step_that_runs() {
     let axis = Tiling1::blocked(12, 2).expect("few tiles");
@@ -301,7 +304,8 @@ fn progress_is_that_of_the_step_that_runs() {
         let run = Evaluator::new(Options::default().block_bytes(0)).threads(threads).journal(journal.clone());
         run.evaluate(&graph, &[number], &[&lazy], &NoElements).expect("a number");
         let seen = seen.lock().expect("no panic").clone();
-        // The tiles of both operands, all before the first product; then those of the sum, one after the other.
+        // The tiles of both operands are computed before the first product; those of the sum are computed one after the
+        // other.
         assert_eq!(seen.len(), 36 + 36 + 36);
         assert!(seen.iter().all(|seen| seen.steps == 3 && seen.done <= seen.of));
         let first: Vec<_> = seen.iter().filter(|seen| seen.step == 1).collect();
@@ -312,7 +316,8 @@ fn progress_is_that_of_the_step_that_runs() {
         assert!(most >= 36 - threads && second[0].done < threads, "{most}");
         let last = journal.progress();
         assert_eq!((last.step, last.steps, last.done, last.of), (3, 3, 36, 36));
-        // Each product of tiles is counted once, in however many panels and segments. Panels have the 24 tiles of two keys here.
+        // Each product of tiles is counted once, for any number of panels and segments. Panels have the 24 tiles of two
+        // keys here.
         for most in [usize::MAX, 2 * 36 * 32 + 24 * 32] {
             let options = Options::default().segment(Segment { elements: 2, tiles: 1 });
             let run = Evaluator::new(options).most_bytes(most).threads(threads).journal(journal.clone());

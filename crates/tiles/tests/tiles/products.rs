@@ -1,4 +1,5 @@
-//! Products, bit for bit against loops over the elements of dense tiles, and what their bits do not depend on.
+//! Tests of products: their bits are compared with those of loops over dense tiles, and must not depend on blocks, lazy
+//! tiles or absent tiles.
 
 use crate::random::{self, ALL, bits};
 use crate::symbolic::{PRODUCTS, parse, tilings};
@@ -12,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// All indices of some ranges, the last the fastest.
+/// The list of all indices in a box of ranges; the last axis varies fastest.
 fn indices(ranges: &[Range<i64>]) -> Vec<Vec<i64>> {
     let mut all = vec![Vec::new()];
     for range in ranges {
@@ -25,8 +26,8 @@ fn indices(ranges: &[Range<i64>]) -> Vec<Vec<i64>> {
     all
 }
 
-/// The bits of the product of two tensors as dense loops over tiles: for each element of the result the tiles of what is summed in the order of
-/// the left operand's labels, in segments, each from zero.
+/// The bits of a product, computed by dense loops. For each element of the result, the tiles of the summed labels are
+/// visited in the order of the left operand's labels. Each segment is summed from zero.
 fn by_hand<T: Float>(labels: &Labels, [a, b]: [&Tiled; 2], result: &Tiling, segment: Segment) -> Vec<u64> {
     let [left, right] = [0, 1].map(|of: usize| labels.operands[of].clone());
     let summed: Vec<usize> = (0..left.len()).filter(|at| !labels.output.contains(&left[*at])).collect();
@@ -50,7 +51,7 @@ fn by_hand<T: Float>(labels: &Labels, [a, b]: [&Tiled; 2], result: &Tiling, segm
             }
             for term in &of_tile {
                 let product = element(a, &left, index, term) * element(b, &right, index, term);
-                // What is not summed is not added to anything, either.
+                // If no label is summed, the product is not added to a zero.
                 part = Some(if summed.is_empty() { product } else { part.unwrap_or_default() + product });
             }
             count += 1;
@@ -78,7 +79,7 @@ fn check_bits<T: Float>(seed: u64, cases: usize) {
         let options = Options::default().threshold(0.0).segment(segment);
         let made = Evaluator::new(options.clone()).product(PRODUCTS[case % PRODUCTS.len()], &a, &b).expect("it fits");
         assert_eq!(bits(&made), by_hand::<T>(&labels, [&a, &b], made.tiling(), segment), "{case}");
-        // Whichever result tiles are made together, and whether tiles are stored or made.
+        // The bits do not depend on blocks of result tiles, nor on whether operands are stored or lazy.
         for block_bytes in [0, 100, 1000] {
             let run = Evaluator::new(options.clone().block_bytes(block_bytes));
             let again = run.product(PRODUCTS[case % PRODUCTS.len()], &lazy(&a), &b).expect("it fits");
@@ -87,7 +88,8 @@ fn check_bits<T: Float>(seed: u64, cases: usize) {
     }
 }
 
-/// Absent tiles add nothing, but they move no cut: the bits are those of dense loops over all tiles.
+/// Absent tiles add nothing, but count for the rule that cuts sums into segments. So the bits are those of dense loops
+/// over all tiles.
 #[test]
 fn sums_of_sparse_operands_are_cut_where_dense_ones_are() {
     let mut rng = Rng::with_seed(34);
@@ -106,7 +108,7 @@ fn sums_of_sparse_operands_are_cut_where_dense_ones_are() {
     }
 }
 
-/// The same tiles, made on demand.
+/// A lazy tensor with the same tiles.
 pub(crate) fn lazy(of: &Tiled) -> Tiled {
     let whole = of.clone();
     let source = move |place: &TilePlace| Ok(whole.tile(place.number)?.expect("present").tensor().clone());
@@ -119,7 +121,7 @@ fn products_have_the_bits_of_dense_loops_with_the_same_segments() {
     check_bits::<f32>(31, 80);
 }
 
-/// Small whole numbers: every order of sums gives the same.
+/// Elements are small whole numbers, so every order of sums gives the same result.
 #[test]
 fn sparse_products_are_those_of_dense_tensors() {
     let mut rng = Rng::with_seed(32);
@@ -137,7 +139,7 @@ fn sparse_products_are_those_of_dense_tensors() {
         let expected = by_hand::<f64>(&labels, [&left, &right], made.tiling(), Segment::default());
         let same = elements.iter().zip(expected).all(|(found, expected)| *found == f64::from_bits(expected));
         assert!(same, "{text}");
-        // Only some tiles are wanted: those have the same elements, others none.
+        // If only some tiles are wanted, these have the same elements, and other tiles are absent.
         let wanted = (0..made.tiling().tiles()).filter(|_| rng.bool()).map(|tile| (tile, 1.0));
         let wanted = Shape::of_norms(made.tiling(), wanted.collect::<Vec<_>>(), &ALL).unwrap();
         let within = run.product_within(text, &left, &right, &wanted).unwrap();
@@ -146,14 +148,14 @@ fn sparse_products_are_those_of_dense_tensors() {
     }
 }
 
-/// Whatever is multiplied, the norm of a tile is at most its estimate.
+/// The norm of a result tile is at most its estimate, for all kinds of products.
 #[test]
 fn estimates_are_no_less_than_norms() {
     let mut rng = Rng::with_seed(33);
     for case in 0..320 {
         let text = PRODUCTS[case % PRODUCTS.len()];
         let [left, right] = tilings(&mut rng, &parse(text));
-        // Elements of one sign and one size make estimates that are reached.
+        // With equal positive elements, the norms equal their estimates.
         let [a, b] = [left, right].map(|tiling| {
             let (tiled, is_flat) = (random::sparse::<f64>(&mut rng, &tiling, 0.7), rng.bool());
             let ones = Tiled::from_fn(tiled.shape(), |_| 1.0).expect("memory");
@@ -168,7 +170,7 @@ fn estimates_are_no_less_than_norms() {
     }
 }
 
-/// Multiplies as plain loops do, and counts.
+/// A matrix product by plain loops that counts its calls.
 #[derive(Debug, Default)]
 struct Counted(AtomicUsize);
 
@@ -193,7 +195,8 @@ fn matrices_are_multiplied_by_what_is_given() {
     let expected = run.product("bij,bjk->bik", &a, &a).unwrap();
     let made = run.matrices(counted.clone()).product("bij,bjk->bik", &a, &a).unwrap();
     assert_eq!(bits(&made), bits(&expected));
-    // For each of 4^4 products of tiles one for each of two indices of the label that is walked together.
+    // There are 4^4 products of tiles, and for each of them one matrix product for each of two indices of the batch
+    // label.
     assert_eq!(counted.0.load(Ordering::Relaxed), 512);
 }
 
@@ -212,12 +215,13 @@ fn tiles_that_nobody_wants_are_not_made() {
     let run = Evaluator::new(Options::default());
     let nothing = run.product_within("ij,jk->ik", &operand, &operand, &Shape::empty(&tiling)).unwrap();
     assert_eq!((nothing.shape().len(), asked.load(Ordering::Relaxed)), (0, 0));
-    // Tile (1, 2) takes row 1 and column 2: seven tiles, of which (1, 2) is on both sides.
+    // Tile (1, 2) needs row 1 of the left operand and column 2 of the right one, which is the same tensor: seven
+    // different tiles, of which (1, 2) is computed once for each operand.
     let one = Shape::of_norms(&tiling, [(6, 1.0)], &ALL).unwrap();
     let made = run.product_within("ij,jk->ik", &operand, &operand, &one).unwrap();
     assert_eq!((made.shape().tiles(), asked.load(Ordering::Relaxed)), (&[6][..], 8));
     assert_eq!(made.get::<f64>(&[2, 4]).unwrap(), 2.0 * (4.0 * 2.0 + 5.0 * 6.0 + 6.0 * 10.0 + 7.0 * 14.0));
-    // Each tile is made once for all results that need it.
+    // Each operand tile is computed once for all result tiles that need it.
     asked.store(0, Ordering::Relaxed);
     run.product("ij,jk->ki", &operand, &operand).unwrap();
     assert_eq!(asked.load(Ordering::Relaxed), 32);
@@ -227,7 +231,7 @@ fn tiles_that_nobody_wants_are_not_made() {
 fn tiles_stay_until_they_are_truncated() {
     let axis = Tiling1::blocked(4, 2).unwrap();
     let shape = Shape::dense(&Tiling::new([&axis, &axis]).unwrap(), MOST_TILES).unwrap();
-    // Rows cancel: estimates know nothing of signs.
+    // The sums of rows cancel, but estimates do not depend on signs.
     let a = Tiled::from_fn(&shape, |at| if at[1] % 2 == 0 { 1.0 } else { -1.0 }).unwrap();
     let ones = Tiled::from_fn(&shape, |_| 1.0).unwrap();
     let run = Evaluator::new(Options::default().threshold(1e-3));
@@ -238,7 +242,7 @@ fn tiles_stay_until_they_are_truncated() {
     assert!(product.truncate(&Options::default().screening(Scalar::Float64).unwrap()).unwrap().shape().is_empty());
 }
 
-/// An absent tile is zero, and its product with what is infinite is absent.
+/// An absent tile is zero, and its product with an infinite tile is absent, not NaN.
 #[test]
 fn absent_tiles_hide_infinities_and_present_ones_do_not() {
     let axis = Tiling1::blocked(2, 1).unwrap();

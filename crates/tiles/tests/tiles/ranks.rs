@@ -1,5 +1,6 @@
-//! Tensors that ranks share: the bits of one rank on any number of them, whichever rank owns which tile, in whatever order messages come; the bytes that
-//! move; and what all ranks say when one of them fails.
+//! Tests of tensors that are distributed over ranks: results have the bits of a single rank, for any number of ranks,
+//! any owners of tiles and any order of messages. Also tests of the bytes that move, and of the errors of all ranks if
+//! one of them fails.
 
 use crate::graphs::NoElements;
 use crate::products::lazy;
@@ -19,15 +20,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// All bits of a tensor.
+/// A tensor for comparison: the numbers of its present tiles, the bits of their norms, and the bits of all elements.
 pub(crate) type Bits = (Vec<u64>, Vec<u64>, Vec<u64>);
 
-/// The ranks of a link, which wait for seconds rather than minutes.
+/// The ranks of a link. Their waits fail after a minute, not only after five.
 fn ranks_of(link: Arc<dyn Link>) -> Result<Arc<Ranks>, Error> {
     Ok(Arc::new(Ranks::new(link)?.stall(Duration::from_secs(60))))
 }
 
-/// Runs on ranks as threads, whose messages come late by a seed: what each comes to.
+/// Runs code on ranks that are threads, with messages that are delayed depending on `seed`, and returns the result of
+/// each rank.
 pub(crate) fn on_ranks<R: Send>(
     size: usize,
     seed: u64,
@@ -41,12 +43,12 @@ pub(crate) fn on_ranks<R: Send>(
     })
 }
 
-/// The bits of a tensor that may be shared out, which all ranks ask for.
+/// The bits of a tensor that may be distributed. All ranks must call this.
 pub(crate) fn gathered_bits(run: &Evaluator, of: &Tiled) -> Result<Bits, Error> {
     Ok(all_bits(&run.gathered(of)?))
 }
 
-/// What all ranks come to, which is the same.
+/// Asserts that all ranks have the same result, and returns it.
 fn same<R: PartialEq + std::fmt::Debug>(results: Vec<Result<R, Error>>, what: &str) -> R {
     let mut results = results.into_iter().map(|result| result.unwrap_or_else(|error| panic!("{what}: {error}")));
     let first = results.next().expect("a rank");
@@ -54,7 +56,7 @@ fn same<R: PartialEq + std::fmt::Debug>(results: Vec<Result<R, Error>>, what: &s
     first
 }
 
-/// A map of tiles to ranks.
+/// A random map from tiles to ranks; `None` for the default.
 fn map(rng: &mut Rng, size: usize) -> Option<TileMap> {
     match rng.u32(..5) {
         0 => Some(TileMap::hashed()),
@@ -106,11 +108,11 @@ fn products_in_panels_have_the_same_bits_on_ranks() {
         let one = all_bits(&Evaluator::new(options.clone()).product(text, &left, &right).unwrap());
         let size = [2, 3][rng.usize(..2)];
         let mut bytes = 0;
-        // With the fewest bytes that do, tiles come in many panels.
+        // With the lowest memory limit that suffices, tiles arrive in many panels.
         loop {
             let made = on_ranks(size, case, &options, |run, ranks| {
                 let run = run.clone().most_bytes(bytes);
-                // The tensors themselves do not count.
+                // The memory of the operands does not count.
                 let whole = Evaluator::new(Options::default()).ranks(ranks.clone(), []);
                 let [left, right] = [&left, &right].map(|of| whole.distributed(of, &TileMap::hashed()));
                 let made = run.product(text, &left?, &right?)?;
@@ -127,7 +129,8 @@ fn products_in_panels_have_the_same_bits_on_ranks() {
     }
 }
 
-/// Every operation of an evaluator that makes tensors, on two of one tiling.
+/// Runs each operation of an evaluator whose result is a tensor, on two tensors with the same tiling, and returns the
+/// bits of the results.
 fn operations(run: &Evaluator, a: &Tiled, b: &Tiled) -> Result<Vec<Bits>, Error> {
     let screening = Screening::threshold(0.3);
     let axes = a.tiling().axes();
@@ -159,7 +162,7 @@ fn operations(run: &Evaluator, a: &Tiled, b: &Tiled) -> Result<Vec<Bits>, Error>
     made.iter().map(|made| gathered_bits(run, made)).collect()
 }
 
-/// Every number that an evaluator makes, by its bits.
+/// Runs each operation of an evaluator whose result is a number, and returns the bits of the numbers.
 fn numbers(run: &Evaluator, a: &Tiled, b: &Tiled) -> Result<Vec<u64>, Error> {
     let made = [
         run.sum(a)?,
@@ -210,7 +213,8 @@ fn operators_have_the_same_bits_on_any_number_of_ranks() {
     });
 }
 
-/// A graph of what has no expressions of elements: products of three, diagonals, sums, transposes, slices.
+/// A graph without elementwise expressions, and its outputs: products of three tensors, diagonals, sums, transposes and
+/// slices.
 pub(crate) fn graph_of_all() -> (TensorGraph, Vec<cembra_tensor::TensorNodeId>) {
     let mut graph = TensorGraph::standard();
     let a = graph.leaf("a", Scalar::Float64, &[6, 6]).expect("a leaf");
@@ -272,21 +276,21 @@ fn tiles_go_where_they_are_needed_and_nowhere_else() {
         });
         made.into_iter().map(Result::unwrap).collect()
     };
-    // Elements are where they are already.
+    // No tile moves, because each result tile is computed where its operand tiles are.
     assert_eq!(sent(4, &|run, a| run.add(a, &run.scale(a, 2.0)?)), [0; 4]);
     assert_eq!(sent(4, &|_, a| a.permuted(&[1, 0])), [0; 4]);
-    // A grid of 2 by 2: each tile of both operands goes to the one other rank of its row, or of its column.
+    // With a grid of 2 by 2 ranks, each tile of an operand goes to the other rank of its row or column.
     assert_eq!(sent(4, &|run, a| run.product("ij,jk->ik", a, a)), [32; 4]);
-    // One of 1 by 2: tiles of the left operand alone move.
+    // With a grid of 1 by 2 ranks, only tiles of the left operand move.
     assert_eq!(sent(2, &|run, a| run.product("ij,jk->ik", a, a)), [32; 2]);
-    // A product with a diagonal reads each tile of the other operand once, where it is made.
+    // A product with a diagonal reads each tile of the other operand once, on the rank that computes the result tile.
     let diagonal = |run: &Evaluator, a: &Tiled| {
         let diagonal = Shape::of_norms(a.tiling(), (0..8).map(|at| (at * 9, 1.0)), &ALL)?;
         run.product("ij,jk->ik", &a.masked(&diagonal)?, a)
     };
-    // The 8 tiles of the diagonal are on two ranks, and go to the other rank of their row.
+    // The 8 tiles of the diagonal are owned by two ranks, and each goes to the other rank of its row.
     assert_eq!(sent(4, &diagonal).iter().sum::<u64>(), 8);
-    // A result of one tile is made of 8 pairs of tiles.
+    // The result has one tile, which is computed from 8 pairs of tiles.
     let one = |run: &Evaluator, a: &Tiled| {
         let wanted = Shape::of_norms(a.tiling(), [(0, 1.0)], &ALL)?;
         run.product_within("ij,jk->ik", a, a, &wanted)
@@ -304,7 +308,7 @@ fn tiles_are_found_where_they_are() {
         assert_eq!((shared.owner(4), shared.owner(5), a.owner(5), shared.owner(100)), (Some(1), Some(2), None, None));
         let own: Vec<u64> = shared.local_tiles().map(|(number, _)| number).collect();
         assert_eq!(own, [rank as u64, rank as u64 + 3, rank as u64 + 6]);
-        // What another rank has is an error, and no zero.
+        // Reading a tile of another rank is an error, not a zero.
         for number in 0..9 {
             match shared.tile(number) {
                 Ok(tile) => assert!(tile.is_some() && number % 3 == rank as u64),
@@ -329,7 +333,7 @@ fn tiles_are_found_where_they_are() {
     made.into_iter().for_each(|made| made.unwrap());
 }
 
-/// A square tensor whose tiles are made when they are needed; a tile that a rule names is an error, or a panic.
+/// A lazy square tensor. Tiles for which `fails` returns true are an error or a panic.
 fn failing(tiles: u64, fails: impl Fn(u64) -> bool + Send + Sync + 'static) -> Tiled {
     let shape = square(tiles).shape().clone();
     let source = move |place: &TilePlace| match place.number {
@@ -351,7 +355,7 @@ fn all_ranks_have_the_error_of_a_tile_that_fails() {
                     let bad = failing(6, |number| number > 20);
                     let before = run.materialized(&square(6))?;
                     let error = of(run, &bad).expect_err("an error").to_string();
-                    // The run goes on, and no message of the failed step is left.
+                    // The run can continue, and no message of the failed step is left over.
                     let after = run.product("ij,jk->ik", &before, &before)?;
                     assert_eq!(gathered_bits(run, &after)?.0.len(), 36);
                     Ok(error)
@@ -373,7 +377,7 @@ fn all_ranks_have_the_error_of_a_tile_that_fails() {
             }
         }
     }
-    // One tile alone fails, on whichever rank it is.
+    // Only one tile fails, on the rank that computes it.
     for number in [1, 7, 17, 35] {
         let bad = failing(6, move |tile| tile == number);
         let made = on_ranks(4, number, &Options::default(), |run, _| {
@@ -390,7 +394,7 @@ fn a_failure_ends_the_others_before_they_are_through() {
     let made = Arc::new(AtomicUsize::new(0));
     let (flag, count) = (failed.clone(), made.clone());
     let shape = square(100).shape().clone();
-    // One rank fails at its first tile. Another one waits for that, and then has thousands of tiles to make.
+    // One rank fails at its first tile. Another rank waits for this, and then has thousands of tiles left to compute.
     let source = move |place: &TilePlace| {
         if place.number % 2 == 1 {
             flag.store(true, Ordering::Release);
@@ -404,7 +408,7 @@ fn a_failure_ends_the_others_before_they_are_through() {
         Tensor::new(&[2, 2], vec![0.5; 4])
     };
     let lazy = Tiled::lazy(&shape, Scalar::Float64, source).expect("a tensor");
-    // The slow rank is each of three in turn, and another one has nothing to do.
+    // Each of the three ranks is the slow one in turn, and one rank has nothing to do.
     for (slow, failing) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0)] {
         made.store(0, Ordering::Relaxed);
         failed.store(false, Ordering::Release);
@@ -433,7 +437,7 @@ fn a_cancelled_rank_ends_the_step_on_all() {
                     token.cancel();
                 }
                 let error = own.evaluate(&graph, &outputs, &[&a, &a], &NoElements).expect_err("an error");
-                // The next evaluation, without the token, is as if nothing had been.
+                // The next evaluation, without the token, succeeds.
                 let made = run.evaluate(&graph, &outputs, &[&a, &a], &NoElements)?;
                 Ok((error.to_string(), gathered_bits(run, &made[0])?))
             });
@@ -454,7 +458,7 @@ fn any_number_of_ranks_reads_what_any_number_wrote() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path();
         let written = on_ranks(writers, 1, &Options::default(), |run, _| {
-            // One is shared out, the other is on each rank, or made when it is needed.
+            // One tensor is distributed, the other is on each rank or lazy.
             let shared = run.distributed(tensors[0].1, &TileMap::hashed())?;
             run.checkpoint(path, [("a", &shared), ("b", &lazy(tensors[1].1))])
         });
@@ -506,7 +510,7 @@ fn ranks_that_were_given_other_things_disagree() {
     assert!(options.starts_with("ranks disagree on the options: rank 0 has threshold by type"), "{options}");
     let version = said(&|rank| on_last(rank, (Options::default(), tensor(&one, 1), "2")));
     assert!(version.starts_with("ranks disagree on the version of cembra: rank 0 has 1, rank 2 has 2;"), "{version}");
-    // Whatever a rank has, a step that is planned otherwise is none of the others' steps.
+    // If the plan of a step differs on one rank, all ranks get an error.
     let made = run_ranks(2, |link| {
         let rank = link.rank();
         let run = Evaluator::new(Options::default()).ranks(ranks_of(link)?, []);
@@ -525,7 +529,7 @@ fn ranks_that_compute_other_things_disagree() {
     let tripled = Evaluator::new(Options::default()).scale(&a, 3.0).expect("a tensor");
     type Of<'f> = &'f (dyn Fn(&Evaluator, &Tiled, &Tiled) -> Result<(), Error> + Sync);
     let pairs: [[Of<'_>; 2]; 8] = [
-        // The same tiles under other norms.
+        // The same tiles with other norms.
         [&|run, a, _| run.sum(a).map(drop), &|run, _, c| run.sum(c).map(drop)],
         [&|run, a, _| run.sum(a).map(drop), &|run, a, _| run.norm(a).map(drop)],
         [&|run, a, _| run.max(a).map(drop), &|run, a, _| run.min(a).map(drop)],

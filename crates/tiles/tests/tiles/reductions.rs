@@ -1,4 +1,4 @@
-//! Sums, norms and extremes of tiled tensors, against those of all elements.
+//! Tests of sums, norms and extremes of tiled tensors: they are compared with those of the dense elements.
 
 use crate::products::lazy;
 use crate::random::{self, ALL};
@@ -17,7 +17,7 @@ fn run(threads: usize, block_bytes: usize) -> Evaluator {
     Evaluator::new(Options::default().threshold(0.0).block_bytes(block_bytes)).threads(threads)
 }
 
-/// Small whole numbers, so that all sums are exact.
+/// Elements are small whole numbers, so all sums are exact.
 #[test]
 fn numbers_of_sparse_tensors_are_those_of_all_elements() {
     let mut rng = Rng::with_seed(70);
@@ -71,7 +71,7 @@ fn sums_over_tiles_are_exact_and_depend_on_no_order() {
                 let again = line(&elements, 1);
                 assert_eq!(run(threads, 8).sum(&again).unwrap().to_bits(), sum.to_bits());
                 assert_eq!(run(threads, 64).dot(&again, &again).unwrap().to_bits(), dot.to_bits());
-                // Tiles of several elements have one number each, however they are shared out.
+                // Each tile is reduced to one number, for any distribution over threads.
                 let tiled = line(&elements, 7);
                 assert_eq!(
                     run(threads, 8).norm(&tiled).unwrap().to_bits(),
@@ -79,7 +79,7 @@ fn sums_over_tiles_are_exact_and_depend_on_no_order() {
                 );
             }
         }
-        // Parts of many tasks: none may be lost, and none be added with rounding.
+        // The sum has parts from many tasks: no part may be lost, and none may be rounded.
         let mut elements = vec![1.0; 1000];
         (elements[3], elements[900]) = (1e200, -1e200);
         assert_eq!([1, 2, 5].map(|threads| run(threads, 8).sum(&line(&elements, 1)).unwrap()), [998.0; 3]);
@@ -107,7 +107,7 @@ fn what_is_large_small_or_no_number_is_seen() {
         assert!(run.min(&line(&zeros, 1)).unwrap().is_sign_negative());
         assert!(run.max(&line(&zeros, 1)).unwrap().is_sign_positive());
     }
-    // Absent tiles are zeros, as far as they have elements.
+    // Absent tiles are zeros, except those without elements.
     let tiling = Tiling::new([Tiling1::new([0, 0, 2, 5]).unwrap()]).unwrap();
     let of = |tiles: &[u64]| {
         let shape = Shape::of_norms(&tiling, tiles.iter().map(|tile| (*tile, 1.0)), &ALL).unwrap();
@@ -125,7 +125,7 @@ fn what_is_large_small_or_no_number_is_seen() {
     assert_eq!(run.min(&nothing).expect_err("an error").tensor_kind(), Some(Kind::EmptyReduction));
     assert_eq!(run.trace(&nothing).expect_err("an error").tensor_kind(), Some(Kind::RankMismatch));
     assert_eq!(run.dot(&nothing, &of(&[])).expect_err("an error").tensor_kind(), Some(Kind::SizeMismatch));
-    // A grid of 2^40 tiles of which one is present.
+    // A grid of 2^40 tiles, one of which is present.
     let axis = Tiling1::blocked(1 << 40, 1).unwrap();
     let one = Shape::of_norms(&Tiling::new([axis]).unwrap(), [(5, 1.0)], &ALL).unwrap();
     let one = Tiled::from_fn(&one, |_| 2.0).unwrap();

@@ -1,4 +1,5 @@
-//! Shapes: which norms keep a tile, limits, and the algebra against one tile after the other.
+//! Tests of shapes: the norms for which a tile is present, the limits, and the shapes of results, which are compared
+//! with rules for single tiles.
 
 use crate::random::{self, ALL};
 use cembra_tiles::{Base, MOST_TILES, Screening, Shape, Tiling, Tiling1};
@@ -80,16 +81,16 @@ fn more_tiles_than_there_may_be_are_refused_before_they_are_stored() {
     assert_eq!(kind(Shape::from_fn(&tiling, &ALL, |_| Ok(1.0))), Some(Kind::Limit));
     let screening = Screening { threshold: 0.5, most_tiles: 3 };
     assert_eq!(kind(Shape::of_norms(&tiling, (0..).map(|tile| (tile, 1.0)), &screening)), Some(Kind::Limit));
-    // Norms below the threshold do not count.
+    // Tiles whose norms are below the threshold do not count for the limit.
     let few = (0..1000).map(|tile| (tile, if tile % 400 == 0 { 1.0 } else { 0.4 }));
     assert_eq!(Shape::of_norms(&tiling, few, &screening).expect("a shape").tiles(), [0, 400, 800]);
-    // Absent tiles of a sum become present nowhere, so a map that makes 1 of 0 is refused here.
+    // A function that maps 0 to 1 makes all tiles of the grid present, which are too many here.
     let one = Shape::of_norms(&tiling, [(1 << 39, 1.0)], &ALL).expect("a shape");
     assert_eq!(one.of_map(true, 5).expect("a shape").tiles(), [1 << 39]);
     assert_eq!(kind(one.of_map(false, 5)), Some(Kind::Limit));
 }
 
-/// Each rule against each tile of the grid by itself.
+/// Compares the shapes of results with a rule that is applied to each tile of the grid by itself.
 #[test]
 fn shapes_of_results_follow_tile_by_tile() {
     let mut rng = Rng::with_seed(3);

@@ -1,4 +1,4 @@
-//! What tiles are made of: functions, seeds, tensors, and closures that fail.
+//! Tests of tensors that are made from functions, from seeds, from other tensors, and from closures that fail.
 
 use crate::random::{self, ALL, bits};
 use cembra_runtime::Scalar;
@@ -40,7 +40,7 @@ fn functions_are_not_called_for_absent_tiles() {
     assert_eq!(asked, first.into_iter().chain(last).collect::<Vec<_>>());
     assert_eq!(made.get::<f64>(&[3, 2]).expect("an element"), 32.0);
     assert_eq!(made.get::<f64>(&[0, 2]).expect("an element"), 0.0);
-    // True norms take the place of those that were promised.
+    // The norms of the elements replace those of the lazy tensor's shape.
     assert_eq!(made.shape().norm(0), Some((121.0_f64 + 100.0 + 1.0).sqrt() / 4.0));
     assert_eq!(made.get::<f64>(&[4, 0]).expect_err("an error").tensor_kind(), Some(Kind::Index));
     assert_eq!(made.get::<f32>(&[0, 0]).expect_err("an error").tensor_kind(), Some(Kind::ElementType));
@@ -90,7 +90,7 @@ fn tiles_are_packed_and_aligned_whatever_they_are_made_of() {
     );
     let tile = one.expect("a tensor").tile(0).expect("a tile").expect("present");
     assert!(Tile::of(tile.tensor()).expect("a tile").tensor().shares_memory(tile.tensor()));
-    // The first row begins as the tile does, and would hold the memory of all rows.
+    // The first row is packed, but a view of it would keep the memory of all rows alive.
     let rows = [Slice::all(1), Slice::all(9)];
     let row = Tile::of(&tile.tensor().sliced(&rows).expect("a view")).expect("a tile");
     assert!(!row.tensor().shares_memory(tile.tensor()));
@@ -108,20 +108,20 @@ fn norms_are_true_where_squares_leave_the_range_of_floats() {
     assert!((norm([3e200, 0.0, -4e200, 0.0]) / 1.25e200 - 1.0).abs() < 1e-15);
     assert!((norm([3e-200, 4e-200, 0.0, 0.0]) / 1.25e-200 - 1.0).abs() < 1e-15);
     assert!((norm([5e-310, 0.0, 0.0, 0.0]) / 1.25e-310 - 1.0).abs() < 1e-10);
-    // The root of the sum of squares is none, and half of it is.
+    // The root of the sum of squares is larger than any float, but the norm, which is a quarter of it, is not.
     assert_eq!(norm([f64::MAX; 4]), f64::MAX / 2.0);
     assert_eq!(norm([0.0; 4]), 0.0);
     assert_eq!(norm([1.0, f64::INFINITY, 0.0, 0.0]), f64::INFINITY);
     assert!(norm([1.0, f64::INFINITY, f64::NAN, 0.0]).is_nan());
 }
 
-/// A lazy tensor of the elements of another one, which counts the tiles that are asked for.
+/// A lazy tensor with the elements of `of`, which counts in `asked` how many tiles are computed.
 fn lazy(of: &Tiled, asked: &Arc<AtomicUsize>) -> Tiled {
     let (whole, asked) = (of.clone(), asked.clone());
     let source = move |place: &TilePlace| {
         asked.fetch_add(1, Ordering::Relaxed);
         let tile = whole.tile(place.number)?.ok_or_else(|| Error::tensors(Kind::Index, "an absent tile"))?;
-        // A view that is not packed, as users may return.
+        // The function returns a view that is not packed, as a user's function may.
         tile.tensor().transposed(&[1, 0])?.row_major().transposed(&[1, 0])
     };
     Tiled::lazy(of.shape(), of.scalar_type(), source).expect("a lazy tensor")
@@ -211,7 +211,7 @@ fn tensors_that_do_not_fit_a_tiling_are_refused() {
     assert_eq!(kind(Tensor::zeros(Scalar::Float64, &[5, 4]).unwrap(), &grid()), Some(Kind::SizeMismatch));
     assert_eq!(kind(Tensor::zeros(Scalar::Float64, &[5]).unwrap(), &grid()), Some(Kind::RankMismatch));
     assert_eq!(kind(Tensor::zeros(Scalar::Int64, &[5, 5]).unwrap(), &grid()), Some(Kind::ElementType));
-    // One element seen under more indices than there is memory for.
+    // A tensor of one element that is broadcast to more elements than there is memory for.
     let one = Tensor::scalar(1.0).broadcast_to(&[1 << 40]).unwrap();
     let line = Tiling::new([Tiling1::blocked(1 << 40, 1 << 39).unwrap()]).unwrap();
     assert_eq!(kind(one, &line), Some(Kind::Limit));
@@ -220,7 +220,7 @@ fn tensors_that_do_not_fit_a_tiling_are_refused() {
     assert_eq!(f32::of_f64(1.5).to_f64(), 1.5);
 }
 
-/// A grid of 2^40 tiles of which one is present.
+/// The grid has 2^40 tiles, one of which is present.
 #[test]
 fn one_tile_of_a_huge_grid_takes_the_memory_of_one_tile() {
     let axis = Tiling1::blocked(1 << 40, 4).unwrap();

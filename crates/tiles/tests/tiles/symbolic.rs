@@ -1,4 +1,4 @@
-//! Plans of products, against every product of two tiles by itself.
+//! Tests of plans of products: they are compared with loops over all products of two tiles.
 
 use crate::random::{self, ALL};
 use cembra_runtime::Scalar;
@@ -9,7 +9,8 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
-/// Labels of matrices, of several rows, columns and terms in any order, of labels walked together, of scalars and of nothing summed.
+/// Labels of products: of matrices; with several row, column or summed labels in any order; with batch labels; of
+/// scalars; and without a summed label.
 pub(crate) const PRODUCTS: [&str; 16] = [
     "ij,jk->ik",
     "ij,jk->ki",
@@ -29,7 +30,7 @@ pub(crate) const PRODUCTS: [&str; 16] = [
     "ijk,lj->ikl",
 ];
 
-/// Tilings of the operands, one for each label.
+/// Random tilings of the two operands. Axes with the same label have the same tiling.
 pub(crate) fn tilings(rng: &mut Rng, labels: &Labels) -> [Tiling; 2] {
     let axes: Vec<Tiling1> = (0..8).map(|_| random::axis(rng)).collect();
     [0, 1].map(|of: usize| {
@@ -48,13 +49,15 @@ fn shape(rng: &mut Rng, tiling: &Tiling) -> Shape {
     Shape::of_norms(tiling, norms.into_iter().map(|(tile, _)| (tile, rng.f64())), &ALL).expect("it fits")
 }
 
-/// The coordinates of what a product of two tiles sums, its estimate, and the positions of its tiles.
+/// A product of two tiles: the coordinates of its summed labels, its estimated norm, and the positions of the two
+/// tiles.
 type Product = (Vec<u64>, f64, (usize, usize));
 
-/// The estimate of a tile of the result, and its products.
+/// A tile of the result: its estimated norm, and the positions of the tiles of its products.
 type Sum = (f64, Vec<(usize, usize)>);
 
-/// For each tile of the result its estimate, and its products in the order of the left operand's summed coordinates.
+/// The estimate and the products of each result tile, computed by loops over all pairs of tiles. Products are in the
+/// order of the left operand's summed labels.
 fn by_hand(labels: &Labels, [a, b]: [&Shape; 2], result: &Tiling) -> BTreeMap<u64, Sum> {
     let mut found: BTreeMap<u64, Vec<Product>> = BTreeMap::new();
     for (left, (tile, norm)) in a.iter().enumerate() {
@@ -110,7 +113,7 @@ fn plans_have_the_products_of_present_tiles_in_order() {
             }
             assert_eq!(plan.product_count(), expected.values().map(|(_, products)| products.len()).sum::<usize>());
         };
-        // What a wanted shape does not have is not planned, and estimates leave nothing out.
+        // With a wanted shape, exactly its tiles are planned, even if their estimates are small.
         let wanted = shape(&mut rng, plan.shape().tiling());
         let masked =
             SymbolicProduct::of(&labels, [&shapes[0], &shapes[1]], Some(&wanted), Scalar::Float64, &options).unwrap();
@@ -161,7 +164,7 @@ fn segments_end_by_terms_or_by_products() {
     assert_eq!((default.elements, default.tiles), (8192, 256));
 }
 
-/// The coordinates of what is summed at which the sum of each result tile begins a new segment.
+/// For each result tile, the coordinates of the summed labels at which a new segment of its sum begins.
 fn cuts(plan: &SymbolicProduct, left: &Shape, summed: &[usize]) -> Vec<Vec<Vec<u64>>> {
     let of_tile = |at: usize| {
         let products: Vec<(usize, usize)> = plan.products(at).collect();
@@ -191,7 +194,8 @@ fn all_tiles_are_cut_at_the_same_places() {
     assert_eq!(lengths(&plan(4)), [vec![4, 4], vec![2, 2]]);
     assert_eq!(lengths(&plan(3)), [vec![3, 3, 2], vec![1, 2, 1]]);
     assert_eq!(lengths(&plan(2)), [vec![2; 4], vec![1; 4]]);
-    // Segments of two summed labels go on from one line to the next; the first four tiles of each result are absent.
+    // With two summed labels, a segment continues from one row of their grid to the next. The first four tiles of each
+    // sum are absent.
     let line = Tiling1::blocked(6, 2).unwrap();
     let cube = Shape::dense(&Tiling::new([&line, &line, &axis]).unwrap(), 99).unwrap();
     let late = Shape::of_norms(cube.tiling(), cube.iter().filter(|(tile, _)| *tile >= 32), &ALL).unwrap();
@@ -204,7 +208,7 @@ fn all_tiles_are_cut_at_the_same_places() {
     assert_eq!(of(&late, &cube), vec![vec![vec![1, 1], vec![1, 2]]; 64]);
 }
 
-/// Segments end in front of each 1,024th tile, so that nobody counts the tiles of what may be 2^40.
+/// A segment begins at each 1,024th tile, so finding a segment does not count through a grid of 2^40 tiles.
 #[test]
 fn cuts_of_huge_grids_are_found_where_tiles_are() {
     let far = 1 << 40;
@@ -246,14 +250,14 @@ fn labels_and_tilings_that_do_not_fit_are_refused() {
     assert_eq!(scalar(Scalar::Int64).expect_err("an error").tensor_kind(), Some(Kind::ElementType));
     let negative = SymbolicProduct::of(&product, [&a, &a], None, Scalar::Float64, &Options::default().threshold(-1.0));
     assert_eq!(negative.expect_err("an error").tensor_kind(), Some(Kind::Norm));
-    // The result's grid has more tiles than 64 bits count.
+    // The result's grid has more tiles than a 64-bit number can count.
     let axis = Tiling1::blocked(1 << 40, 1).unwrap();
     let wide = Shape::empty(&Tiling::new([&axis]).unwrap());
     let outer = SymbolicProduct::of(&parse("i,j->ij"), [&wide, &wide], None, Scalar::Float64, &Options::default());
     assert_eq!(outer.expect_err("an error").tensor_kind(), Some(Kind::Limit));
 }
 
-/// Operands of a few tiles of grids of 2^60: time and memory are those of the tiles.
+/// The operands have a few present tiles in grids of 2^60: time and memory depend only on the present tiles.
 #[test]
 fn huge_grids_are_planned_by_their_present_tiles() {
     let axis = Tiling1::blocked(1 << 32, 4).unwrap();

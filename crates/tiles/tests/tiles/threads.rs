@@ -1,4 +1,5 @@
-//! What the number of threads, the bytes there are, errors and ends do not change, and what they do.
+//! Tests of the number of threads, of memory limits, of errors and of cancellation: they do not change the bits of
+//! results.
 
 use crate::products::lazy;
 use crate::random::{self, ALL, bits};
@@ -12,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Runs with a pool of five threads.
+/// Runs code in a pool of five threads.
 pub(crate) fn on_five_threads<R: Send>(run: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(5).build().expect("threads").install(run)
 }
 
-/// All bits of a tensor: which tiles are present, their norms, and their elements.
+/// A tensor for comparison: the numbers of its present tiles, the bits of their norms, and the bits of all elements.
 pub(crate) fn all_bits(of: &Tiled) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
     (of.shape().tiles().to_vec(), of.shape().norms().iter().map(|norm| norm.to_bits()).collect(), bits(of))
 }
@@ -40,7 +41,7 @@ fn products_have_the_same_bits_on_any_number_of_threads() {
                     let run = |most_bytes| Evaluator::new(options.clone()).most_bytes(most_bytes).threads(threads);
                     let again = made(run(usize::MAX), &left).unwrap();
                     assert_eq!(all_bits(&again), all_bits(&one), "{case} {text}");
-                    // With the fewest bytes that do, lazy tiles are made in many panels.
+                    // With the lowest memory limit that suffices, lazy tiles are computed in many panels.
                     let lazy = lazy(&left);
                     let mut bytes = one.memory_bytes();
                     let least = loop {
@@ -87,7 +88,8 @@ fn operators_on_elements_have_the_same_bits_on_any_number_of_threads() {
     });
 }
 
-/// A square tensor of tiles of 2 by 2, of which some fail or panic, and how many were asked for.
+/// A lazy square tensor with tiles of 2 by 2 elements, some of which fail or panic, and a counter of the tiles that
+/// were computed.
 fn failing(tiles: u64, fails: fn(u64) -> bool) -> (Tiled, Arc<AtomicUsize>) {
     let axis = Tiling1::blocked(2 * tiles, 2).expect("it fits");
     let shape = Shape::dense(&Tiling::new([&axis, &axis]).expect("it fits"), MOST_TILES).expect("it fits");
@@ -113,9 +115,10 @@ fn the_error_is_the_same_on_any_number_of_threads() {
             for most_bytes in [usize::MAX, 24 * 24 * 8 + 2 * 12 * 32] {
                 let run = Evaluator::new(Options::default().block_bytes(64)).most_bytes(most_bytes).threads(threads);
                 let message = |made: Result<Tiled, Error>| made.expect_err("an error").to_string();
-                // Tiles are asked for by what is summed: the first column that fails is the fourth, its first tile 52.
+                // Tiles are computed in the order of the summed label, here the columns. The first column with a
+                // failing tile has the number 4, and its first failing tile is 52.
                 assert_eq!(message(run.product("ij,jk->ik", &a, &ready)), "the function of tiles panicked: tile 52");
-                // As the right operand, what is summed are rows: the first tile that fails is the 41st.
+                // In the right operand, the summed label is that of the rows, so the first tile that fails is 41.
                 assert_eq!(message(run.product("ij,jk->ik", &ready, &a)), "tile 41");
                 assert_eq!(message(run.add(&a, &ready)), "tile 41");
                 assert_eq!(message(run.materialized(&a)), "tile 41");
@@ -123,7 +126,7 @@ fn the_error_is_the_same_on_any_number_of_threads() {
                 assert_eq!(error.to_string(), "tile 41");
             }
         }
-        // A source that only fails, from an odd tile on.
+        // A source whose tiles return errors and never panic; the first of them is an odd tile.
         let (odd, _) = failing(12, |number| number >= 77 && number % 2 == 1);
         let message = |threads| {
             let run = Evaluator::new(Options::default().block_bytes(32)).threads(threads);
@@ -154,7 +157,7 @@ fn tokens_end_evaluations_between_tasks() {
             let ended = run.product("ij,jk->ik", &lazy.unwrap(), &stored).expect_err("an error");
             assert_eq!(ended.fault_kind(), Some(FaultKind::Cancelled));
             assert!(begun.load(Ordering::Relaxed) <= threads);
-            // It stays so, for whatever is evaluated.
+            // The token stays cancelled for all later evaluations.
             assert_eq!(run.add(&stored, &stored).expect_err("an error").fault_kind(), Some(FaultKind::Cancelled));
             assert_eq!(run.norm(&stored).expect_err("an error").fault_kind(), Some(FaultKind::Cancelled));
         }
@@ -165,7 +168,7 @@ fn tokens_end_evaluations_between_tasks() {
     });
 }
 
-/// With fewer bytes, fewer lazy tiles are held at once. Each still is made once.
+/// With a lower memory limit, fewer lazy tiles are held at once. Each is still computed only once.
 #[test]
 fn lazy_tiles_are_held_as_there_are_bytes() {
     let axis = Tiling1::blocked(16, 2).unwrap();
@@ -179,7 +182,7 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
             asked.fetch_add(1, Ordering::Relaxed);
             let counted = Counted { elements: vec![place.number as f64; 11], held: held.clone() };
             most.fetch_max(held.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            // An address that is a multiple of 64 bytes, so that nothing is copied.
+            // The tile begins at a multiple of 64 bytes, so it is not copied.
             let first = counted.elements.as_ptr().align_offset(64).min(7);
             let data = cembra_value::tensor::Data::Float64(cembra_value::tensor::Buffer::lent(counted));
             Tensor::from_parts(data, cembra_value::tensor::Layout::row_major(&[2, 2])?.moved(first))
@@ -208,11 +211,11 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
         error.to_string(),
         "a result of 64 tiles with sums of 0 bytes and 256 bytes of the left operand's tiles at a time takes 2304 bytes; the limit is 2303, so 1 bytes are missing; raise the threshold, or `most_bytes`"
     );
-    // Panels end with segments where segments fit; sums of a segment of a block are counted.
+    // If a segment fits into memory, panels end where segments end. The sum of one segment of a block counts.
     let (cut, _) = run(usize::MAX, 2).unwrap();
     assert_ne!(cut, all);
     assert_eq!(run(2 * result + 3 * column, 2).unwrap(), (cut, 16));
-    // Otherwise sums of segments are kept from one panel to the next: here of a vector, of tiles of 16 bytes.
+    // Otherwise the sum of a segment is kept from one panel to the next: here for a vector with tiles of 16 bytes.
     let vector = random::dense::<f64>(&Tiling::new([&axis]).unwrap(), 4);
     let run = |most_bytes: usize| {
         let options = Options::default().threshold(0.0).segment(Segment { elements: 8192, tiles: 2 }).block_bytes(0);
@@ -226,7 +229,7 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
     assert!(run(2 * 128 + 16 + column - 1).is_err());
 }
 
-/// Elements that are counted while somebody has them.
+/// A list of elements that is counted as long as it exists.
 struct Counted {
     elements: Vec<f64>,
     held: Arc<AtomicUsize>,
@@ -261,7 +264,7 @@ fn memory_of_dropped_results_is_used_again() {
     let second = run.product("ij,jk->ik", &a, &a).unwrap();
     assert!(addresses(&second).iter().all(|address| !before.contains(address)));
     drop(first);
-    // The elements that were there do not matter.
+    // The old elements of reused memory do not matter.
     let third = run.clone().product("ij,jk->ik", &a, &a).unwrap();
     assert_eq!((addresses(&third), bits(&third)), (before, expected.clone()));
     // Results outlive their evaluator.
@@ -269,7 +272,7 @@ fn memory_of_dropped_results_is_used_again() {
     assert_eq!(bits(&third), expected);
     let none = Evaluator::new(Options::default().pool_bytes(0));
     assert_eq!(bits(&none.product("ij,jk->ik", &a, &a).unwrap()), expected);
-    // A tile that somebody still has is not written to.
+    // A tile that is still in use is not overwritten.
     let run = Evaluator::new(Options::default());
     let sum = run.add(&a, &a).unwrap();
     let tile = sum.tile(0).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Tilings: elements and tiles both ways, and boundaries that are no tiling.
+//! Tests of tilings: the tile of an element, the elements of a tile, and boundaries that are refused.
 
 use crate::random;
 use cembra_tiles::{Base, Tiling, Tiling1};
@@ -26,7 +26,8 @@ fn elements_and_tiles_are_found_both_ways() {
     }
 }
 
-/// Tiles of one size are stored without their boundaries. What they are is compared with a list.
+/// Tilings with tiles of one size store no boundaries. They are compared with tilings from a list of the same
+/// boundaries.
 #[test]
 fn blocked_tilings_are_what_a_list_of_their_boundaries_is() {
     for elements in 0..20_u64 {
@@ -128,14 +129,14 @@ fn grids_may_have_more_tiles_than_there_is_memory() {
     assert_eq!(tiling.tile_of(&[(1 << 50) - 1, (1 << 23) - 1]), Some(last));
     let far = tiling.block(&[(1 << 39)..(1 << 40), 0..2], Base::Zero).expect("a block");
     assert_eq!((far.tiles(), far.axes()[0].lower()), (1 << 40, 0));
-    // Cut where a tile begins there still is no list; cut within a tile there would be one.
+    // A range that begins at a tile stores no list of boundaries; one that begins within a tile would.
     assert_eq!(axis.elements(1024..(1 << 50) - 1).expect("elements").tiles(), (1 << 40) - 1);
     let within = axis.elements(1..1 << 50).expect_err("an error");
     assert_eq!(within.tensor_kind(), Some(Kind::Limit));
     assert!(axis.elements(1..5000).expect("elements").boundaries().eq([1, 1024, 2048, 3072, 4096, 5000]));
     let error = Tiling::new([&axis, &axis]).expect_err("2^80 tiles");
     assert_eq!(error.tensor_kind(), Some(Kind::Limit));
-    // An axis without tiles makes a grid without tiles, but does not hide that the others have too many.
+    // An axis without tiles makes a grid without tiles, but the error for too many tiles on the other axes remains.
     let none = Tiling1::new([4]).expect("a tiling");
     assert_eq!(Tiling::new([&axis, &none]).expect("no tiles").tiles(), 0);
     assert!(Tiling::new([&axis, &none, &axis]).is_err());

@@ -1,5 +1,6 @@
-//! Damaged and forged checkpoints: each is an error that names the file and says what is wrong, and none takes memory that the files do not
-//! have. Forged files have the right hashes. They are made as the documentation of the formats says, without the code that is tested.
+//! Tests of damaged and forged checkpoints: reading them is an error that names the file and the flaw, and takes no
+//! more memory than the files have bytes. Forged files have valid hashes. They are written after the documentation of
+//! the formats, without the code that is tested.
 
 use super::{Bits, bits, bits_of, directory, files, grid, read, read_lazily};
 use crate::random;
@@ -11,13 +12,13 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// What is changed in the line of a tensor in the manifest.
+/// A function that changes the line of a tensor in the manifest.
 type Change = Box<dyn FnOnce(&mut Json)>;
 
-/// What the header and a record have, and where records begin.
+/// The number of bytes in a record; the header has as many, so records begin there.
 const RECORD: usize = 56;
 
-/// A record of a shard.
+/// The record of a tile in a shard's index.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     tile: u64,
@@ -30,7 +31,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// The records of a shard, and the elements behind them.
+/// Splits a shard into its records and the elements after them.
 fn parts(shard: &[u8]) -> (Vec<Record>, Vec<u8>) {
     assert_eq!((&shard[..12], &shard[12..16]), (&b"cembra-tiles"[..], &1_u32.to_le_bytes()[..]));
     let end = RECORD * (1 + word(shard, 48) as usize);
@@ -43,7 +44,7 @@ fn parts(shard: &[u8]) -> (Vec<Record>, Vec<u8>) {
     (shard[RECORD..end].chunks(RECORD).map(record).collect(), shard[end..].to_vec())
 }
 
-/// The hash of the line of a tensor in the manifest, with no shards.
+/// The hash of a tensor's line in the manifest without its shards, which is stored in the shards.
 fn identity(tensor: &Json) -> blake3::Hash {
     let mut tensor = tensor.clone();
     tensor["shards"] = json!([]);
@@ -60,7 +61,7 @@ fn index(tensor: &Json, records: &[Record]) -> Vec<u8> {
     bytes
 }
 
-/// A checkpoint of two tensors, `a` and `b`, that are alike but for their elements.
+/// A checkpoint with two tensors, `a` and `b`, that differ only in their elements.
 struct Victim {
     directory: TempDir,
     a: Tiled,
@@ -83,20 +84,20 @@ impl Victim {
         self.path().join("manifest.json")
     }
 
-    /// The shard of a tensor.
+    /// The path of the shard of the tensor `name`.
     fn shard(&self, name: &str) -> PathBuf {
         let start = format!("{name}-");
         let file = files(self.path()).into_iter().find(|file| file.starts_with(&start));
         self.path().join(file.expect("a shard"))
     }
 
-    /// The tensors of the manifest.
+    /// The lines of the tensors in the manifest.
     fn tensors(&self) -> Vec<Json> {
         let manifest: Json = serde_json::from_slice(&fs::read(self.manifest()).expect("read")).expect("JSON");
         manifest["tensors"].as_array().expect("a list").clone()
     }
 
-    /// Writes a manifest of these tensors, with the right hash.
+    /// Writes a manifest with the lines `tensors`, and with a valid hash.
     fn list(&self, tensors: &[Json]) {
         let lines: String = tensors.iter().map(|tensor| format!("{tensor}\n")).collect();
         let hash = blake3::hash(lines.as_bytes()).to_hex();
@@ -104,14 +105,14 @@ impl Victim {
         fs::write(self.manifest(), manifest.to_string()).expect("written");
     }
 
-    /// Changes what the manifest says of the first tensor, with the right hash.
+    /// Changes the line of the first tensor in the manifest, and updates the hash.
     fn forge_manifest(&self, change: impl FnOnce(&mut Json)) {
         let mut tensors = self.tensors();
         change(&mut tensors[0]);
         self.list(&tensors);
     }
 
-    /// Changes the shard of the first tensor, with the right hashes.
+    /// Changes the shard of the first tensor, and updates all hashes.
     fn forge(&self, change: impl FnOnce(&mut Vec<Record>, &mut Vec<u8>)) {
         let place = self.shard("a");
         let (mut records, mut elements) = parts(&fs::read(&place).expect("read"));
@@ -124,7 +125,7 @@ impl Victim {
         });
     }
 
-    /// What the first tensor comes to: an error, the same whole as lazily.
+    /// The error of reading the first tensor, which is the same as a whole and lazily.
     fn error(&self) -> String {
         let error = read(self.path(), "a").expect_err("an error");
         assert_eq!(error.tensor_kind(), Some(Kind::File), "{error}");
@@ -134,7 +135,7 @@ impl Victim {
         error
     }
 
-    /// Asserts that the manifest is refused with these words.
+    /// Asserts that the manifest is refused with a message that contains `what`.
     fn refuses_manifest(&self, what: &str) {
         let error = Checkpoint::open(self.path()).expect_err(what);
         assert_eq!(error.tensor_kind(), Some(Kind::File), "{error}");
@@ -144,7 +145,8 @@ impl Victim {
         assert!(error.chars().count() <= 1000);
     }
 
-    /// Asserts that the shard of the first tensor is refused with these words, and the other tensor is as it was.
+    /// Asserts that the shard of the first tensor is refused with a message that contains `what`, and that the other
+    /// tensor can still be read.
     fn refuses_shard(&self, what: &str) {
         let error = self.error();
         let said = error.strip_prefix(&format!("{}: ", self.shard("a").display()));
@@ -153,7 +155,8 @@ impl Victim {
     }
 }
 
-/// What is forged with nothing changed is what was there, so that what follows is refused for the reason that it is meant to be.
+/// A forged checkpoint without a change equals the original. So the forged checkpoints in the other tests are refused
+/// only for their changes.
 #[test]
 fn the_documented_formats_are_those_that_are_written_and_read() {
     let victim = Victim::new();
@@ -280,7 +283,7 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
     let (a, b) = (victim.shard("a"), victim.shard("b"));
     let (whole, other) = (fs::read(&a).expect("read"), fs::read(&b).expect("read"));
     assert_eq!(whole.len(), other.len());
-    // Exchanged: of another tensor, of another checkpoint.
+    // The shard is exchanged for that of another tensor, and for that of another checkpoint.
     fs::write(&a, &other).expect("written");
     victim.refuses_shard("it is a shard of another tensor");
     let elsewhere = directory();
@@ -304,7 +307,8 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
     }
     fs::write(&a, &whole[..100]).expect("written");
     victim.refuses_shard("it has 100 bytes, but the manifest says 440");
-    // The manifest agrees with lengths that files do not have room for.
+    // The manifest has the length of the file, but the file is too short for a header; then the manifest has a length
+    // that the file does not have.
     victim.forge_manifest(|tensor| tensor["shards"][0]["bytes"] = json!(20));
     fs::write(&a, &whole[..20]).expect("written");
     victim.refuses_shard("it has 20 bytes, fewer than a header");
@@ -327,7 +331,7 @@ fn two_shards_that_are_swapped_are_refused() {
     assert_eq!(victim.error(), format!("{}: it is a shard of another tensor", a.display()));
     let error = read(victim.path(), "b").expect_err("an error").to_string();
     assert_eq!(error, format!("{}: it is a shard of another tensor", b.display()));
-    // The manifest has them swapped, and its hash is right.
+    // The manifest has the shards swapped, and a valid hash.
     let victim = Victim::new();
     let mut tensors = victim.tensors();
     let shards = tensors[0]["shards"].take();
@@ -335,7 +339,7 @@ fn two_shards_that_are_swapped_are_refused() {
     tensors[1]["shards"] = shards;
     victim.list(&tensors);
     assert_eq!(victim.error(), format!("{}: it is a shard of another tensor", victim.shard("b").display()));
-    // A shard knows the name, the type and the tiling of its tensor.
+    // A shard has a hash of the name, the type and the tiling of its tensor.
     for change in [
         |tensor: &mut Json| tensor["type"] = json!("f32"),
         |tensor: &mut Json| tensor["axes"][0]["boundaries"] = json!([0, 2, 2, 5]),
@@ -378,7 +382,7 @@ fn tiles_that_cannot_be_are_refused() {
         records.iter_mut().for_each(|record| record.offset -= RECORD as u64);
     };
     refuses(&fewer, "it has 384 bytes, but its tiles end at byte 336");
-    // No norms are refused but negative ones.
+    // Only negative norms are refused.
     for norm in [0.0, -0.0, f64::INFINITY, f64::from_bits(0xfff8_0000_0000_0001)] {
         let victim = Victim::new();
         victim.forge(|records, _| records[2].norm = norm);
@@ -387,7 +391,7 @@ fn tiles_that_cannot_be_are_refused() {
     }
 }
 
-/// The forged tensor has tiles of so many elements that 64 bits do not count them, or so many that there is no memory for one.
+/// The forged tensor has tiles whose number of elements does not fit 64 bits, or for which there is no memory.
 #[test]
 fn tiles_without_end_take_no_memory() {
     for (extents, what) in [
@@ -405,7 +409,7 @@ fn tiles_without_end_take_no_memory() {
     }
 }
 
-/// What several ranks wrote is one tensor, whichever order their shards are in. No tile may be in two of them.
+/// Shards of several ranks make one tensor, in any order of the shards. A tile in two shards is an error.
 #[test]
 fn tiles_of_several_ranks_are_put_together() {
     let victim = Victim::new();
@@ -413,7 +417,7 @@ fn tiles_of_several_ranks_are_put_together() {
     let (records, elements) = parts(&fs::read(&place).expect("read"));
     let start = RECORD as u64 * (1 + records.len() as u64);
     let file_name = place.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
-    // Which tiles each rank has, by their positions.
+    // The positions of the tiles in the shard of each rank.
     let shards = |ranks: &[&[usize]]| {
         let shard = |(rank, own): (usize, &&[usize])| {
             let (mut records_of_rank, mut bytes) = (Vec::new(), Vec::new());
@@ -444,7 +448,8 @@ fn tiles_of_several_ranks_are_put_together() {
     assert_eq!(read(victim.path(), "a").expect("a tensor").2, []);
 }
 
-/// Whichever bit is another one, a tensor is the same or an error, and of elements exactly one tile is.
+/// If any bit of a file is changed, each tensor is unchanged or an error. If the bit is in an element, exactly one tile
+/// is an error.
 #[test]
 fn no_byte_may_be_another_one() {
     let victim = Victim::new();
@@ -454,7 +459,7 @@ fn no_byte_may_be_another_one() {
         let mut same = 0;
         let mut file = OpenOptions::new().write(true).open(&place).expect("opened");
         for (at, flip) in (0..whole.len()).flat_map(|at| [(at, 1), (at, 0x20), (at, 0x80), (at, 0)]) {
-            // Written where it is: a system may wait for the disk when a file is emptied first.
+            // The byte is written in place, because writing the whole file may wait for the disk.
             file.seek(SeekFrom::Start(at as u64)).and_then(|_| file.write_all(&[whole[at] ^ flip])).expect("written");
             let Ok(checkpoint) = Checkpoint::open(victim.path()) else {
                 assert_eq!(place, victim.manifest(), "byte {at}");
@@ -470,7 +475,7 @@ fn no_byte_may_be_another_one() {
                 continue;
             }
             if flip == 0 {
-                // Back again, before the next byte.
+                // The byte is restored before the next one is changed.
                 assert_eq!(read.expect("the same tensor"), a);
                 continue;
             }
@@ -483,7 +488,7 @@ fn no_byte_may_be_another_one() {
                 }
             }
         }
-        // Large digits of the manifest's own hash are the same digits.
+        // Capital letters as digits of the manifest's own hash have the same value.
         assert!(same <= 64, "{same}");
     }
 }
@@ -514,7 +519,7 @@ fn no_file_may_be_cut_short_or_be_longer() {
     }
 }
 
-/// A file that is changed after it was opened is found out tile by tile.
+/// If a file is changed after it was opened, the tiles with changed bytes are errors when they are read.
 #[test]
 fn tiles_are_compared_with_their_hashes_when_they_are_read() {
     let victim = Victim::new();
