@@ -298,7 +298,8 @@ impl ChunkReader for Chunks {
 /// The nesting of the columns in a footer. Columns are listed in sequence, each with the number of its children.
 #[derive(Default)]
 struct Depth {
-    /// For each group (a schema element with children) that is not complete yet, the number of its columns still to come.
+    /// For each group (a schema element with children) whose children are not all read yet, the number of children
+    /// still to come.
     open: Vec<u64>,
     /// The number of children of the column that is being read.
     children: i64,

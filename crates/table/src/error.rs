@@ -121,8 +121,8 @@ impl DataError {
         self
     }
 
-    /// Returns this error with element `at` of the list `list` as its place: its column becomes the path of that element. If the error already had
-    /// a path inside the element, it follows.
+    /// Returns this error with element `at` of the list `list` as its place: its column becomes the path of that
+    /// element. If the error already had a path inside the element, this path is appended.
     #[must_use]
     pub fn in_element(mut self, list: &str, at: usize) -> Self {
         let inside = self.0.column.as_deref().and_then(|column| column.strip_prefix(list)).unwrap_or_default();

@@ -179,7 +179,7 @@ impl Evaluator {
         self.run(&self.plan(labels, a, b, Some(wanted))?, a, b)
     }
 
-    /// Computes the product of the operands that the plan was made for.
+    /// Computes the product of `a` and `b`, for which `plan` was made.
     fn run(&self, plan: &SymbolicProduct, a: &Tiled, b: &Tiled) -> Result<Tiled, Error> {
         self.check_tiles(&[a, b])?;
         let workers = self.workers.clone();

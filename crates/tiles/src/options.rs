@@ -7,8 +7,8 @@ use cembra_runtime::Scalar;
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// The first bytes of tiles and plans, without elements, are not counted against the memory limit: 32 MiB. So the limit
-/// of a small evaluation applies to elements alone.
+/// The number of bytes of tiles and plans, without elements, up to which they do not count against the memory limit. So
+/// the limit of a small evaluation applies to elements alone.
 const UNCOUNTED_BYTES: usize = 32 << 20;
 
 /// The rule that cuts the sum for each result element into segments, which are added separately. The tiles of the

@@ -29,7 +29,7 @@ pub(crate) struct Workers {
     pub(crate) is_plan: bool,
     /// The bytes that values outside of the evaluation occupy while it runs.
     pub(crate) held_bytes: usize,
-    /// The ranks that compute together; `None` if only this process computes.
+    /// The ranks that share the evaluation; `None` if only this process computes.
     pub(crate) ranks: Option<Arc<Ranks>>,
     /// The map that decides which rank owns which tile of a result; `None` if no map was given.
     pub(crate) map: Option<TileMap>,
@@ -117,8 +117,8 @@ impl Workers {
         }
     }
 
-    /// Returns the workers for an evaluation that takes `bytes` bytes, and `each` more per thread. They have as many threads as the
-    /// memory limit allows, and at least one.
+    /// Returns the workers for an evaluation that takes `bytes` bytes, and in addition `each` bytes per thread. They
+    /// have as many threads as the memory limit allows, but at least one.
     ///
     /// # Errors
     /// If the memory limit does not suffice for one thread.

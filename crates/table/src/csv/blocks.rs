@@ -1,5 +1,6 @@
-//! Splits the text of a CSV into blocks of whole records, with the line that each block starts on. Only quotes are tracked, because a line may end
-//! within a quoted field. The other syntax of fields, and their types, are unknown here.
+//! Splits the text of a CSV into blocks of whole records, with the line that each block starts on. Only quotes are
+//! tracked, because a line may end within a quoted field. Other syntax of fields, and their types, are handled in
+//! `rows.rs`.
 //!
 //! A line ends with LF, CRLF or a lone CR; within quotes only an LF ends a line. The positions at which the text is cut into blocks do not change
 //! the result, only the memory needed.

@@ -392,7 +392,8 @@ impl CsvData {
         fields.take_while(|(column, _)| column.starts_with(&prefix)).filter_map(|(_, index)| line(index)).max()
     }
 
-    /// Infers the type of an undeclared input. An input without a column gets a type too; its absence is reported with that of the others.
+    /// Infers the type of an undeclared input. An input without a column gets a type too, because all absent columns
+    /// are reported in one error later.
     fn infer(&self, name: &str, found: &HashMap<usize, Result<ColumnSummary, NotText>>) -> Result<QType, DataError> {
         let column = |index: usize| match found.get(&index) {
             Some(Ok(found)) => Ok(QType::Optional(found.scalar)),

@@ -405,7 +405,8 @@ impl<'l, 'b> Reader<'l, 'b> {
         self.read_other(target)
     }
 
-    /// Parses a field by way of its text.
+    /// Parses the field at the current position from its text, for types and spellings that are not parsed from the
+    /// bytes of the block, and skips to its end.
     fn read_other(&mut self, target: usize) -> Result<(), Unusual> {
         let field = self.scanner.field();
         if field.fault.is_some() {

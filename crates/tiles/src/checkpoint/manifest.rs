@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The format that a manifest names first.
+/// The value of the field `format`, the first field of a manifest.
 const FORMAT: &str = "cembra-tiles";
-/// The version that is written, and the newest version that can be read.
+/// The version of manifests that is written, and the only one that can be read.
 const VERSION: u64 = 1;
 
 /// The contents of a manifest: an entry for each tensor of the checkpoint, by name.
@@ -166,7 +166,7 @@ impl TensorLine {
         Ok((self.name, Entry { tiling, scalar, shards }))
     }
 
-    /// Adds the line to a hash.
+    /// Adds the line, as compact JSON with a line feed after it, to the hash of the manifest.
     fn hash(&self, hasher: &mut Hasher) {
         // Writing to a hash cannot fail, and these fields always have a form.
         let _never_fails = serde_json::to_writer(&mut *hasher, self);

@@ -10,7 +10,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// The most bytes of a tensor's name in the file name of its shard. Some systems allow 255 bytes for the whole file name.
 const MOST_BYTES: usize = 96;
 
-/// The number of hexadecimal digits of a hash in the name of a shard: half of all.
+/// The number of hexadecimal digits of a hash that are in the name of a shard: half of the hash's digits.
 const DIGITS: usize = blake3::OUT_LEN;
 
 /// Returns the file name of a shard, `NAME-HASH.RANK`: the tensor's name, the hash of the shard's index, and the rank that wrote it. Each
@@ -47,7 +47,7 @@ pub(super) fn is_shard(name: &str) -> bool {
         && rank.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true for a byte that is written as it is.
+/// Returns true if a file name has this byte of a tensor's name unchanged: a letter, a digit, `_` or `-`.
 const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }

@@ -106,7 +106,8 @@ fn publish(directory: &Path, manifest: &Manifest) -> Result<(), Error> {
     Ok(())
 }
 
-/// Shard files that no manifest lists yet. When this list is dropped, the files are removed, unless a manifest lists them by then.
+/// Shard files that no manifest lists yet. When this list is dropped, the files are removed, unless
+/// [`keep`](Unlisted::keep) was called because a manifest lists them.
 struct Unlisted(Vec<PathBuf>);
 
 impl Unlisted {

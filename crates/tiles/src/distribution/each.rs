@@ -44,13 +44,14 @@ impl<'m> Making<'m> {
         Making { operation, shape, scalar, each_bytes, reads }
     }
 
-    /// The operands, without the positions that are read.
+    /// The operands of the step.
     fn operands(&self) -> SmallVec<[&Tiled; 2]> {
         self.reads.iter().map(|read| read.of).collect()
     }
 }
 
-/// The tiles of a step's result that this rank (one of the processes or threads that compute together) computes: all tiles, or those that it owns.
+/// The tiles of a step's result that this rank (one of the processes or threads that share the step) computes: all
+/// tiles, or those that it owns.
 pub(crate) struct Parts<'p> {
     pub(crate) shape: &'p Shape,
     pub(crate) scalar: Scalar,
@@ -59,7 +60,7 @@ pub(crate) struct Parts<'p> {
 }
 
 impl Parts<'_> {
-    /// The number of tiles.
+    /// The number of tiles that this rank computes.
     fn len(&self) -> usize {
         self.positions.map_or(self.shape.len(), <[u32]>::len)
     }
@@ -124,7 +125,8 @@ pub(crate) fn lazy_bytes(tiled: &Tiled) -> usize {
     all.iter().map(bytes).max().unwrap_or(0)
 }
 
-/// Returns the workers that compute the tiles of a result. Each thread uses `each_bytes` bytes in addition to its tile.
+/// Returns the workers (threads, memory and its limit) for computing the tiles of a result. A thread uses `each_bytes`
+/// bytes in addition to the tile that it computes.
 ///
 /// # Errors
 /// If the memory limit does not suffice.
@@ -248,8 +250,8 @@ pub(crate) fn spread_with(
     Ok(Tiled::of_spread(shape.with_norms(norms), scalar, Spread::new(owners, here)))
 }
 
-/// Returns the workers that compute one number per tile. Each thread uses `each_bytes` bytes, and tiles that arrive
-/// from other ranks take `bytes` bytes.
+/// Returns the workers (threads, memory and its limit) for computing one number per tile. Each thread uses `each_bytes`
+/// bytes, and tiles that arrive from other ranks take `bytes` bytes.
 ///
 /// # Errors
 /// If the memory limit does not suffice.

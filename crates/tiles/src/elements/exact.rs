@@ -9,8 +9,8 @@ use crate::tiled::tile::Float;
 /// The distance between neighbouring words, in bits.
 const APART: u32 = 32;
 
-/// The number of words: 2,046 positions of the lowest bit of a float and 53 bits of it are 2,099 bits, and carries of a sum of 2^63 floats
-/// take 63 more.
+/// The number of words. The lowest bit of a float has one of 2,046 positions, and the float has 53 bits, so 2,099 bits
+/// suffice for any float. Carries of a sum of 2^63 floats take 63 more.
 const WORDS: usize = 68;
 
 /// The most floats that are added before carries are propagated: each adds less than 2^32 to a word.

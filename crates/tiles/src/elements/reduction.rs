@@ -35,8 +35,8 @@ struct Reducing<'r> {
     axes: &'r [Axis],
     of: &'r Tiled,
     tiling: Tiling,
-    /// For each present tile of the operand, the number of the result tile that it is reduced to, and its own position among the present tiles;
-    /// sorted.
+    /// For each present tile of the operand, the number of the result tile that it is reduced to, and the position of
+    /// the operand tile among the operand's present tiles. The list is sorted.
     parts: Vec<(u64, usize)>,
     /// The number of the operand's tiles with elements, present or absent, that each result tile is computed from.
     all: u64,
@@ -170,8 +170,9 @@ impl<'r> Reducing<'r> {
         Ok(T::of(&made).unwrap_or_default().to_vec())
     }
 
-    /// The number that absent operand tiles contribute to each element of a result tile, where `present` tiles of the
-    /// operand are present. `None` if they contribute nothing: in a sum they are zeros.
+    /// The number that absent operand tiles contribute to each element of a result tile. `present` is the number of
+    /// present operand tiles that the result tile is computed from. `None` if they contribute nothing: in a sum they
+    /// are zeros.
     fn of_absent_tiles<T: Float>(&self, present: u64) -> Option<T> {
         match self.reduction {
             // The product of no elements.

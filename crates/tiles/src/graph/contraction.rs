@@ -86,7 +86,8 @@ pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -
     }
 }
 
-/// Returns true if a label of one index is cut in two ways. The empty tiles around a single element do not matter.
+/// Returns true if two axes with the same label and a single index have different tilings. They differ only by empty
+/// tiles around the index, so they can be made equal.
 fn has_unlike_ones(factors: &[Labelled<Tiled>]) -> bool {
     let axes = || factors.iter().flat_map(|(tiled, own)| own.iter().zip(tiled.tiling().axes()));
     let mut known: HashMap<Axis, &Tiling1> = HashMap::new();
@@ -151,8 +152,8 @@ fn letter(known: &mut Axes, label: Axis) -> char {
     char::from(if at < 26 { b'a' + at } else { b'A' + at % 26 })
 }
 
-/// The order of products: for each, the positions of its factors in the list of remaining factors. Both are removed, then the product is
-/// appended.
+/// The order in which pairs of factors are multiplied. A pair is two positions in the list of remaining factors, from
+/// which both factors are then removed; their product is appended.
 fn order(run: &Evaluator, labels: &Labels, factors: &[Labelled<Tiled>]) -> Result<Vec<[usize; 2]>, Error> {
     let Some(scalar) = factors.first().map(|(tiled, _)| tiled.scalar_type()) else { return Ok(Vec::new()) };
     let options = run.options().clone().most_products(MOST_VISITED.min(run.options().most_products));

@@ -210,7 +210,7 @@ impl Run<'_> {
         })
     }
 
-    /// Makes a tile of the result by a pattern.
+    /// Computes a tile of the result. `pattern` is the expression for result tiles with the same operand tiles present.
     fn tile<T: Float>(
         &self,
         operands: &[Tiled],
@@ -265,7 +265,8 @@ impl Run<'_> {
         }
     }
 
-    /// Finds the tiles of the result, and their patterns.
+    /// Finds the tiles of the result, and for each of them the pattern (the expression for tiles with the same operand
+    /// tiles present).
     fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(Building, Vec<Wanted>, Vec<Pattern>), Error> {
         let screening = self.run.options().screening(T::SCALAR)?;
         let screening = if tiling.rank() == 0 { Screening { threshold: 0.0, ..screening } } else { screening };

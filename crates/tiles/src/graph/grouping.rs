@@ -1,6 +1,6 @@
-//! Decides which nodes of a graph are stored in tiles, and which are fused into the expressions that read them. A chain
-//! of elementwise operators is one expression that is evaluated tile by tile: `exp(a + b) * c` is one expression of
-//! three tensors, and no tile of the sum is ever stored. `elementwise.rs` evaluates the expressions.
+//! Decides which nodes of a graph are stored in tiles, and which are fused into the expressions that read them. A
+//! sequence of elementwise operators is one expression that is evaluated tile by tile: `exp(a + b) * c` is one
+//! expression of three tensors, and no tile of the sum is ever stored. `elementwise.rs` evaluates the expressions.
 
 use cembra_ops::id;
 use cembra_runtime::Scalar;
@@ -46,7 +46,7 @@ pub(crate) struct Region {
     pub(crate) steps: Vec<Step>,
 }
 
-/// The decision for each node of a graph whether it is stored in tiles, by position.
+/// The decision for each node of a graph, by its position, whether its value is stored in tiles.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
     /// For each node, true if expressions read its stored value, false if they compute the value as a step of their
@@ -80,8 +80,8 @@ pub(crate) fn is_broadcast_product(graph: &TensorGraph, node: &Node) -> bool {
         && node.operands.iter().any(|operand| *extents(operand) != node.extents[..])
 }
 
-/// Marks the axes of an expression's value that also a tensor which it reads has, or that have one index. Along the
-/// other axes, the value is constant.
+/// Marks the axes along which the value of an expression has the tiles of a tensor that it reads, and the axes of one
+/// index. Along the other axes, the value is constant.
 fn cut_axes(graph: &TensorGraph, node: &Node, is_cut: &[SmallVec<[bool; 6]>]) -> SmallVec<[bool; 6]> {
     let mut cut: SmallVec<[bool; 6]> = node.extents.iter().map(|extent| *extent == 1).collect();
     for operand in node.read() {

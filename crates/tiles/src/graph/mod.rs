@@ -216,7 +216,7 @@ impl Resumed<'_> {
     }
 }
 
-/// A step of an evaluation: a node, and its elementwise expression; `None` for other nodes.
+/// A step of an evaluation: a node, and its elementwise expression; `None` if the node is not elementwise.
 type GraphStep = (TensorNodeId, Option<Region>);
 
 /// Returns the nodes that a step reads.
@@ -224,7 +224,7 @@ fn read<'s>(graph: &'s TensorGraph, (id, region): &'s GraphStep) -> &'s [TensorN
     region.as_ref().map_or(graph.node(*id).read(), |region| &region.leaves)
 }
 
-/// The steps that outputs need and whose values are not known, in their order.
+/// Selects the steps that must be computed, in their order: those that the outputs need and whose values are not known.
 fn unknown(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],
@@ -342,8 +342,8 @@ fn of_products(graph: &TensorGraph, outputs: &[TensorNodeId], steps: &[GraphStep
     })
 }
 
-/// Marks the nodes whose values are read only by steps that `is_one` accepts. `is_one` is given a step, and whether only such steps read
-/// the step's own value.
+/// Marks the nodes whose values are read only by steps that `is_one` accepts. The arguments of `is_one` are a step, and
+/// true if only accepted steps read the value of this step.
 fn read_by(
     graph: &TensorGraph,
     outputs: &[TensorNodeId],

@@ -194,7 +194,7 @@ impl Pattern {
     }
 }
 
-/// Applies an operator to known numbers, and returns the bits of the result.
+/// Applies the operator of `step` to numbers, which are the contents `operands`, and returns the bits of the result.
 fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn Elements) -> Result<u64, Error> {
     let Action::Apply(op, places) = &step.action else { return Ok(0) };
     let (mut body, mut inputs, mut given) = (Body::default(), Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Reads the environment variables that an MPI launcher sets for the processes it starts: the number of processes, the rank of this
-//! process, and the kind of MPI that the launcher belongs to. No library is loaded.
+//! Reads the environment variables that an MPI launcher sets for the processes it starts: the number of processes, the
+//! rank of this process, and the MPI implementation that the launcher belongs to. No library is loaded.
 
 use super::no_link;
 use cembra_value::Error;

@@ -19,11 +19,13 @@ pub(crate) struct LeftTile {
     /// The norm of the tile, multiplied by the `factor` of its row in the right operand (`right_row`).
     pub(crate) weight: f64,
     pub(crate) position: u32,
-    /// The row of the right operand's matrix that has the same key as this tile.
+    /// The row of the right operand's matrix that has the same key (coordinates of the labels that both operands have)
+    /// as this tile.
     pub(crate) right_row: u32,
 }
 
-/// The tiles of a product's right operand that have the same key.
+/// The tiles of a product's right operand that have the same key: the same coordinates of the labels that both operands
+/// have.
 pub(crate) struct RightRow {
     key: u64,
     start: u32,
@@ -41,7 +43,8 @@ pub(crate) struct RightRow {
 pub(crate) struct RightTile {
     /// The position of the tile among the right operand's present tiles.
     pub(crate) position: u32,
-    /// The index of the tile's key among the keys of the right operand.
+    /// The index of the tile's key (its coordinates of the labels that both operands have) among the keys of the right
+    /// operand.
     pub(crate) key: u32,
     /// The index of the segment (a range of the terms of a sum) that the tile's products belong to.
     pub(crate) segment: u32,
@@ -53,7 +56,8 @@ pub(crate) struct Factors {
     pub(crate) left: Vec<LeftTile>,
     pub(crate) rows: Numbering,
     right_rows: Vec<RightRow>,
-    /// For each tile of the right operand, its position among the present tiles. Tiles are sorted by key and column.
+    /// For each tile of the right operand, its position among the present tiles. The list is sorted by key (coordinates
+    /// of the labels that both operands have) and column.
     positions: Vec<u32>,
     columns: Vec<u32>,
     norms: Vec<f64>,
@@ -174,7 +178,8 @@ fn sort_unless_sorted<T, K: Ord>(tiles: &mut [T], key: impl Fn(&T) -> K) {
     }
 }
 
-/// Groups the tiles of the right operand, which are sorted by key, into rows.
+/// Groups the tiles of the right operand, which are sorted by key (coordinates of the labels that both operands have),
+/// into rows of equal keys.
 fn right_rows(right: &[([u64; 2], u32)], roles: &Roles, shape: &Shape) -> Vec<RightRow> {
     let labels = &roles.operands[1];
     let mut rows: Vec<RightRow> = Vec::new();

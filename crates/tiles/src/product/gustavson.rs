@@ -10,7 +10,7 @@ use cembra_runtime::{Cancellation, advise_huge_pages};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// A tile of a product's result, with the products of tiles that are summed for it.
+/// A result tile of a product, with the range of products that are summed for it in the list of all products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// The index of the tile's first product in the list of products.
@@ -57,7 +57,8 @@ const NOWHERE: u32 = u32::MAX;
 
 const UNTOUCHED: Column = Column { bound: 0.0, count: 0, next: NOWHERE };
 
-/// The number of bytes per result tile in a plan: for its entry, number and bound, and its position in two orders.
+/// The number of bytes per result tile in a plan: for its entry, its number, its estimated norm, and its position in
+/// two orders.
 pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + size_of::<f64>() + 2 * size_of::<u32>();
 
 /// Multiplies two sparse matrices of tiles, and keeps the result tiles whose estimates are not below the threshold.
@@ -109,8 +110,8 @@ pub(crate) fn multiply(
     Ok(rows.made)
 }
 
-/// The most products of tiles that a row of the result can have: those of its left tiles with all right tiles of the
-/// same key.
+/// The most products of tiles that a row of the result can have: those of its left tiles with all right tiles that have
+/// the same coordinates of the labels of both operands.
 fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
     row.iter().map(|tile| factors.right_row(tile.right_row).1.len() as u64).sum()
 }
@@ -181,7 +182,7 @@ struct Rows<'f> {
 }
 
 impl Rows<'_> {
-    /// Adds the products of a row to the estimates of its tiles.
+    /// Adds the estimated norms of a row's products to those of its result tiles, and lists the columns of these tiles.
     fn estimate<const MASKED: bool>(&mut self, row: &[LeftTile]) {
         let mut count = 0;
         for tile in row {

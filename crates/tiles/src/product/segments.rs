@@ -52,7 +52,7 @@ impl Walk<'_> {
         self.first
     }
 
-    /// The number of elements that are summed in a product of the next tile.
+    /// The number of terms that the next tile of the summed labels adds to the sum for a result element.
     fn volume(&mut self) -> usize {
         // Without summed labels there is one term.
         let Some((last, outer)) = self.axes.split_last() else { return 1 };

@@ -28,7 +28,8 @@ struct Operand<'o> {
     made: Vec<Option<Tile>>,
 }
 
-/// An operand tile that must be computed for a product, and which of the two operands it belongs to.
+/// An operand tile that must be computed or received for a product, with its key (coordinates of the labels that both
+/// operands have) and the operand that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Need {
     key: u32,
@@ -189,7 +190,8 @@ impl<'o> Supply<'o> {
         self.operands[parcel.operand as usize].made[parcel.position as usize] = Some(tile);
     }
 
-    /// Computes the operand tiles whose keys are in the range `panel`. Tiles of other ranks must have arrived.
+    /// Computes the operand tiles whose keys (coordinates of the labels that both operands have) are in the range
+    /// `panel`. Tiles of other ranks must have arrived.
     ///
     /// # Errors
     /// The error of the first tile, in the order of keys, that cannot be computed.

@@ -16,7 +16,7 @@ use cembra_tensor::Labels;
 use cembra_value::Error;
 use std::ops::Range;
 
-/// The bytes per operand tile in the lists of a plan that is being made.
+/// The number of bytes per operand tile that the lists take while a plan is made.
 const FACTOR_BYTES: usize = 100;
 
 /// The plan of a product of two tiled tensors: the shape of the result, with estimates as norms, and for each tile the products of tiles

@@ -229,7 +229,7 @@ impl Shape {
     }
 }
 
-/// Shapes are equal if their tilings, present tiles and norms are, where all NaNs are equal.
+/// Two shapes are equal if their tilings, present tiles and norms are equal. Norms that are NaN count as equal.
 impl PartialEq for Shape {
     fn eq(&self, other: &Shape) -> bool {
         let is_same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());

@@ -28,7 +28,8 @@ const MOST_LISTED: u64 = 1 << 24;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Tiling1(Boundaries);
 
-/// The boundaries of an axis's tiles. Equal tilings have the same form: tiles of one size, of which only the last may be shorter, are never a list.
+/// The boundaries of an axis's tiles. Equal tilings have the same variant: tiles of one size, of which only the last
+/// may be shorter, are never stored as a list.
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Boundaries {
     /// There are `tiles` tiles of `size` elements, at least 1 of each; only the last tile may be shorter. A single tile has the size of the

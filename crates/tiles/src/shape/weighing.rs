@@ -11,8 +11,8 @@ pub(crate) struct Weighing<const N: usize> {
     /// The number of tiles of each axis but the last, and the weights of the axis.
     outer: SmallVec<[(u64, [u64; N]); 6]>,
     last: (u64, [u64; N]),
-    /// The line of tiles of the last request: those that differ from the requested tile only in the last coordinate. It is stored as its first tile,
-    /// its number of tiles, and the weighted sums of the other coordinates.
+    /// The tiles that differ from the last requested tile only in the last coordinate: the number of the first of them,
+    /// their number, and the weighted sums of their other coordinates.
     line: (u64, u64, [u64; N]),
 }
 

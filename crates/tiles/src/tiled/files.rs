@@ -29,7 +29,7 @@ pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     }
 }
 
-/// A file that is open for reading at positions.
+/// An open file whose bytes are read by their position, so that several threads can read at once.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,

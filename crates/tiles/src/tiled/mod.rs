@@ -173,8 +173,8 @@ impl Tiled {
         self.shape.len().saturating_mul(if self.is_lazy() { 2 * size_of::<u64>() } else { TILE_BYTES })
     }
 
-    /// Returns true if all tiles share the memory of tiles of `other`, in the same order, or if this tensor is lazy.
-    /// Then it takes no memory of its own.
+    /// Returns true if this tensor takes no memory of its own: if it is lazy, or if all its tiles share the memory of
+    /// tiles of `other`, in the same order.
     pub(crate) fn shares_tiles(&self, other: &Tiled) -> bool {
         match (&self.tiles, &other.tiles) {
             _ if self.is_lazy() => true,
@@ -199,7 +199,7 @@ impl Tiled {
         }
     }
 
-    /// The owners of the tiles and those that this rank has; `None` if the tensor is not distributed.
+    /// The owner of each tile, and the tiles that this rank has; `None` if the tensor is not distributed.
     pub(crate) const fn spread(&self) -> Option<&Spread> {
         match &self.tiles {
             Tiles::Spread(spread) => Some(spread),

@@ -39,7 +39,7 @@ struct Incoming {
 
 enum State {
     Awaited(Request),
-    /// The letter's first message has arrived; it contains the number of bytes that follow in a second message.
+    /// The letter's first message has arrived; it contains the length of the whole letter.
     First(Arc<Vec<u8>>),
     Whole(Letter),
 }
