@@ -103,14 +103,14 @@ struct RowForm {
     is_spelled: bool,
 }
 
-/// JSON objects that are cut off but not decoded yet.
+/// A piece of the JSON text, split into objects that are not decoded into columns yet.
 struct JsonPiece {
     /// The first objects, which were read ahead to find types.
     ahead: VecDeque<FirstRow>,
     /// The bytes of the objects after `ahead`.
     bytes: Vec<u8>,
     cuts: Vec<Cut>,
-    /// The number of `cuts` that are decoded already.
+    /// The number of entries of `cuts` (positions of objects in `bytes`) whose objects are decoded already.
     read: usize,
     /// The error that ended reading after the last object; `None` without an error.
     error: Option<DataError>,

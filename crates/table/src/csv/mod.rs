@@ -243,7 +243,8 @@ impl CsvData {
         Ok(Table::of_lines(leaves, kept, types_found, schema, Box::new(source)))
     }
 
-    /// A target with default properties.
+    /// A target (a CSV field that is read) with default properties: an optional text in the first field. Callers
+    /// replace what differs.
     fn target(&self) -> Target {
         Target {
             index: 0,
@@ -263,7 +264,9 @@ impl CsvData {
         types::stored_field(name, qtype, self.dialect.tolerant)
     }
 
-    /// Makes the cell for an input or field, at the path in `place`. Names of absent columns go into `absent`.
+    /// Makes the cell (the way to build one column) for a value of type `qtype` with the path in `place`: an input, a
+    /// column that is copied to the results, or a field of a tuple. CSV fields that it reads are appended to `targets`,
+    /// with the other properties of `place`. Names of columns that the header lacks are appended to `absent`.
     fn cell(
         &self,
         place: &Target,

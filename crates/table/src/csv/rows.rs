@@ -344,7 +344,8 @@ impl<'l, 'b> Reader<'l, 'b> {
         }
     }
 
-    /// Reads a row on the fast path.
+    /// Reads a row, and parses each field straight into its columns. If this fails, `slow_row` must read the row again,
+    /// from its start.
     #[inline(always)]
     fn row(&mut self) -> Result<(), Unusual> {
         let fields = self.layout.fields();
@@ -428,8 +429,9 @@ impl<'l, 'b> Reader<'l, 'b> {
         Ok(())
     }
 
-    /// Reads a row on the slow path, or finds its error: first the fields are counted, then values are checked in the order of the targets.
-    /// Columns that already have a value for the row keep it.
+    /// Reads a row for which `row` failed or is not used, or finds the row's error. All fields are split off as texts
+    /// first: the fields are counted, then values are checked in the order of the targets. Columns that already have a
+    /// value for the row keep it.
     fn slow_row(&mut self) -> Result<(), DataError> {
         let first = self.scanner.line;
         let Some(record) = self.scanner.record()? else { return Ok(()) };
