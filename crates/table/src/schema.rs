@@ -332,13 +332,13 @@ mod tests {
         assert!(error.ends_with("; declare `input \"net \\\"x\\\", CHF\": f64?`"), "{error}");
         let carried = |column: &str, qtype: &QType| {
             let advice = carried_as(column, qtype);
-            advice.split_once("` gives").map(|(advice, _)| advice.to_owned())
+            advice.split_once("` to give").map(|(advice, _)| advice.to_owned())
         };
         let text = QType::Optional(Scalar::Text);
-        assert_eq!(carried("n", &text).as_deref(), Some("`--types n=text?"));
-        assert_eq!(carried("net, CHF", &text).as_deref(), Some("`--types '\"net, CHF\"=text?'"));
-        assert_eq!(carried("it's", &text).as_deref(), Some("`--types 'it'\\''s=text?'"));
-        assert_eq!(carried("s", &QType::tuple([QType::INT64])).as_deref(), Some("`--types 's=(i64,)'"));
+        assert_eq!(carried("n", &text).as_deref(), Some("use `--types n=text?"));
+        assert_eq!(carried("net, CHF", &text).as_deref(), Some("use `--types '\"net, CHF\"=text?'"));
+        assert_eq!(carried("it's", &text).as_deref(), Some("use `--types 'it'\\''s=text?'"));
+        assert_eq!(carried("s", &QType::tuple([QType::INT64])).as_deref(), Some("use `--types 's=(i64,)'"));
     }
 
     #[test]
