@@ -1,8 +1,10 @@
-//! How fast ranks multiply tiled matrices together, and what they send: `ranks N TILE PART THREADS [RANKS]`. The same program runs under a launcher of
-//! MPI, as `RANKS` threads, or alone. `benches/python/ranks.py` runs it in all these ways and prints their ratios.
+//! Measures how fast ranks multiply tiled matrices together, and counts the bytes that they send. Usage: `ranks N TILE
+//! PART THREADS [RANKS]`. The program runs under an MPI launcher, with `RANKS` threads as ranks, or with one rank
+//! alone. `benches/python/ranks.py` runs it in all these ways and prints the ratios of their times.
 //!
-//! Rank 0 prints one line: the seconds of the fastest of some products, their operations, the bytes that all ranks sent for one, the bytes that the
-//! grid of ranks has to send for dense matrices of as many tiles, those of sending each tile to all ranks, and a hash of the result.
+//! Rank 0 prints one line: the seconds of the fastest product, the operations of one product, the bytes that all ranks
+//! sent for it, the bytes that a grid of ranks must send for dense matrices of the same size, the bytes if each tile
+//! were sent to all ranks, and a hash of the result.
 
 use cembra_engine::LibraryProduct;
 use cembra_tiles::link::{Error, Link, Ranks, run_ranks};
@@ -12,20 +14,20 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How often the product is made.
+/// The number of times that the product is computed; the fastest counts.
 const TIMES: usize = 5;
 
-/// What is multiplied.
+/// The matrices that are multiplied: `n` rows and columns, in tiles of `tile` rows and columns.
 #[derive(Clone, Copy)]
 struct Matrices {
     n: u64,
     tile: u64,
-    /// The part of tiles that are present.
+    /// The fraction of the tiles that are present, from 0 to 1.
     part: f64,
     threads: usize,
 }
 
-/// What one rank found.
+/// The measurements of one rank.
 struct Found {
     seconds: f64,
     operations: f64,

@@ -32,7 +32,7 @@ impl Handle for c_int {
     }
 }
 
-/// The handles and numbers that an MPI library's binary interface defines as constants.
+/// The handles and integers that the binary interface of an MPI library defines as constants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Constants<H> {
     pub(crate) world: H,

@@ -30,14 +30,15 @@ const fn names_of(family: Family) -> &'static [&'static str] {
     }
 }
 
-/// The MPI library that the process has loaded and initialised by itself; `None` if there is none.
+/// The MPI library that this process has already loaded and initialised; `None` if there is none.
 fn running() -> Option<Interface> {
     let names = [names::STANDARD, names::OPEN_MPI, names::MPICH[0], names::MPICH[1]];
     let known = std::iter::once_with(Interface::of_process).chain(names.into_iter().map(Interface::loaded_already));
     known.flatten().find(Interface::is_running)
 }
 
-/// Opens the first library of a family that can be loaded.
+/// Opens the MPI library for a launcher's family (Open MPI or MPICH): of the family's file names, the first that can be
+/// loaded.
 fn of_family(family: Family) -> Result<Interface, Error> {
     let mut reasons = Vec::new();
     for name in names_of(family) {
@@ -50,8 +51,9 @@ fn of_family(family: Family) -> Result<Interface, Error> {
     Err(no_link(message).hint("set `CEMBRA_MPI` to the path of the launcher's library"))
 }
 
-/// Opens a link to the ranks that an MPI launcher started. `None` if there is neither a launcher nor a `path` of a
-/// library.
+/// Opens a link to the ranks that an MPI launcher started. `path` is the library to use; without it, the library is one
+/// that this process has initialised, or one that fits the launcher. `None` if there is neither a launcher nor a
+/// `path`.
 pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Option<Arc<dyn Link>>, Error> {
     let found = match (path, launch) {
         (Some(path), _) => Interface::open(path)?,

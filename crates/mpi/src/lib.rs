@@ -1,8 +1,9 @@
-//! Ranks as processes: a [`Link`] that sends messages through MPI. The MPI library is found and loaded at run time. So
-//! building needs none, and one program runs with Open MPI, MPICH and libraries with the standard interface of MPI 5.
+//! Sends messages between processes (ranks) through MPI: [`from_environment`] returns a [`Link`], over which several
+//! processes compute tiled matrices together. The MPI library is found and loaded at run time. So building needs no MPI
+//! library, and one program runs with Open MPI, MPICH and libraries with the standard interface of MPI 5.
 //!
-//! MPI only transports bytes: it does no reductions, and no call blocks. Only the thread that made the link may use it; a
-//! call on another thread is an error. Messages above 1 GiB are split.
+//! This crate uses MPI only to transport bytes: reductions are computed elsewhere, and no call blocks. Only the thread
+//! that made a link may use the link; a call on another thread is an error. Messages above 1 GiB are split.
 //!
 //! ```no_run
 //! use cembra_tiles::link::Ranks;

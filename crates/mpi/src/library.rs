@@ -16,8 +16,8 @@ const TEXT_BYTES: usize = 1 << 14;
 /// Declares MPI functions by their names in the MPI standard.
 macro_rules! functions {
     ($($name:ident = $symbol:literal: fn($($argument:ty),*);)*) => {
-        /// The functions of an MPI library. Each returns a code, 0 for success. The rule MPI-LIBRARY in `docs/safety.md` says how they must be
-        /// called.
+        /// The functions of an MPI library. Each returns 0 for success, else an error code. The rule MPI-LIBRARY in
+        /// `docs/safety.md` says how they must be called.
         struct Functions<H> { $($name: unsafe extern "C" fn($($argument),*) -> c_int,)* }
 
         impl<H: Handle> Functions<H> {
@@ -76,7 +76,7 @@ pub(crate) struct Library<H> {
     pub(crate) name: String,
 }
 
-/// A loaded MPI library, by the type of its handles: addresses or integers.
+/// A loaded MPI library. The variant tells the type of the library's handles: addresses or 32-bit integers.
 pub(crate) enum Interface {
     Addresses(Library<Address>),
     Numbers(Library<c_int>),
@@ -161,7 +161,8 @@ impl<H: Handle> Library<H> {
         Err(no_link(format!("{what} of {} failed with code {code}: {text}", self.name)))
     }
 
-    /// Calls a function that writes a number, and returns the number.
+    /// Calls `call` with the address of an integer, which the MPI function writes, and returns the integer. `what` is
+    /// the name of the MPI function, for the error if the function fails.
     fn number(&self, what: &str, call: impl FnOnce(*mut c_int) -> c_int) -> Result<c_int, Error> {
         let mut number = 0;
         self.check(call(&raw mut number), what)?;

@@ -1,6 +1,7 @@
-//! The link between ranks: messages through MPI. A message is its header of 32 bytes, then its contents in pieces of at most 1
-//! GiB. All have the same tag, and MPI keeps them in order. Memory that MPI reads or writes belongs to the message until its
-//! request has completed; a request that is dropped before that leaks the memory.
+//! Implements the link between ranks: sends and receives messages through MPI. A message is a header of 32 bytes, then
+//! the contents in pieces of at most 1 GiB. Header and pieces have the same MPI tag, and MPI delivers them in order.
+//! The memory that MPI reads or writes is freed only after the message's MPI requests have completed; if a request is
+//! dropped earlier, the memory leaks.
 
 use crate::abi::Handle;
 use crate::library::{Library, RequestRoom, Stream};
@@ -120,8 +121,8 @@ impl<H: Handle> Link for MpiLink<H> {
     }
 }
 
-/// The pieces of a message's contents: the offset of each, and the number of bytes to send. The number of pieces depends on
-/// `length` only; pieces beyond `present` bytes are empty.
+/// Splits contents of `length` bytes into pieces, and returns for each piece its offset and its number of bytes. The
+/// number of pieces depends on `length` alone. Only the first `present` bytes are sent, so later pieces are empty.
 fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
     let count = length.div_ceil(PIECE_BYTES as u64) as usize;
     let piece = |at: usize| {
@@ -135,10 +136,10 @@ fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
 struct Flight {
     header: [u8; HEADER_BYTES],
     contents: Contents,
-    /// The MPI requests for the header and for each piece of the message whose transfer has begun. The capacity is enough for all of them from the
-    /// start.
+    /// The MPI requests for the header and for the pieces whose transfer has begun. The capacity suffices for all
+    /// pieces from the start, so that no request moves in memory.
     requests: Vec<RequestRoom>,
-    /// The number of this message's requests that have completed.
+    /// The number of requests in `requests` that have completed.
     over: usize,
 }
 
@@ -153,8 +154,8 @@ struct Message<H: Handle> {
     link: Arc<Inner<H>>,
     /// The expected header of a message to receive; `None` for a message to send.
     expected: Option<Header>,
-    /// A pointer to the message's memory, from a `Box`; null once the message is complete. There is no reference to the whole `Flight` while MPI uses
-    /// it.
+    /// A pointer to the message's memory, made from a `Box`; null once the message is complete. No reference to the
+    /// whole `Flight` exists while MPI uses this memory.
     flight: *mut Flight,
 }
 
@@ -163,7 +164,8 @@ struct Message<H: Handle> {
 unsafe impl<H: Handle> Send for Message<H> {}
 
 impl<H: Handle> Message<H> {
-    /// Makes a message, to be begun next on the link's thread.
+    /// Makes a message whose transfer `begin` starts. `requests` is the number of MPI requests that the message will
+    /// need. Fails on any thread but the one that made the link.
     fn new(
         link: &Arc<Inner<H>>,
         expected: Option<Header>,
@@ -175,7 +177,8 @@ impl<H: Handle> Message<H> {
         Ok(Message { link: link.clone(), expected, flight: Box::into_raw(Box::new(flight)) })
     }
 
-    /// Begins all parts of the message.
+    /// Starts the transfer of the header and of all pieces. `contents` is the address of the contents; `pieces` has the
+    /// offset and the number of bytes of each piece.
     fn begin(
         &mut self,
         peer: usize,

@@ -1,5 +1,7 @@
-//! Ranks as processes: this program starts itself by each launcher of MPI that is found, and says "skipped" where there is none. Launchers are those in
-//! `PATH`, and those whose paths `CEMBRA_MPI_LAUNCHERS` has, with colons between them. A launcher of a Python package has its libraries beside it.
+//! Tests of the link between processes: this program starts itself with each MPI launcher that is found, and prints
+//! "skipped" for a launcher that cannot start processes. Launchers are looked for in `PATH`, and at the paths in
+//! `CEMBRA_MPI_LAUNCHERS`, which are separated by colons. The launcher of a Python package has its libraries in a
+//! directory next to it.
 
 #![cfg(unix)]
 #![expect(clippy::print_stdout, reason = "what was skipped is said")]
@@ -21,13 +23,14 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a process that was started does: this variable says it.
+/// The environment variable that tells a started process which test to run, such as `talk`.
 const TASK: &str = "CEMBRA_MPI_TASK";
 
-/// The number of the process that started a rank is in this variable, of the rank and of what the launcher starts beside it.
+/// The environment variable with the id of the process that ran the launcher. The ranks inherit it, and so do the
+/// helper processes of the launcher.
 const STARTED_BY: &str = "CEMBRA_MPI_STARTED_BY";
 
-/// The most time that ranks take.
+/// The longest time that ranks may take; a launcher that takes longer is ended.
 const MOST: Duration = Duration::from_secs(120);
 
 #[test]
@@ -96,7 +99,8 @@ fn ranks_of_every_launcher_talk() -> Result<(), Error> {
     Ok(())
 }
 
-/// Iterations of which one is killed, and goes on from its last checkpoint: with the bits of one that nothing disturbed.
+/// Checks that an iteration in which one rank is killed continues from its last checkpoint, and has the same bits as an
+/// iteration that is not disturbed.
 fn resumed(launcher: &Path, library: Option<&Path>) {
     let hash = |ranks: usize, task: &str, directory: &Path| {
         let output = launch_in(launcher, ranks, task, library, &std::env::current_exe().expect("a program"), directory);
@@ -116,7 +120,7 @@ fn resumed(launcher: &Path, library: Option<&Path>) {
     assert_eq!(hash(3, "iterate", killed.path()), expected);
 }
 
-/// The launchers there are.
+/// The paths of the MPI launchers on this machine.
 fn launchers() -> Vec<PathBuf> {
     let listed = std::env::var_os("CEMBRA_MPI_LAUNCHERS").unwrap_or_default();
     let folders = std::env::var_os("PATH").unwrap_or_default();
@@ -133,7 +137,7 @@ fn launchers() -> Vec<PathBuf> {
     std::env::split_paths(&listed).chain(in_path).filter(is_new).collect()
 }
 
-/// The libraries beside a launcher; where there are none, the one that is found by its name.
+/// The libraries next to a launcher; if there are none, a `None` that stands for the library that is found by its name.
 fn libraries(launcher: &Path) -> Vec<Option<PathBuf>> {
     let folder = launcher.parent().and_then(Path::parent).map(|folder| folder.join("lib")).unwrap_or_default();
     let names = ["libmpi_abi.so.1", "libmpi.so.12", "libmpi.so.40"];
@@ -142,17 +146,17 @@ fn libraries(launcher: &Path) -> Vec<Option<PathBuf>> {
     if found.is_empty() { vec![None] } else { found }
 }
 
-/// Starts this program.
+/// Starts this program on `ranks` ranks, with the task `task`.
 fn own(launcher: &Path, ranks: usize, task: &str, library: Option<&Path>) -> Output {
     launch(launcher, ranks, task, library, &std::env::current_exe().expect("a program"))
 }
 
-/// Starts a program, and ends it when it takes too long.
+/// Starts a program on `ranks` ranks, and ends it if it takes too long.
 fn launch(launcher: &Path, ranks: usize, task: &str, library: Option<&Path>, program: &Path) -> Output {
     launch_in(launcher, ranks, task, library, program, Path::new("."))
 }
 
-/// The same in a directory.
+/// Starts a program as `launch` does, in the working directory `directory`.
 fn launch_in(
     launcher: &Path,
     ranks: usize,
@@ -207,7 +211,8 @@ fn wrong() -> Result<(), Error> {
     Ok(())
 }
 
-/// True once no process is left of those that launchers started: within 5 seconds, and where the system says which there are.
+/// Waits up to 5 seconds until no process is left that a launcher started, and returns whether that is so. True on
+/// systems that do not list processes.
 fn no_process_is_left() -> bool {
     let mark = format!("{STARTED_BY}={}", std::process::id());
     let is_left = |process: &Path| {
@@ -227,26 +232,26 @@ fn no_process_is_left() -> bool {
     }
 }
 
-/// Ends this process as a system without memory does.
+/// Kills this process, as a system that is out of memory does.
 fn kill() {
     let killed = Command::new("kill").args(["-9", &std::process::id().to_string()]).status();
     panic!("{killed:?}");
 }
 
-/// What evaluates on all ranks.
+/// An evaluator whose products are computed by all ranks together, and the ranks.
 fn evaluator() -> Result<(Evaluator, Arc<Ranks>), Error> {
     let ranks = Arc::new(Ranks::new(link()?)?.stall(Duration::from_secs(60)));
     Ok((Evaluator::new(Options::default()).ranks(ranks.clone(), []), ranks))
 }
 
-/// All bits of a tensor.
+/// The bits of all elements of a tensor.
 fn all_bits(of: &Tiled) -> Result<Vec<u64>, Error> {
     let norms = of.shape().iter().flat_map(|(tile, norm)| [tile, norm.to_bits()]);
     let elements = of.to_tensor()?.to_vec::<f64>()?;
     Ok(norms.chain(elements.into_iter().map(f64::to_bits)).collect())
 }
 
-/// An array of the golden data.
+/// The tensor that a JSON object of the golden data describes.
 fn array(json: &Json) -> Result<Tensor, Error> {
     let extents: Vec<usize> = serde_json::from_value(json["shape"].clone()).expect("a shape");
     let digits = json["hex"].as_str().expect("digits");
@@ -254,7 +259,7 @@ fn array(json: &Json) -> Result<Tensor, Error> {
     Tensor::new(&extents, (0..digits.len()).step_by(16).map(|at| f64::from_bits(bits(at))).collect())
 }
 
-/// The golden cases of block sparsity: on all ranks each has the bits that one rank alone has.
+/// Evaluates the golden cases of block sparsity on all ranks, and checks that each has the same bits as on one rank.
 fn golden() -> Result<(), Error> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/tensor/blocksparse.jsonl.gz");
     let lines = BufReader::new(GzDecoder::new(File::open(path).expect("the golden data"))).lines();
@@ -295,7 +300,8 @@ fn golden() -> Result<(), Error> {
     Ok(())
 }
 
-/// Multiplies by a matrix again and again, with a checkpoint after each step. The second rank is killed in one of them.
+/// Multiplies by a matrix in several steps, with a checkpoint after each step. If `is_killed`, the second rank is
+/// killed in one of the steps.
 fn iterate(is_killed: bool) -> Result<(), Error> {
     let (run, ranks) = evaluator()?;
     let directory = Path::new("x.tiles");
@@ -324,7 +330,7 @@ fn iterate(is_killed: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// One rank ends while the others wait for it.
+/// Ends one rank by `end` while the other ranks wait for it, to check that they end too.
 fn ended_by(end: fn(&dyn Link)) -> Result<(), Error> {
     let link = link()?;
     // All of them are there.
@@ -340,12 +346,13 @@ const fn id(step: u32) -> MessageId {
     MessageId { plan: 11, step, tile: 3 }
 }
 
-/// Elements that say where they are from.
+/// Elements whose values tell the rank and the step that they are from.
 fn elements(rank: usize, step: u32) -> Vec<f64> {
     (0..1 << 20).map(|at| f64::from(at) + (rank * 10) as f64 + f64::from(step) / 64.0).collect()
 }
 
-/// The handle of the communicator of all ranks, where it is a number that the interface of the library gives.
+/// The handle of the communicator of all ranks, in libraries whose interface defines this handle as a number; `None`
+/// for other libraries.
 fn world_of(library: &str) -> Option<usize> {
     let known = [("libmpi_abi.so.1", 0x101), ("libmpi.so.12", 0x4400_0000)];
     known.into_iter().find(|(name, _)| library.ends_with(name)).map(|(_, world)| world)

@@ -1,5 +1,6 @@
-//! Finds what a step calls. A step whose operator has no lowering rule becomes a call. It calls the operator's function on
-//! registers if the types allow that, else the operator's kernel. Calls are numbered in the order of the plan's steps.
+//! Finds the function or kernel that a step calls. A step whose operator has no lowering rule becomes a call of the
+//! operator's function, with arguments in registers, if the types allow that; otherwise of the operator's kernel, with
+//! arguments in memory. Calls are numbered in the order of the plan's steps.
 
 use cembra_ops::{Lower, MemoryAccess, RegisterFn};
 use cembra_plan::{Action, Plan, StepId, ValueId};
@@ -35,7 +36,7 @@ pub(crate) fn callee(plan: &Plan, step: StepId) -> Option<Callee> {
     matches!(overload.lower, Lower::Kernel).then_some(callee)
 }
 
-/// If the step reads or writes an element of a column, how it does so; else `None`.
+/// The kind of access if the step reads or writes an element of a column; `None` for other steps.
 pub(crate) fn access(plan: &Plan, step: StepId) -> Option<MemoryAccess> {
     let Action::Operator { op, overload, .. } = plan.step(step).action else { return None };
     match plan.registry().get(op).overloads()[usize::from(overload)].lower {

@@ -1,9 +1,11 @@
-//! Turns a plan into tapes: finds the straight lines, runs of steps that are recorded on one tape; cuts a large plan into
-//! several functions; finds the kernel or function that a step without a lowering rule calls; and decides where values are
-//! stored between lines.
+//! Turns a plan (the steps of a model in order, with conditionals and loops) into tapes (lists of instructions without
+//! branches), which a backend compiles or interprets. To evaluate one row, consecutive steps without branches become
+//! straight lines, each recorded on one tape; a large plan is cut into several functions; a step without a lowering
+//! rule becomes the call of a kernel or a function; and values that several lines need are stored in registers or
+//! memory. To evaluate many rows at once, [`record_lanes`] records the plan with both branches of each conditional.
 //!
-//! This crate does not depend on a code generator: the inputs of a tape are the parts of values, in a type that the backend
-//! chooses. The backend adds the blocks between the lines, and memory.
+//! This crate does not depend on a code generator: the inputs of a tape are parts of values, in a type that the backend
+//! chooses. The backend itself adds the branches and loops between the lines, and the accesses to memory.
 
 mod callee;
 mod lanes;

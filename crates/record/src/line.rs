@@ -150,7 +150,8 @@ impl<P: Copy> Line<P> {
         }
     }
 
-    /// Returns a value on the tape of the line: recorded there, a constant, or an input of the tape.
+    /// Returns a value of the plan for use on the line's tape: as it was recorded there before, as constants if it is a
+    /// literal, or as new inputs of the tape.
     fn import(&mut self, outline: &Outline<'_>, value: ValueId, outside: &mut impl Values<P>) -> TapeValue {
         if let Some(known) = self.values.get(value) {
             return known.clone();
@@ -196,7 +197,7 @@ impl<P: Copy> Line<P> {
         self.tape.input_mask()
     }
 
-    /// Makes the parts of a value inputs of the tape.
+    /// Adds inputs to the tape for the parts of a value that the backend holds, and returns the value as these inputs.
     fn enter(&mut self, value: &MachineValue<P>, qtype: &QType) -> TapeValue {
         if let (Datum::Tuple(values), QType::Tuple(types)) = (&value.datum, qtype) {
             return TapeValue::Tuple(
@@ -258,7 +259,8 @@ impl TapeValue {
         }
     }
 
-    /// Returns the value in the backend's parts, once the tape was run.
+    /// Converts a recorded value to the backend's parts, after the tape was run. `part` returns the part that has the
+    /// result of the instruction at a position of the tape.
     fn export<P: Copy>(&self, part: &impl Fn(usize) -> Option<P>) -> MachineValue<P> {
         match self {
             TapeValue::Tuple(fields) => {

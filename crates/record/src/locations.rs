@@ -11,7 +11,8 @@ use crate::pieces::{Pieces, inner_blocks};
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId, ValueLocation};
 use smallvec::SmallVec;
 
-/// The most places in which a value without a slot is computed.
+/// The most places (lines of steps, or ends of blocks) that may each compute the same value. In a plan that is cut, a
+/// value with more places is written to its slot where it is made, and loaded from there.
 const MOST_PLACES: usize = 8;
 
 /// The source of a value.
@@ -32,7 +33,8 @@ pub struct ValueLocations {
     roots: Vec<ValueId>,
     /// For each value, whether it is written to its slot when it is made.
     stored: Vec<bool>,
-    /// For each value, whether it is only read from its slot.
+    /// For each value, whether lines after the one that makes it load it from its slot, instead of keeping it in
+    /// registers.
     in_slot_only: Vec<bool>,
     /// For each input, whether the caller writes it to its slot.
     in_frame: Vec<bool>,
@@ -122,8 +124,8 @@ impl ValueLocations {
         }
     }
 
-    /// Marks the values that are read by another piece (function) than the one that makes them, directly or through a view:
-    /// they are stored in slots.
+    /// Marks the values that are stored in slots because another piece (function) than the one that makes them reads
+    /// them, directly or through a view (a part of the value).
     fn store_what_crosses(&mut self, plan: &Plan, pieces: &Pieces) {
         let mut made_in: Vec<Option<u32>> = vec![None; plan.value_count()];
         for id in steps(plan) {
@@ -195,7 +197,7 @@ impl ValueLocations {
     }
 }
 
-/// The set of places in which a value is computed.
+/// The set of places (numbers of lines, or ends of blocks) in which a value is computed.
 #[derive(Clone, Default)]
 struct Places {
     /// The places, recorded until there are more than `MOST_PLACES`.

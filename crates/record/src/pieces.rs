@@ -1,7 +1,7 @@
-//! Cuts a plan into pieces, the functions that share its steps, so that compile time is linear in the size of the plan. A
-//! piece runs a range of a block's steps with the small blocks inside them. A large branch or loop body becomes pieces of its
-//! own, which the enclosing piece calls. If a block is cut into several ranges, a piece without steps calls their pieces one
-//! after the other. Where values are stored is decided in `locations.rs`.
+//! Cuts a large plan into several functions, called pieces, so that compile time is linear in the size of the plan. A
+//! piece has a range of a block's steps, and the small blocks inside these steps. A large branch or loop body becomes
+//! pieces of its own, which the enclosing piece calls. If a block is cut into several ranges, a piece without steps
+//! calls the pieces of these ranges one after the other. `locations.rs` decides where values are stored.
 
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId};
 use cembra_runtime::{Extent, QType};
@@ -12,11 +12,12 @@ use std::ops::Range;
 /// The most pieces (functions of a plan) that one piece calls directly; for more, intermediate pieces are added.
 const MOST_CALLS: usize = 512;
 
-/// The number of instructions in an operator's rule that add 1 to the weight of a step, which is at least 1.
+/// The number of instructions that add 1 to the weight of a step. A step weighs at least 1, so a step whose operator's
+/// rule has 16 instructions weighs 3.
 const INSTRUCTIONS_OF_A_STEP: usize = 8;
 
-/// The largest weight of a plan whose mathematical functions are written out as instructions. In heavier plans, compiling
-/// them would take minutes.
+/// The largest weight of a plan in which mathematical functions are inlined as instructions. In a heavier plan they are
+/// calls, because compiling their instructions would take minutes.
 const MOST_INLINED: usize = 200_000;
 
 /// The content of one function that a plan is cut into: steps, then calls of other pieces, then outputs.
@@ -120,7 +121,8 @@ impl Pieces {
         self.list.len() - 1
     }
 
-    /// Makes the piece (function) `number` call the parts or, if there are too many, pieces that call them.
+    /// Makes the piece (function) `number` call a new piece for each of `parts`. If there are more than [`MOST_CALLS`],
+    /// it calls intermediate pieces instead, which call the pieces of the parts.
     fn call_all(&mut self, number: usize, mut parts: Vec<Piece>, todo: &mut Vec<(usize, Vec<Piece>)>) {
         let mut each = 1;
         while parts.len().div_ceil(each) > MOST_CALLS {
@@ -134,7 +136,8 @@ impl Pieces {
         }
     }
 
-    /// Assigns the steps of a part to the piece (function) `number`; returns the blocks inside that are too large for it.
+    /// Assigns the steps of `part` to the piece (function) `number`. Returns the blocks inside these steps that are too
+    /// large for the piece.
     fn occupy(&mut self, plan: &Plan, number: usize, part: &Piece, weights: &Weights) -> Vec<BlockId> {
         let mut large = Vec::new();
         let mut open = vec![(part.block, part.steps.clone())];
@@ -179,12 +182,14 @@ pub(crate) fn size(plan: &Plan, most: usize) -> usize {
     size
 }
 
-/// The weight of a field in the result of a conditional or a loop. All such fields are in registers together where blocks
-/// meet, and register allocation takes time quadratic in their number.
+/// The number of times that a tuple field counts if it is in the result of a conditional or a loop. Where branches
+/// meet, all fields of the result are in registers at once, and register allocation takes time quadratic in their
+/// number.
 const COUNTED_AT_JOINS: usize = 10;
 
-/// The most tuple fields in the result of a step or in an output. Such a value cannot be cut into pieces. Counting stops a
-/// little after `most`.
+/// The most tuple fields in one result of a step or in one output, because such a value cannot be divided among
+/// functions. Fields in the result of a conditional or loop count [`COUNTED_AT_JOINS`] times. Counting stops a little
+/// after `most`.
 pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     let outputs = plan.outputs().iter().map(|output| output.value);
     let steps = (0..plan.step_count()).map(StepId::from_index);
@@ -196,7 +201,7 @@ pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     values.map(|(value, each)| fields(plan, value, most).saturating_mul(each)).max().unwrap_or(0)
 }
 
-/// The parts that write outputs to their places, each with a range of outputs.
+/// The pieces (functions) that write the plan's outputs to their memory locations, each for a range of the outputs.
 fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<Piece> {
     let weigh = |at: usize| {
         let value = plan.outputs()[at].value;
@@ -216,7 +221,8 @@ fn fields(plan: &Plan, value: ValueId, most: usize) -> usize {
     }
 }
 
-/// Splits the weights into consecutive ranges, each of at most `most` in sum unless it holds one weight only.
+/// Splits a list of weights into consecutive ranges. The sum of a range is at most `most`, unless the range has only
+/// one weight.
 fn ranges(weights: impl Iterator<Item = usize>, most: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let (mut start, mut end, mut sum) = (0, 0, 0_usize);
@@ -234,9 +240,9 @@ fn ranges(weights: impl Iterator<Item = usize>, most: usize) -> Vec<Range<usize>
     ranges
 }
 
-/// The weights of steps and blocks, a measure of their code.
+/// The weights of a plan's steps and blocks, which estimate the size of their code.
 struct Weights {
-    /// The weight of each step with the blocks inside of it that are not large.
+    /// The weight of each step. It includes the blocks inside the step, except that a large block counts 1.
     steps: Vec<u32>,
     blocks: Vec<usize>,
     large: usize,
@@ -285,7 +291,7 @@ impl Weights {
         self.blocks[block.index()] > self.large
     }
 
-    /// Splits a block's steps into parts that weigh at most `most` each, or have a single step.
+    /// Splits a block's steps into pieces (functions) that weigh at most `most` each, or have a single step.
     fn stretches(&self, plan: &Plan, block: BlockId, most: usize) -> Vec<Piece> {
         let weights = plan.block(block).steps.iter().map(|id| self.steps[id.index()] as usize);
         ranges(weights, most).into_iter().map(|steps| Piece { block, steps, ..Piece::NOTHING }).collect()

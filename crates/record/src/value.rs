@@ -1,5 +1,6 @@
-//! Values of a plan in the representation of a backend: a presence and a datum, in as many parts as the type needs. A part
-//! has the type `P`, which the backend chooses: a register, a column or a position on a tape.
+//! Values of a plan in the representation of a backend: a presence (whether the value is there) and a datum (the value
+//! itself). Each is stored in parts: an optional f64 has two parts, a mask and a number. A part has the type `P`, which
+//! the backend chooses: a register, a column or a position on a tape.
 
 use cembra_runtime::{InFrame, MachineType, QType, Scalar};
 

@@ -28,8 +28,8 @@ impl Class {
     }
 }
 
-/// The class of each step of a plan: the inputs that the step's result depends on. Empty if no input is shared by all rows
-/// and none is a dictionary, because classes are of no use then.
+/// The class of each step of a plan: the inputs that the step's result depends on. Empty if no input is shared by all
+/// rows and no input is a dictionary, because then all steps are of the class `Rows`.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     of_steps: Vec<Class>,

@@ -7,12 +7,13 @@ use cembra_runtime::MachineType;
 use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
 use rustc_hash::FxHashMap;
 
-/// The number of instructions after which a tape ends as soon as it can. A backend makes one function of each tape, and
-/// register allocation takes more than twice as long for twice as many values. Values that cross a cut go through a column.
+/// The number of instructions after which a tape ends at the next step that allows it. A backend makes one function of
+/// each tape, and register allocation takes more than twice as long for twice as many values. Values that later tapes
+/// need are stored in columns.
 const LONGEST: usize = 2048;
 
-/// The most outputs of the model on one tape, because the address of each is alive in the whole loop and takes a register
-/// or a place on the stack.
+/// The most outputs of the model that one tape writes. The address of each output is needed throughout the loop over
+/// rows, and takes a register or a place on the stack.
 const MOST_OUTPUTS: usize = 512;
 
 /// A tape that is being recorded, and the columns of its inputs and outputs.
@@ -42,12 +43,14 @@ pub(super) struct On<T> {
 /// The segments of a lane program (a plan recorded for many rows at once), while they are recorded.
 #[derive(Debug, Default)]
 pub(super) struct Drafts {
-    /// The completed segments. The flag of a segment is true if it runs once for all rows.
+    /// The completed segments in order. The flag of a segment is true if the segment runs once for all rows, and not
+    /// once per row.
     pub(super) done: Vec<(Draft, bool)>,
     /// The tape that is being recorded.
     pub(super) open: TapeDraft,
     pub(super) columns: Vec<LaneColumn>,
-    /// The column that an instruction is an output to, by draft and position.
+    /// The columns that results of earlier tapes are written to. The key is the index of the segment, and the position
+    /// of the instruction on its tape.
     given: FxHashMap<(u32, u32), ColumnId>,
     /// The inputs of the open tape that read columns of earlier segments.
     entered: FxHashMap<ColumnId, Output>,

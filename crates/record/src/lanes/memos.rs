@@ -5,7 +5,8 @@ use crate::lanes::classes::{Class, Classes, find_reads};
 use cembra_plan::{Action, BlockId, Plan, StepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The most memos in a program, because recording each takes a walk through the plan. A plan that needs more gets none.
+/// The most memos in a program, because recording each memo takes a walk through the plan. A plan that would have more
+/// memos is recorded without any.
 const MOST_MEMOS: usize = 64;
 
 /// The steps of a block that depend on one dictionary alone, and the results that other steps need.
@@ -25,7 +26,8 @@ pub(super) struct Memo {
 #[derive(Debug, Default)]
 pub(super) struct Memos {
     pub(super) list: Vec<Memo>,
-    /// The steps that run once per dictionary value, outermost ones only.
+    /// The steps that run once per dictionary value. A step inside a conditional is not listed if the whole conditional
+    /// is.
     steps: FxHashSet<StepId>,
 }
 

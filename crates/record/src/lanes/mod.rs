@@ -31,7 +31,8 @@ use recorder::Recorder;
 use rustc_hash::FxHashSet;
 use std::fmt;
 
-/// The most steps of a plan that is recorded for many rows; beyond that, tapes are too long to be played well.
+/// The most steps of a plan that is recorded for many rows. A longer plan is evaluated row by row, because its tapes
+/// would be too long to compile and run well.
 const MOST_STEPS: usize = 20_000;
 
 /// The facts about an input's column that are known before its rows.

@@ -88,8 +88,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// Declares a part of an output of the program. An intermediate column becomes the output's column; a value that comes
-    /// from outside or is an output already is copied by a tape.
+    /// Declares one part of an output of the program. If `on` already has an intermediate column, this column becomes
+    /// the output's column. Otherwise a new column becomes an additional output of the tape that computes `on`.
     fn output(&mut self, index: u32, part: ValuePart, on: On<Output>) {
         let origin = Origin::Output { index, part };
         if let Some(known) = self.drafts.known_column(on)

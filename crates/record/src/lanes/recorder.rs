@@ -42,14 +42,15 @@ struct Branching {
     around: u32,
 }
 
-/// An entry of the stack of work.
+/// A task on the stack of the walk through the plan's blocks.
 enum Todo {
     Steps(BlockId, usize),
     /// The conditional's first branch is recorded; the second follows.
     Else(Branching),
     /// Both branches of the conditional are recorded; their results are joined next.
     Join(Branching),
-    /// The condition of this step is known, and this block, the only branch that can be taken, is recorded.
+    /// The conditional's condition is known while recording, and this block, the only branch that can be taken, is
+    /// recorded. The block's result becomes the result of the step.
     Only(StepId, BlockId),
 }
 
@@ -70,8 +71,8 @@ pub(super) struct Recorder<'p> {
     pub(super) path: Option<On<Mask>>,
     /// The cost of the innermost open stretch (a skippable part of the tape), in units of `Tape::cost`.
     around: u32,
-    /// The number of open conditionals with stretches (skippable parts of a tape). Each must stay on one tape with the
-    /// selection of its result, so the tape is not cut inside.
+    /// The number of open conditionals with stretches (skippable parts of a tape). While it is not 0 the tape is not
+    /// cut, because a stretch must be on one tape with the selection of its result.
     whole: u32,
 }
 

@@ -1,5 +1,6 @@
-//! Lines of plans, recorded for a player that calls parts of values by value and number, and played on bits: what a line takes
-//! from outside, what it gives, and what it knows.
+//! Tests of straight lines (steps recorded on one tape). A test backend names each part of a value by the value and a
+//! number, and interprets the tapes on bits. Checked are the values that a line reads from outside, its results, and
+//! the constants that it knows.
 
 use cembra_expr::parse;
 use cembra_ops::Registry;
@@ -16,12 +17,12 @@ use std::collections::HashMap;
 /// A part of a value: the value, and the number of the part.
 type ValuePart = (ValueId, usize);
 
-/// What there is outside of lines.
+/// The values outside of lines: the backend's parts for each value, and the bits of each part.
 #[derive(Default)]
 struct Outside {
     held: ScopedValueMap<MachineValue<ValuePart>>,
     bits: HashMap<ValuePart, u64>,
-    /// The values that were brought in, in order.
+    /// The values that a line read from outside, in the order of the reads.
     brought: Vec<ValueId>,
     types: Vec<QType>,
 }
@@ -44,7 +45,7 @@ impl Values<ValuePart> for Outside {
 }
 
 impl Outside {
-    /// Nothing yet, for the values of a plan.
+    /// Makes an empty state with room for the values of `plan`.
     fn of(plan: &Plan) -> Self {
         let types = (0..plan.value_count()).map(|at| plan.value(ValueId::from_index(at)).qtype.clone()).collect();
         let mut outside = Outside { types, ..Outside::default() };
@@ -53,7 +54,7 @@ impl Outside {
     }
 }
 
-/// The first line of a plan, and what it brought in.
+/// Records the first line of a plan. Returns the line, and the state with the values that the line read from outside.
 fn first_line(outline: &Outline<'_>) -> (Line<ValuePart>, Outside) {
     let plan = outline.plan;
     let Some(Segment::Line(steps)) = Segment::first(plan, &plan.block(BlockId::TOP).steps) else { panic!("a line") };
@@ -71,8 +72,8 @@ fn plan_of(text: &str) -> (Plan, Binding) {
     (plan, binding)
 }
 
-/// Records and plays all lines of a plan without conditionals, calls and loops on the bits of its inputs; gives the bits of the
-/// first output's parts, none for a part that is not needed, and what was left outside.
+/// Records and interprets all lines of a plan without conditionals, calls and loops, on the bits of its inputs. Returns
+/// the bits of the first output's parts, and the values that remain outside of lines.
 fn play(plan: &Plan, binding: &Binding, inputs: &[&[u64]]) -> (MachineValue<u64>, Outside) {
     let outline = Outline::of(plan, binding, false, &Budget::default()).expect("within the limits");
     let mut outside = Outside::of(plan);
@@ -108,7 +109,7 @@ fn play(plan: &Plan, binding: &Binding, inputs: &[&[u64]]) -> (MachineValue<u64>
     (output, outside)
 }
 
-/// A value with other names for its parts.
+/// Converts the parts of a value by `name`, and keeps its structure.
 fn renamed<P: Copy, Q>(value: &MachineValue<P>, name: &mut impl FnMut(P) -> Q) -> MachineValue<Q> {
     let presence = match value.presence {
         Presence::Present => Presence::Present,

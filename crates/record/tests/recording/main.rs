@@ -1,4 +1,4 @@
-//! Tapes of plans: straight lines and lane programs.
+//! Tests of how plans are recorded: as straight lines for one row, and as lane programs for many rows at once.
 
 mod lanes;
 mod lines;

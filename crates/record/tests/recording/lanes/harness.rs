@@ -1,5 +1,6 @@
-//! Lane programs against the interpreter: a plan is recorded for many rows, its program is played on bits, and every row must
-//! give what the interpreter gives, bit for bit; a strip fails exactly if the interpreter fails in one of its rows.
+//! Compares lane programs (plans recorded for many rows at once) with the interpreter. The program is interpreted on
+//! bits, and each row must have the interpreter's result bit for bit. A strip (a block of rows that are evaluated
+//! together) must fail exactly if the interpreter fails in one of its rows.
 
 use cembra_plan::{Function, Plan};
 use cembra_record::{InputFact, NotLanes, record_lanes};
@@ -7,13 +8,14 @@ use cembra_runtime::{CHAINS, Context, FramePtr, QType, STATUS_OK, Scalar};
 use cembra_tape::{BitColumns, CanPlay, LaneProgram, Port, ValuePart};
 use cembra_value::{ScalarValue, Value};
 
-/// What is in a column behind a presence that is 0: no view of anything.
+/// The bits in a column where the presence is 0. As a number they are arbitrary; as the address of a string they are
+/// invalid.
 const NOISE: u64 = 0x5A5A_5A5A_5A5A_5A5A;
 
-/// The outputs of a row; none if it fails.
+/// The outputs of a row; `None` if its evaluation fails.
 pub(crate) type Answer = Option<Vec<Value>>;
 
-/// What the interpreter gives.
+/// The interpreter's outputs for each row.
 pub(crate) fn interpreted(plan: &Plan, rows: &[Vec<Value>]) -> Vec<Answer> {
     let bound = cembra_interp::bind(plan, &plan.frame_binding());
     let mut context = Context::new();
@@ -58,7 +60,7 @@ fn part_of(value: &Value, part: ValuePart) -> u64 {
     }
 }
 
-/// An output of a row.
+/// The value of an output in one row, read from the program's columns.
 fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QType, row: usize) -> Value {
     let bits = |part: ValuePart| {
         let column =
@@ -84,7 +86,7 @@ fn output(program: &LaneProgram, columns: &BitColumns, index: usize, qtype: &QTy
     if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
 }
 
-/// Runs the program on rows as one strip.
+/// Runs the program on `rows` as one strip (block of rows); `None` if the strip fails.
 fn run(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<(BitColumns, Context)> {
     let mut frame = plan.template().frame();
     let mut context = Context::new();
@@ -95,7 +97,7 @@ fn run(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<(BitCo
     columns.filter(|_| context.end(STATUS_OK) == STATUS_OK).map(|columns| (columns, context))
 }
 
-/// What the program gives for rows as one strip.
+/// The outputs of the program for `rows` as one strip (block of rows); `None` if the strip fails.
 pub(crate) fn played(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) -> Option<Vec<Vec<Value>>> {
     // Texts may lie in the arena of the context.
     let (columns, _context) = run(plan, program, rows)?;
@@ -108,7 +110,8 @@ pub(crate) fn played(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>]) ->
     Some((0..rows.len()).map(outputs).collect())
 }
 
-/// What is known of inputs that have these values.
+/// The facts about inputs whose columns have these values. Without `shares` no input is shared, and without
+/// `are_dictionaries` no input is a dictionary.
 pub(crate) fn facts(plan: &Plan, rows: &[Vec<Value>], shares: bool, are_dictionaries: bool) -> Vec<InputFact> {
     let fact = |at: usize| InputFact {
         is_shared: shares && rows.iter().all(|row| row[at] == rows[0][at]),
@@ -118,18 +121,19 @@ pub(crate) fn facts(plan: &Plan, rows: &[Vec<Value>], shares: bool, are_dictiona
     (0..plan.inputs().len()).map(fact).collect()
 }
 
-/// Everything can be played.
+/// A backend that supports every instruction.
 pub(crate) fn everything(_: &cembra_tape::Tape, _: usize) -> bool {
     true
 }
 
-/// Neither divisions nor calls can be played.
+/// A backend that supports neither divisions nor calls.
 pub(crate) fn little(tape: &cembra_tape::Tape, at: usize) -> bool {
     use cembra_tape::{Bin, Instr};
     !matches!(tape.instrs()[at], Instr::Bin(Bin::Div, ..) | Instr::Call(..) | Instr::RareCall { .. })
 }
 
-/// Compares a program with the interpreter: all rows as one strip, those that do not fail as one, and each alone.
+/// Compares a program with the interpreter: with all rows in one strip (block of rows), with only the rows that do not
+/// fail, and with each row alone.
 fn compare(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[Answer]) -> Result<(), String> {
     program.verify().map_err(|fault| format!("{fault}\n{program}"))?;
     let check = |rows: &[Vec<Value>], expected: &[Answer]| {
@@ -166,7 +170,7 @@ fn compare(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[
     Ok(())
 }
 
-/// The number of a float that is there.
+/// The number of a present float; `None` for other values.
 fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Scalar(ScalarValue::Float64(x)) | Value::Present(ScalarValue::Float64(x)) => Some(*x),
@@ -175,14 +179,15 @@ fn float(value: &Value) -> Option<f64> {
     }
 }
 
-/// The ports of outputs of which there are sums where there can be.
+/// Ports that ask for the sum over rows of each output that is a float.
 fn sums(plan: &Plan) -> Vec<Port> {
     let is_float = |scalar| matches!(scalar, Some(Scalar::Float32 | Scalar::Float64));
     let port = |qtype: &QType| if is_float(qtype.scalar()) { Port::Chains } else { Port::Rows };
     plan.outputs().iter().map(|output| port(&plan.value(output.value).qtype)).collect()
 }
 
-/// Compares a program of sums with the interpreter, on rows that do not fail.
+/// Compares a program whose outputs are summed over rows with sums of the interpreter's results, on rows that do not
+/// fail.
 fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expected: &[Answer]) -> Result<(), String> {
     program.verify().map_err(|fault| format!("{fault}\n{program}"))?;
     let (columns, _) = run(plan, program, rows).ok_or_else(|| format!("the sum of {rows:?} fails\n{program}"))?;
@@ -208,11 +213,12 @@ fn compare_sums(plan: &Plan, program: &LaneProgram, rows: &[Vec<Value>], expecte
     Ok(())
 }
 
-/// Records a plan with and without what is known of its inputs, for players that can play more and less, and compares each
-/// program with the interpreter, and those of sums of its outputs. Gives how many rows fail.
+/// Records a plan with and without facts about its inputs, for backends that support all or only some instructions.
+/// Compares each program with the interpreter, also with outputs summed over rows. Returns the number of rows that
+/// fail, or the reason why the plan cannot be recorded.
 ///
 /// # Errors
-/// What is different.
+/// A description of the first difference.
 pub(crate) fn check(plan: &Plan, rows: &[Vec<Value>]) -> Result<Result<usize, NotLanes>, String> {
     let expected = interpreted(plan, rows);
     let done = rows.iter().zip(&expected).filter(|(_, answer)| answer.is_some());

@@ -1,4 +1,5 @@
-//! Lane programs of models: what they compute, where they are cut, which branches are stretches, what is refused.
+//! Tests of lane programs (plans recorded for many rows at once): their results, the places where tapes are cut, the
+//! branches that become stretches (skippable parts of a tape), and the plans that are refused.
 
 mod harness;
 
@@ -22,7 +23,7 @@ fn program_of(text: &str) -> LaneProgram {
     record_lanes(&plan_of(text), &[], &[], everything).expect("a lane program")
 }
 
-/// Values for a column of a type: ordinary ones, special ones, and missing ones where there may be.
+/// Values for a column of type `qtype`: ordinary values, special values, and missing values if the type is optional.
 fn values(qtype: &cembra_runtime::QType) -> Vec<Value> {
     use cembra_runtime::Scalar;
     let scalar = qtype.scalar().expect("inputs are scalars");
@@ -42,7 +43,7 @@ fn values(qtype: &cembra_runtime::QType) -> Vec<Value> {
     std::iter::once(Value::Missing(scalar)).chain(scalars.into_iter().map(Value::Present)).collect()
 }
 
-/// Rows that mix the values of the inputs, the same in every run.
+/// Rows that mix values of the inputs. They are the same in every run of the test.
 fn rows(plan: &Plan, count: usize) -> Vec<Vec<Value>> {
     let columns: Vec<Vec<Value>> = plan.inputs().iter().map(|input| values(&plan.value(input.value).qtype)).collect();
     let mut state = 1_u64;
@@ -53,12 +54,12 @@ fn rows(plan: &Plan, count: usize) -> Vec<Vec<Value>> {
     (0..count).map(|_| columns.iter().map(&mut pick).collect()).collect()
 }
 
-/// Compares a model with the interpreter on rows of all kinds; gives how many of 150 rows fail.
+/// Compares a model with the interpreter on 150 rows of all kinds. Returns the number of rows that fail.
 fn agrees(text: &str) -> usize {
     agrees_on(150, text)
 }
 
-/// The same on `count` rows.
+/// Compares a model with the interpreter on `count` rows, and returns the number of rows that fail.
 fn agrees_on(count: usize, text: &str) -> usize {
     let plan = plan_of(text);
     match check(&plan, &rows(&plan, count)) {
@@ -68,14 +69,14 @@ fn agrees_on(count: usize, text: &str) -> usize {
     }
 }
 
-/// Likewise, and no row fails.
+/// Compares models with the interpreter, and checks that no row fails.
 fn all_agree(texts: &[&str]) {
     for text in texts {
         assert_eq!(agrees(text), 0, "{text}");
     }
 }
 
-/// Likewise, and some rows fail and others do not.
+/// Compares models with the interpreter, and checks that some rows fail and others do not.
 fn some_fail(texts: &[&str]) {
     for text in texts {
         let failed = agrees(text);
@@ -83,7 +84,7 @@ fn some_fail(texts: &[&str]) {
     }
 }
 
-/// How many instructions of a kind its tapes have.
+/// The number of instructions on the program's tapes for which `of` returns true.
 fn count(program: &LaneProgram, of: fn(&Instr) -> bool) -> usize {
     let tapes = program.segments.iter().filter_map(|segment| match &segment.body {
         Body::Tape(tape) => Some(&tape.tape),
@@ -96,7 +97,8 @@ fn stretches(program: &LaneProgram) -> usize {
     count(program, |instr| matches!(instr, Instr::Begin(_)))
 }
 
-/// `t` for a tape, `k` for a kernel, in capitals if it is done once.
+/// The segments of a program as letters: `t` for a tape, `k` for a kernel, in capitals if the segment runs once for all
+/// rows.
 fn shape(program: &LaneProgram) -> String {
     let letter = |segment: &cembra_tape::Segment| match (&segment.body, segment.once) {
         (Body::Tape(_), false) => 't',
@@ -380,7 +382,7 @@ fn scratch_is_used_again() {
     assert_eq!((program.strip_rows(0), program.strip_rows(64 * 64)), (768, 256));
 }
 
-/// The model of the page on rows, and its listing there.
+/// The example model of the documentation page, evaluated on rows, and its listing there.
 #[test]
 fn the_page_on_rows_shows_a_program() {
     let page = std::fs::read_to_string(format!("{}/../../docs/rows.md", env!("CARGO_MANIFEST_DIR"))).expect("a page");
@@ -414,8 +416,8 @@ fn a_condition_that_is_known_is_no_branch() {
     assert_eq!((stretches_if(false), stretches_if(true)), (1, 0));
 }
 
-/// A long model of shared values, conditionals with costly branches, kernels and texts is cut into tapes that are not long, and computes the
-/// same; a branch is on one tape with what is selected from it.
+/// A long model with shared values, conditionals with costly branches, kernels and texts. It is cut into tapes of
+/// limited length and has the same results. A branch is on the same tape as the selection of its result.
 #[test]
 fn long_tapes_are_cut_where_no_branch_is() {
     let mut text =
@@ -440,10 +442,10 @@ fn long_tapes_are_cut_where_no_branch_is() {
     assert_eq!(agrees(&text), 0);
 }
 
-/// The rows that models of very many outputs are compared on: where an output is, is looked for in each of them.
+/// The number of rows for models with very many outputs, because finding an output in each row takes long.
 const FEW_ROWS: usize = 15;
 
-/// A model of so many outputs.
+/// A model with `count` outputs.
 fn outputs(count: usize, one: impl Fn(usize) -> String) -> String {
     let inputs = "input x: f64?; input n: i64\n".to_owned();
     (0..count).fold(inputs, |text, at| text + &format!("output o{at} = {}\n", one(at)))
