@@ -1,5 +1,6 @@
-//! `array.collapse`: the value that all present elements of a group have in common; missing if they differ. NaNs count as equal here, and so do zeros
-//! of unlike sign. The result is the first of the equal elements.
+//! Defines `array.collapse`: for each group, the value that all present elements of the group share; missing if they
+//! differ. For example `[2, missing, 2]` gives 2, and `[2, 3]` gives a missing value. NaNs count as equal here, and so
+//! do zeros with different signs. The result is the first of the equal elements.
 
 use super::reduce::{AGGREGATION, aggregate_types};
 use super::{ArrayForm, ArrayOperator, Order, array_argument, array_of, made};
@@ -7,11 +8,11 @@ use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Array, Number};
 
-/// The state of a group after some of its elements.
+/// The state of a group while its elements are visited.
 #[derive(Clone, Copy)]
 enum Common {
     Nothing,
-    /// The present elements so far all equal the element at this index.
+    /// The present elements so far are equal to one another; this is the index of the first of them.
     All(usize),
     Unlike,
 }

@@ -1,5 +1,6 @@
-//! `edge.compose`: makes one edge (a grouping of elements) from several edges. It maps the elements of the last edge to the groups of the first. The
-//! groups of each edge must be the elements of the edge before it.
+//! Defines `edge.compose`: makes one edge from several edges. An edge is a grouping: it maps each element of an array
+//! to a group. If the first edge maps cities to countries and the second maps people to cities, the result maps people
+//! to countries. The groups of each edge must be the elements of the edge before it.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};
@@ -8,7 +9,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Edge, EdgeForm, Value};
 
-/// Returns the signature. All operands must have the same type, an edge between arrays.
+/// Returns the signature of a call. All operands must have the same type, an edge between arrays.
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let first = any_edge_argument(operator, args, 0)?;
     if !matches!(first, EdgeType::Arrays(_)) {

@@ -1,6 +1,7 @@
-//! Statistics of groups that are composed of other array operators. Each expands to the expression that Arolla uses, step for step, so that
-//! intermediate results are rounded in the same way. Integers are computed in FLOAT32. If there is only one group, its value is combined with the
-//! elements directly; otherwise each group's value is first expanded to the elements of the group.
+//! Statistics of groups, such as variances and covariances, that are composed of other array operators. Each expands to
+//! the same sequence of operators as in Arolla, so that intermediate results are rounded in the same way. Integers are
+//! computed in FLOAT32. If there is only one group, its value is combined with the elements directly; otherwise each
+//! group's value is first expanded to the elements of the group.
 
 use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};
@@ -17,7 +18,7 @@ const X_INTO: OpDef =
 
 const TRUE: Value = Value::Scalar(ScalarValue::Boolean(true));
 
-/// A literal weak float.
+/// Adds a literal of type `WEAK_FLOAT`, which adapts to the float type of other operands.
 fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
     g.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
 }
@@ -35,7 +36,8 @@ fn scalar_of(g: &dyn Expansion, array: NodeHandle) -> Scalar {
     g.qtype(array).of_each().scalar().unwrap_or(Scalar::Float64)
 }
 
-/// The value of each element's group; `values` itself if all elements are one group.
+/// Expands `values`, one value per group, to one value per element. Returns `values` itself if all elements are one
+/// group.
 fn expand(g: &mut dyn Expansion, values: NodeHandle, edge: NodeHandle) -> NodeResult {
     match g.qtype(edge) {
         QType::Edge(EdgeType::Arrays(_)) => g.apply(id::ARRAY_EXPAND, &[values, edge]),
@@ -62,7 +64,7 @@ fn count(g: &mut dyn Expansion, x: NodeHandle, into: NodeHandle) -> NodeResult {
     cast(g, count, to)
 }
 
-/// The sum of the products `x * y` per group; missing for a group without products.
+/// The sum of the products `x * y` per group; missing for a group in which no product is present.
 fn sum_of_products(g: &mut dyn Expansion, x: NodeHandle, y: NodeHandle, into: NodeHandle) -> NodeResult {
     let products = g.apply(id::MULTIPLY, &[x, y])?;
     g.apply(id::MATH_SUM_SPARSE, &[products, into])
@@ -86,8 +88,8 @@ fn variance_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
     Ok(Signature::unchanged(args, ret))
 }
 
-/// The signature of a statistic of two arrays, grouped by the third operand. Without groups the result is optional, unless
-/// `total` is set.
+/// The signature of a statistic of two arrays, such as a covariance; the third operand is the edge with the groups. If
+/// all elements are one group, the result is optional, unless `total` is set.
 fn pair_types(operator: &'static str, args: &[Argument<'_>], total: bool) -> Result<Signature, TypeFault> {
     let (kind, x) = array_argument(operator, args, 0)?;
     let (_, y) = array_argument(operator, args, 1)?;
@@ -188,7 +190,7 @@ pub(crate) static KURTOSIS: OpDef = OpDef {
     ..X_INTO
 };
 
-/// The deviations of both arrays from their means, over the elements that are present in both.
+/// The deviations of both arrays from their means. Only elements that are present in both arrays count.
 fn paired_deviations(g: &mut dyn Expansion, args: &[NodeHandle]) -> Result<[NodeHandle; 2], TypeFault> {
     let (x, y, into) = (args[0], args[1], args[2]);
     let (has_x, has_y) = (g.apply(id::HAS, &[x])?, g.apply(id::HAS, &[y])?);

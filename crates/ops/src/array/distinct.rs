@@ -1,4 +1,5 @@
-//! Operators that find distinct elements and groups of equal elements, both in order of first occurrence.
+//! Operators that find distinct elements of arrays, or group equal elements. Elements and groups are in the order of
+//! their first occurrence: `array.unique([5, 3, 5])` is `[5, 3]`.
 
 use super::ordering::{bits, is_nan};
 use super::{
@@ -15,25 +16,26 @@ use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-/// Assigns numbers from 0 on to the distinct pairs of group and element, in order of first occurrence.
+/// Numbers the distinct pairs of a group and an element: 0, 1, 2 and so on, in order of first occurrence.
 pub(crate) struct Numbers {
     /// The number of distinct pairs so far.
     count: u32,
     known: Numbering,
 }
 
-/// The numbers given so far, in a direct table or a hash table.
+/// The map from pairs of a group and an element to their numbers: a direct table or a hash table.
 enum Numbering {
-    /// The numbers are in a direct table with `span` entries per group, indexed by the element's bits less `least`. The entry of a pair is its number
-    /// plus one, or 0 if the pair did not occur.
+    /// A direct table with `span` entries per group, indexed by the element's bits minus `least`. The entry of a pair
+    /// is its number plus one, or 0 if the pair did not occur.
     Table { least: u64, span: usize, numbers: Vec<u32> },
-    /// The numbers are in a hash table; `known` has the pairs of group and element, by number. The hash function has random keys, because elements
-    /// may be chosen to collide.
+    /// A hash table of numbers. `known` has the pair for each number, `asked` counts the lookups, and `elements` is the
+    /// size of the array. The hash function has random keys, because elements may be chosen to collide.
     Hashed { numbers: HashTable<u32>, known: Vec<(u32, u64)>, hashes: RandomState, asked: usize, elements: usize },
 }
 
 impl Numbers {
-    /// Prepares to assign numbers to the elements of `array` in `groups` groups; `bits` are the bits of each element.
+    /// Makes a numbering for the elements of `array`, which are divided into `groups` groups. `bits` are the bits of
+    /// each element. Uses a direct table if the elements are close enough together.
     pub(crate) fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
         let present = || bits.iter().enumerate().filter(|(at, _)| array.is_present(*at)).map(|(_, bits)| *bits);
         let (least, greatest) = present().fold((u64::MAX, 0), |(least, most), bits| (least.min(bits), most.max(bits)));
@@ -49,7 +51,7 @@ impl Numbers {
         Numbers { count: 0, known }
     }
 
-    /// Returns the number of the pair of `group` and the element `bits`. A new pair gets the number of pairs before it.
+    /// Returns the number of the pair of `group` and the element `bits`. A new pair gets the next free number.
     pub(crate) fn number(&mut self, group: u32, bits: u64) -> u32 {
         let next = self.count;
         let number = match &mut self.known {
@@ -160,8 +162,9 @@ fn group_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
     Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(kind))))
 }
 
-/// Splits `count` groups by the elements of an array: replaces the group of each element, numbered in order of first
-/// occurrence, and returns the number of new groups. An element that is missing or had no group gets none.
+/// Splits each of `count` groups into groups of equal elements of `array`: replaces the group of each element in
+/// `groups`, and returns the number of new groups, which are numbered in order of first occurrence. An element that is
+/// missing, or had no group, has no group afterwards.
 fn split(args: &ArrayOperands<'_>, array: &Array, groups: &mut [Option<u32>], count: u32) -> Result<u32, Fault> {
     if array.len() != groups.len() {
         return Err(sizes_differ(groups.len(), array.len()));
@@ -260,7 +263,7 @@ fn pair_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature
     Ok(Signature { operands, ret: QType::tuple(vec![ret.clone(), ret]) })
 }
 
-/// The elements of an array in groups of equal elements.
+/// A division of an array's elements into groups of equal elements, within enclosing groups.
 struct Grouped {
     /// The enclosing group of each element, from the operand `over`.
     over: Vec<Option<u32>>,
@@ -275,7 +278,8 @@ struct Grouped {
 /// The bytes per element while groups are computed: its group before and after, and a key.
 const GROUPED_BYTES: usize = 24;
 
-/// Groups elements by the first operand, an array or a tuple of arrays, within the groups of the second.
+/// Groups elements that are equal in the first operand, an array or a tuple of arrays, within the groups of the second
+/// operand.
 fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
     let arrays: Vec<&Arc<Array>> = match &args[0] {
         Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
@@ -299,7 +303,7 @@ fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
     Ok(Grouped { over, groups, count, parents })
 }
 
-/// The edge of elements with the group in `groups`, out of `count` groups; an element with `None` has no group.
+/// The edge that maps each element to its group in `groups`, of `count` groups; an element with `None` is in no group.
 fn mapping(args: &ArrayOperands<'_>, kind: ArrayKind, groups: &[Option<u32>], count: u32) -> Result<Edge, Fault> {
     let mut presence = vec![0_u64; groups.len().div_ceil(64)];
     for (at, group) in groups.iter().enumerate() {

@@ -7,7 +7,7 @@ use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::Value;
 
-/// The sum of each group and its number of present elements.
+/// The sum of each group's durations in microseconds, and the number of its present elements.
 fn sums(args: &ArrayOperands<'_>) -> Result<Vec<(i128, i128)>, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;

@@ -1,5 +1,5 @@
-//! Operators that query an edge (a grouping of an array's elements): the shapes and sizes of its two sides, the size of each group, and the group of
-//! each element. Also the shape of an array.
+//! Operators that query an edge (a mapping from the elements of an array to groups): the shapes and sizes of its two
+//! sides, the size of each group, and the group of each element. `core.shape_of` for arrays is here too.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
@@ -9,10 +9,10 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar, ShapeType};
 use cembra_value::{EdgeForm, Value};
 
-/// The record fields that the operators of this file share.
+/// Default fields for the records of operators with an edge as their only operand.
 const PART: OpDef = OpDef { params: &[param("edge")], ..ARRAY };
 
-/// The typing and kernel of `core.shape_of` if the operand is an array.
+/// The typing and the kernel of `core.shape_of` for an operand that is an array.
 pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     form: ArrayForm::Edge,
     typing: |name, args| {
@@ -25,7 +25,8 @@ pub(crate) static SHAPE_OF: ArrayOperator = ArrayOperator {
     },
 };
 
-/// The shape type of an edge's side: an array shape, or an optional's shape for a scalar side.
+/// The type of the shape of one side of an edge: that of an array's shape, or of an optional's shape if the side is a
+/// scalar.
 const fn shape_type(side: Option<ArrayKind>) -> QType {
     match side {
         Some(kind) => QType::ArrayShape(kind),
@@ -33,7 +34,7 @@ const fn shape_type(side: Option<ArrayKind>) -> QType {
     }
 }
 
-/// A shape of the type `ret`; an array's has `size` elements.
+/// Makes a shape of the type `ret`; if this is the shape of an array, it has `size` elements.
 const fn shape(ret: &QType, size: usize) -> Value {
     match ret {
         QType::ArrayShape(kind) => Value::ArrayShape(*kind, size),
@@ -160,7 +161,7 @@ pub(crate) static SIZES: OpDef = OpDef {
     ..PART
 };
 
-/// Returns the signature of an operator that results in one integer for each element of an edge.
+/// Returns the signature of an operator whose result is an array with one integer for each element of an edge.
 fn number_each(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let kind = array_side(operator, args, child_kind)?;
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))

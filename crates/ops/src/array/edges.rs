@@ -1,4 +1,5 @@
-//! Operators that make edges (groupings of an array's elements) from sizes, split points, mappings and shapes.
+//! Operators that make edges. An edge maps the elements of an array to groups; it is made from the sizes of contiguous
+//! groups, the split points between them, the group of each element, or the shape of an array.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, int64s, integer_argument, integer_of, invalid,
@@ -49,7 +50,7 @@ pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     }
 }
 
-/// The edge that `make` returns for the integer array in the first operand.
+/// Evaluates an operator that makes an edge: passes the elements of the integer array in the first operand to `make`.
 fn evaluate(
     args: &[Value],
     ret: &QType,
@@ -58,7 +59,7 @@ fn evaluate(
     Ok(make(kind_of(ret), integers(array_of(&args[0])?)?).map_err(refused)?.into())
 }
 
-/// A template of records for operators that make edges (groupings of an array's elements).
+/// Default fields for the records of operators that make edges (groupings of an array's elements).
 pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {
@@ -122,7 +123,8 @@ pub(crate) static FROM_MAPPING: OpDef = OpDef {
     ..EDGE
 };
 
-/// The signature of an operator that makes the edge from a shape to a scalar.
+/// The signature of an operator that makes an edge from a shape: the edge that maps all elements of an array of this
+/// shape to one group.
 fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let edge = match args[0].qtype {
         QType::Shape(_) => EdgeType::Scalars,
@@ -175,7 +177,8 @@ pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     ..EDGE
 };
 
-/// The signature of an operator that makes the edge from a value to a scalar.
+/// The signature of an operator that makes an edge from an array or a value: the edge that maps all elements to one
+/// group.
 fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let edge = match args[0].qtype {
         QType::Array(kind, _) => EdgeType::ToScalar(*kind),

@@ -1,4 +1,5 @@
-//! Operators that make arrays of given elements, and operators that read single elements of arrays.
+//! Operators that make an array from values that are given one by one, and operators that read single elements of
+//! arrays.
 
 use super::indices::elements_at;
 use super::{
@@ -11,7 +12,7 @@ use cembra_expr::Integers;
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType, Scalar};
 use cembra_value::{ArrayBuilder, Value};
 
-/// The signature of an operator that makes an array: the operands are cast to their common type.
+/// The signature of an operator that makes an array from its operands, which are cast to their common type.
 fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let mut common = Some(args[0].qtype.clone());
     for arg in &args[1..] {
@@ -49,7 +50,7 @@ pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The typing and kernel of `core.const_with_shape` if the shape is that of an array.
+/// The typing and the kernel of `core.const_with_shape` for the shape of an array.
 pub(crate) static CONST_WITH_SHAPE: ArrayOperator = ArrayOperator {
     form: ArrayForm::Produce,
     typing: |name, args| {

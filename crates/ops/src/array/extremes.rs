@@ -1,6 +1,6 @@
-//! The least and the greatest element of each group, and the position of that element in the group. If the group has a NaN, the first NaN is the
-//! result. Of equal elements the first is the result; zeros of unlike sign are equal. Ranks and medians are in other files, because they need all
-//! elements of a group at once.
+//! Aggregations that find the least or the greatest element of each group, or its position in the group. If the group
+//! has a NaN, the first NaN is the result. Among equal elements, also zeros with different signs, the first is the
+//! result. Ranks and medians, which need all elements of a group at once, are in other files.
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
@@ -17,10 +17,11 @@ pub(super) fn is_ordered(scalar: Scalar) -> bool {
     scalar.is_numeric() || scalar.is_quoted()
 }
 
-/// The best element of a group and its position in the group; `None` if no element is present.
+/// The least or greatest element of a group so far, as its index in the array and its position in the group; `None` if
+/// no element is present.
 type Best = Option<(usize, usize)>;
 
-/// The best element of each group: the one that compares as `wanted` with the others.
+/// Finds the best element of each group: the least if `wanted` is `Less`, the greatest if it is `Greater`.
 fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Ordering) -> Vec<Best> {
     let all = array.numbers::<T>().unwrap_or_default();
     let is_better = |new: T, best: T| match new.partial_cmp(&best) {
@@ -35,7 +36,7 @@ fn best<T: Number + PartialOrd>(array: &Array, groups: &Groups<'_>, wanted: Orde
     })
 }
 
-/// The best element of each group, for the operands of an aggregation.
+/// Finds the best element of each group for the operands of an aggregation, whose element type selects `best`.
 fn extremes(args: &ArrayOperands<'_>, wanted: Ordering) -> Result<Vec<Best>, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
@@ -71,7 +72,8 @@ fn positions(args: &ArrayOperands<'_>, ret: &QType, wanted: Ordering) -> Result<
     results(extremes(args, wanted)?.into_iter().map(bits).collect(), ret)
 }
 
-/// The positions in contiguous groups: the best value is computed first and then searched for.
+/// The position of the best element in each of several contiguous groups. A first pass finds the best value of a group,
+/// a second pass the position of that value.
 fn places<T: Element>(array: &Array, groups: &Groups<'_>, wanted: Ordering, ret: &QType) -> Result<Value, Fault> {
     let all = array.numbers::<T>().unwrap_or_default();
     let place = |run: Range<usize>| {

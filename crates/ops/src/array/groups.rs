@@ -1,5 +1,5 @@
-//! The groups that an aggregation or a scan runs over: one group of all elements, contiguous groups, or a group that is given for each element.
-//! Elements come in their order in the array.
+//! Divides the elements of an array into the groups of an aggregation or a scan: one group of all elements, contiguous
+//! groups, or a group given for each element. The elements of a group are visited in their order in the array.
 
 use super::{edge_of, limits, sizes_differ};
 use cembra_runtime::Fault;
@@ -14,7 +14,8 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups that the operand `edge` defines. If the operand is not an edge (a grouping of elements), all `size` elements are one group.
+    /// Returns the groups that the operand `edge` defines. If the operand is not an edge (a mapping from elements to
+    /// groups), all `size` elements are one group.
     ///
     /// # Errors
     /// If the edge has another number of elements, or more groups than an array may have elements.
@@ -82,7 +83,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// One bit per element of `array`, set if the element is present and in a group; `None` if all elements are.
+    /// A bit per element of `array`, set if the element is present and in a group; `None` if all elements are.
     pub(crate) fn presence(&self, array: &Array) -> Option<Vec<u64>> {
         let grouped = match self.edge.map(Edge::form) {
             Some(EdgeForm::Mapping(groups, _)) => groups.presence(),
@@ -125,7 +126,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// The indices of chosen elements, sorted by their group.
+/// The indices of selected elements, group by group.
 #[derive(Debug)]
 pub(crate) struct Members {
     ends: Vec<usize>,

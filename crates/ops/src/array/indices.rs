@@ -120,7 +120,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The default of an edge operand that is not given.
+/// The default of an edge operand that a call leaves out: a unit, which means that all elements are one group.
 const NO_EDGE: Value = Value::Scalar(ScalarValue::Unit);
 
 /// Returns true if the operand of `array.take` is an edge between arrays of kind `of`, false if all elements are one group.

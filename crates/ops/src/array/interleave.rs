@@ -1,5 +1,6 @@
-//! `array.interleave`: an array with the first elements of all operands, then their second elements, and so on. Also an edge (a grouping), in which
-//! each group has the elements from one position.
+//! Defines `array.interleave`: the result has the first elements of all operands, then their second elements, and so
+//! on. For example `[1, 2]` and `[3, 4]` give `[1, 3, 2, 4]`. A second result is the edge (grouping) that puts the
+//! elements of one position into one group.
 
 use super::making::{cast_elements, common_of};
 use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};
@@ -11,7 +12,8 @@ use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType};
 use cembra_value::{Array, Edge, Value};
 use std::borrow::Cow;
 
-/// The types of the elements and of their edge, which leads to a scalar if all operands are scalars.
+/// The signature of a call. The results are the elements and their edge, which maps all elements to one group if all
+/// operands are scalars.
 fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (kind, edge, scalar) = match common_of(args.iter().map(|arg| arg.qtype)) {
         None if args.is_empty() => {

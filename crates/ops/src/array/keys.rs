@@ -1,5 +1,6 @@
-//! `edge.from_keys`: makes an edge (a grouping of elements) from two arrays of keys. Each element belongs to the group whose key equals the element's
-//! key.
+//! Defines `edge.from_keys`: makes an edge (a mapping from elements to groups) from two arrays of keys, one for the
+//! elements (children) and one for the groups (parents). Each element belongs to the group whose key equals the
+//! element's key.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, int64s, invalid};
@@ -10,7 +11,7 @@ use cembra_value::{Array, Edge, ScalarValue, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The types of the arrays that make up a key, and true if they are the fields of a tuple.
+/// The types of the arrays that make up the keys of an operand, and true if the arrays are the fields of a tuple.
 fn fields(qtype: &QType) -> (&[QType], bool) {
     match qtype {
         QType::Tuple(fields) => (fields, true),
@@ -73,7 +74,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::Edge(EdgeType::Arrays(child_kind))))
 }
 
-/// The arrays of an operand. Fails with `sizes_differ` if their sizes differ.
+/// The arrays of an operand, which is an array or a tuple of arrays. Fails with `sizes_differ` if their sizes differ.
 fn arrays(value: &Value, sizes_differ: Fault) -> Result<Vec<&Arc<Array>>, Fault> {
     let all: Vec<&Arc<Array>> = match value {
         Value::Array(_, array) => vec![array],
@@ -86,7 +87,7 @@ fn arrays(value: &Value, sizes_differ: Fault) -> Result<Vec<&Arc<Array>>, Fault>
     Ok(all)
 }
 
-/// A part of a key, converted to the type of the parents' part.
+/// Converts `value`, one part of a child's key, to the type `of`, which this part has in the parents' keys.
 fn part(value: ScalarValue, of: Scalar) -> ScalarValue {
     match (value, of) {
         (ScalarValue::Int32(value), Scalar::Int64) => ScalarValue::Int64(i64::from(value)),
@@ -98,13 +99,15 @@ fn failed_precondition(words: &'static str) -> Fault {
     Fault { kind: FaultKind::Assertion, ..invalid(words) }
 }
 
-/// The bytes per child to find its parent: its number, its parent, and the groups of the edge.
+/// The bytes of temporary memory per child (element) to find its parent: a number, the parent, and the entry of the
+/// edge.
 const CHILD_BYTES: u64 = 48;
 
-/// The bytes per parent: its number, its row, and its key in a hash table that may be half full.
+/// The bytes of temporary memory per parent (group): a number, its row, and its key in a hash table that may be half
+/// full.
 const PARENT_BYTES: u64 = 128;
 
-/// The index of the parent with the same key, per child; `None` if there is none.
+/// For each child, the index of the parent with the same key; `None` if there is no such parent.
 fn matched(
     args: &ArrayOperands<'_>,
     children: &[&Arc<Array>],

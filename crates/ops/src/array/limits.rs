@@ -1,5 +1,5 @@
-//! Functions that make arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than memory. The number
-//! of elements and the bytes of strings have a maximum, and an evaluation has a memory limit.
+//! Makes arrays from elements of other arrays, within limits, so that a small model cannot make arrays larger than
+//! memory. The number of elements and the bytes of strings have a maximum, and an evaluation has a memory limit.
 
 use super::{ArrayOperands, out_of_range};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
@@ -7,11 +7,11 @@ use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
 pub use crate::limits::ARRAY_ELEMENTS as MOST_ELEMENTS;
 
-/// The memory in bytes per element that [taken] needs: for the index, the element that is read, and the element of the
-/// result.
+/// The bytes of memory per element that [`taken`] needs: for the index, for reading the element, and for the element of
+/// the result.
 pub(crate) const TAKEN_BYTES: usize = 32;
 
-/// The most bytes of strings that an operator writes: as many as `MOST_ELEMENTS` 64-bit numbers have.
+/// The most bytes of strings that one operator writes: as many as [`MOST_ELEMENTS`] 64-bit numbers take.
 const STRING_BYTES: usize = 8 * MOST_ELEMENTS;
 
 /// The fault for an array above the limits.
@@ -38,13 +38,13 @@ pub(crate) const fn string_bytes(len: usize) -> u64 {
     16 + if len > IN_VIEW { len as u64 } else { 0 }
 }
 
-/// A builder that gathers elements of other arrays into a new array, within the limits of an evaluation.
+/// A builder for an array whose elements are copied from other arrays. It checks the limits of the evaluation.
 #[derive(Debug)]
 pub(crate) struct Gathered<'a> {
     args: &'a ArrayOperands<'a>,
     made: ArrayBuilder,
     string_bytes: usize,
-    /// The bytes of all elements, without the contents of strings.
+    /// The bytes that the array takes, except for the contents of strings.
     bytes: u64,
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn taken(
     Ok(made.finish())
 }
 
-/// Returns the elements of a numeric array at the indices `all`; missing where the element of `indices` is missing. `all` are
-/// the elements of `indices`.
+/// Returns the elements of a numeric array at the indices `all`, which are the numbers in `indices`. An element of the
+/// result is missing where the element of `indices` is missing.
 ///
 /// # Errors
 /// If an index is out of range, or there are too many indices.
@@ -171,7 +171,7 @@ fn taken_numbers<T: Number + Default>(
     made.ok_or(Fault::new(FaultKind::Invalid))
 }
 
-/// Returns the elements of `first` followed by those of `second`, which must have the same type.
+/// Concatenates two arrays of the same element type: returns the elements of `first`, then those of `second`.
 ///
 /// # Errors
 /// If there are too many elements or bytes of strings.

@@ -1,5 +1,5 @@
-//! Operators that make arrays of a given shape, or convert between the two kinds of arrays. An `ARRAY` is stored like a dense
-//! array: only its type has another name.
+//! Operators that make arrays of a given shape, or convert between the two kinds of arrays, `DENSE_ARRAY` and `ARRAY`.
+//! In this library both kinds are stored in the same way, and only the names of their types differ.
 
 use super::shapes::{shape_argument, size_of};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, limits, made};
@@ -87,7 +87,7 @@ fn conversion_types(operator: &'static str, args: &[Argument<'_>], to: ArrayKind
     }
 }
 
-/// The array in the first operand, with the kind of the type `ret`.
+/// Converts the array in the first operand to the kind of the type `ret`.
 fn converted(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
     match ret {
         QType::Array(kind, _) => Ok(Value::Array(*kind, array_of(&args[0])?.clone())),
@@ -150,7 +150,8 @@ fn element_of(operator: &str, qtype: &QType, takes_tuples: bool) -> Result<Scala
     scalar.ok_or_else(|| TypeFault::mismatch(format!("{operator} cannot make an array of {qtype}"), Some(0)))
 }
 
-/// Expands `array.as_dense_array` or `array.as_array`. The operator `convert` converts an array to the kind `to`.
+/// Expands `array.as_dense_array` or `array.as_array` for the operand `arg`. `convert` is the operator that converts an
+/// array to the kind `to`.
 fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId) -> NodeResult {
     let array = match g.qtype(arg) {
         QType::Array(..) => arg,

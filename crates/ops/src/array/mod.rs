@@ -1,7 +1,10 @@
-//! Operators on whole arrays: aggregations, scans, operators that move elements, and operators on edges (groupings of elements). Each is a record in
-//! the registry like any other operator, with a kernel on values. Operators on single elements are elsewhere; lifting applies them to arrays.
+//! Operators on whole arrays: aggregations (`math.sum`), scans (`math.cum_sum`), operators that move elements
+//! (`array.sort`), and operators on edges (mappings from elements to groups). Each is a record in the registry like any
+//! other operator, with a kernel that takes and returns whole values. Operators on single elements are in other
+//! modules, and are applied to the elements of arrays.
 //!
-//! The kernels here are the reference: array programs may compute the same results strip by strip, in the same order.
+//! The kernels here are the reference for tests. Programs over arrays may compute the same results in strips (blocks of
+//! consecutive elements) that fit into the cache, in the same order of operations.
 
 pub(crate) mod collapse;
 pub(crate) mod compose;
@@ -45,10 +48,10 @@ use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, Edge, ScalarValue, Value};
 use std::sync::Arc;
 
-/// The part of an operator's record that only operators on whole arrays have: the typing and the kernel on values.
+/// The properties that only an operator on whole arrays has: its typing, and its kernel on values.
 #[derive(Debug)]
 pub struct ArrayOperator {
-    /// The kind of operation that the operator performs on the elements.
+    /// The kind of operation that the operator performs on the elements, such as an aggregation or a scan.
     pub form: ArrayForm,
     /// The function that finds the types of a call. Its first argument is the operator's name, for error messages.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
@@ -56,10 +59,10 @@ pub struct ArrayOperator {
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
 
-/// The kind of operation that an operator performs on arrays: aggregating, scanning, moving elements and others.
+/// The kind of operation that an operator performs on arrays, such as an aggregation or a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ArrayForm {
-    /// The operator makes one value per group, taking the elements in this order.
+    /// The operator makes one value per group, and visits the elements of a group in this order.
     Reduce(Order),
     /// The operator makes a value for each element, from the elements of its group up to this element.
     Scan,
@@ -67,7 +70,8 @@ pub enum ArrayForm {
     Whole,
     /// The operator moves elements of an array to other indices.
     Index,
-    /// The operator makes an array whose size is computed from the values of operands, so the array may be large where the operands are small.
+    /// The operator makes an array whose size is computed from the values of operands. So the array may be large
+    /// although the operands are small.
     Produce,
     /// The operator makes or queries an edge (a grouping of an array's elements) or the shape of an array.
     Edge,
@@ -76,11 +80,13 @@ pub enum ArrayForm {
 /// The order in which an aggregation takes the elements of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
-    /// Whole arrays and contiguous groups are folded in 64 interleaved chains (accumulators), other groups element by element.
+    /// In a whole array or a contiguous group, element `i` is combined with accumulator `i % 64`, and the 64
+    /// accumulators are combined at the end of each block of 65,536 elements. In other groups, elements are combined
+    /// one by one.
     Chains,
-    /// Elements are taken one by one; if several are equally good, the first of them is the result.
+    /// Elements are visited one by one. If several elements are equally good, the first is the result.
     First,
-    /// Elements are taken in any order, because each order gives the same result.
+    /// Elements are visited in any order, because the order does not change the result.
     Any,
 }
 
@@ -88,8 +94,8 @@ pub enum Order {
 /// its elements has a group. A present scalar is full too, and so is an argument that is not given.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FullRule {
-    /// The result may have missing elements, even if all operands are full. Also for results of which nothing is known, or that are not arrays or
-    /// edges.
+    /// The result may have missing elements, even if all operands are full. This is also the rule if nothing is known
+    /// about the result, or if the result is neither an array nor an edge.
     Never,
     /// The result has no missing elements, whatever the operands are.
     Always,
@@ -99,7 +105,7 @@ pub enum FullRule {
     First,
 }
 
-/// A template of records for operators on whole arrays.
+/// Default fields for the records of operators on whole arrays.
 pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
 /// Returns the array kind and the element type of the operand `at`, which must be an array.
@@ -128,10 +134,11 @@ pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize)
     }
 }
 
-/// Returns true if the operand `at` is an edge (a grouping of elements) between arrays of kind `of`. Returns false if all elements are one group: the
-/// operand is an edge to a scalar, or is not given.
+/// Returns true if the operand `at` is an edge (a mapping from elements to groups) between arrays of kind `of`. Returns
+/// false if all elements are one group: the operand is an edge to a scalar, or is not given.
 ///
-/// # Errors If the operand is given and is not an edge, or is an edge between arrays of the other kind.
+/// # Errors
+/// If the operand is given and is not an edge, or is an edge between arrays of the other kind.
 pub(crate) fn edge_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -163,7 +170,7 @@ pub(crate) fn any_edge_argument(operator: &str, args: &[Argument<'_>], at: usize
     }
 }
 
-/// Returns the array in a value whose type was checked by typing.
+/// Returns the array that `value` contains. Typing has checked that the value is an array.
 pub(crate) fn array_of(value: &Value) -> Result<&Arc<Array>, Fault> {
     match value {
         Value::Array(_, array) => Ok(array),
@@ -179,12 +186,14 @@ pub(crate) fn edge_of(value: &Value) -> Option<&Edge> {
     }
 }
 
-/// Returns the edge (grouping of elements) in a value whose type was checked by typing.
+/// Returns the edge (mapping from elements to groups) that `value` contains. Typing has checked that the value is an
+/// edge.
 pub(crate) fn sure_edge(value: &Value) -> Result<&Edge, Fault> {
     edge_of(value).ok_or(Fault::new(FaultKind::Invalid))
 }
 
-/// Returns the integer in a value whose type was checked by typing. Fails if the value is missing.
+/// Returns the integer that `value` contains. Typing has checked that the value is an integer. Fails if the value is
+/// missing.
 pub(crate) fn integer_of(value: &Value) -> Result<i64, Fault> {
     match value.as_scalar() {
         Some(ScalarValue::Int32(value)) => Ok(i64::from(*value)),

@@ -12,10 +12,10 @@ use cembra_runtime::{Fault, FaultKind, QType};
 use cembra_value::{Array, ScalarValue, Value};
 use std::cmp::Reverse;
 
-/// The record fields that operators which move elements share.
+/// Default fields for the records of operators that move elements.
 const MOVING: OpDef = OpDef { faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit], ..ARRAY };
 
-/// The position `n` places before `at`; `None` if it is not in `0..size`.
+/// The position `at - n`; `None` if it is not in `0..size`.
 fn places_before(at: usize, n: i64, size: usize) -> Option<usize> {
     usize::try_from(i128::try_from(at).ok()? - i128::from(n)).ok().filter(|place| *place < size)
 }
@@ -102,11 +102,12 @@ pub(crate) static SORT: OpDef = OpDef {
     ..MOVING
 };
 
-/// The bytes per element for sorting: its bits, its key and index, the index that it is taken from, and its result.
+/// The bytes of memory per element for sorting: the element's bits, its key and index, the index of the element that
+/// moves here, and the result.
 const SORTED_BYTES: usize = 64;
 
-/// Sorts each group by `key`: writes to `places`, for each position of a group, the index of its new element. Missing elements
-/// are left out, so the last positions of a group keep their `None`.
+/// Sorts each group by `key`. Writes to `places`, for each position of a group, the index of the element that moves
+/// there. Missing elements are not moved, so the last positions of a group keep their `None`.
 fn sorted<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
     array: &Array,

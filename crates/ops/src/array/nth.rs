@@ -1,6 +1,6 @@
-//! Selects the element at a rank, counted from 0 in ascending order, without sorting. A sorted sample gives pivots around the rank. The elements
-//! between two pivots are copied and searched again, until so few are left that each is compared with each other one. Which of several equal elements
-//! is selected is not specified.
+//! Selects the element at a rank (counted from 0 in ascending order) without sorting, for medians and quantiles. A
+//! small sorted sample gives pivots near the rank. The elements between two pivots are copied and searched again, until
+//! at most 16 are left, which are compared pair by pair. If several elements are equal, any of them is returned.
 //!
 //! Elements are processed 64 at a time, as many as a word has bits, so that the compiler vectorizes the loops.
 
@@ -9,20 +9,21 @@ use multiversion::multiversion;
 
 /// The number of elements processed together.
 const WINDOW: usize = 64;
-/// The most elements that are all compared with each other.
+/// The most elements among which the result is found by comparing each element with each other element.
 const FEW: usize = 16;
-/// The size of the sorted sample that estimates where a rank is.
+/// The number of elements in the sorted sample, which estimates the values near a rank.
 const SAMPLE: usize = 8;
 /// The number of pivots from the sample that all elements are compared with.
 const PIVOTS: usize = 4;
-/// The number of elements copied at a time. A larger number means fewer branches, and as many spare places after the copied
-/// elements.
+/// The number of elements copied at a time. A larger number means fewer branches, but also more unused elements in the
+/// buffer after the copied elements.
 const MOVED: usize = 8;
-/// The most rounds of copying. Each round drops seven of eight elements, unless their order was chosen against the sample.
-/// After the last round, a selection with a guaranteed bound takes over.
+/// The most rounds of copying. Each round drops about seven of eight elements, unless the order of the elements was
+/// chosen to make the sample useless. After the last round, the standard library's selection, whose time is bounded,
+/// takes over.
 const ROUNDS: usize = 16;
 
-/// The buffers for copied elements, reused from group to group.
+/// The two buffers for copied elements, reused from group to group.
 #[derive(Debug)]
 pub(crate) struct Rooms<T>([Vec<T>; 2]);
 
@@ -32,8 +33,8 @@ impl<T> Rooms<T> {
     }
 }
 
-/// Returns the element at `rank`, in ascending order, among the first `len` elements of `all`; the first NaN if there is one. Elements after the
-/// first `len` are ignored.
+/// Returns the element at `rank` in ascending order, among the first `len` elements of `all`. Returns the first NaN if
+/// there is one.
 ///
 /// # Panics
 /// If the rank is not below `len`, or there are fewer than `len` elements.
@@ -77,11 +78,12 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
 enum Narrowed<T> {
     /// The element at the wanted rank was found.
     Found(T),
-    /// The search goes on: the number of elements that are still possible, which were copied, and the wanted rank among them.
+    /// The element was not found yet. The numbers are the count of elements that are still possible, which were copied,
+    /// and the rank of the wanted element among them.
     Left(usize, usize),
 }
 
-/// Copies the elements around the rank to `to`.
+/// Copies the elements that may be at `rank` to `to`: those between two pivots of a sample.
 #[inline(always)]
 fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Narrowed<T> {
     let Around { low, high, before, count } = Around::of(all, len, rank);
@@ -101,15 +103,16 @@ fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Na
     Narrowed::Left(left, rank - before - equal)
 }
 
-/// Two bounds around the element at a rank.
+/// Two bounds for the element at a rank, and the number of elements below and between the bounds.
 struct Around<T> {
-    /// The lower bound: the element at the rank is not less.
+    /// The lower bound: the element at the rank is greater than or equal to it.
     low: T,
-    /// The upper bound: the element at the rank is less, or the bound is the greatest value of the type.
+    /// The upper bound: the element at the rank is less, unless the bound is the greatest value of the type.
     high: T,
     /// The number of elements less than `low`.
     before: usize,
-    /// The number of elements from `low` to below `high`. If `high` is the greatest value, elements equal to it count too.
+    /// The number of elements that are at least `low` and less than `high`. If `high` is the greatest value of the
+    /// type, elements equal to it count too.
     count: usize,
 }
 
@@ -154,7 +157,7 @@ fn greater<T: Element>(a: T, b: T) -> T {
     if a > b { a } else { b }
 }
 
-/// Puts each pair of elements into ascending order.
+/// Puts the two elements of each index pair in `pairs` into ascending order.
 #[inline(always)]
 fn order<T: Element, const N: usize>(all: &mut [T; SAMPLE], pairs: [(usize, usize); N]) {
     for (a, b) in &pairs {
@@ -162,7 +165,7 @@ fn order<T: Element, const N: usize>(all: &mut [T; SAMPLE], pairs: [(usize, usiz
     }
 }
 
-/// Sorts elements by a network without branches. Each step has so few pairs that the compiler unrolls it.
+/// Sorts the sample with a sorting network, which has no branches. The compiler unrolls it.
 #[inline(always)]
 fn sorted<T: Element>(mut all: [T; SAMPLE]) -> [T; SAMPLE] {
     order(&mut all, [(0, 2), (1, 3), (4, 6), (5, 7)]);
@@ -189,13 +192,13 @@ fn padded<T: Element, const N: usize>(all: &[T], len: usize) -> [T; N] {
     made
 }
 
-/// The `len` lowest bits, for a window that is not whole; `len` is below 64.
+/// A word whose `len` lowest bits are set, for a window with fewer than 64 elements. `len` must be below 64.
 #[inline(always)]
 const fn ones(len: usize) -> u64 {
     (1 << len) - 1
 }
 
-/// The bits of the elements of a window for which `wanted` returns true.
+/// A word with a set bit for each element of the window for which `wanted` returns true.
 #[inline(always)]
 fn word<T: Element>(window: &[T; WINDOW], wanted: impl Fn(T) -> bool) -> u64 {
     let mut word = 0;
@@ -205,7 +208,8 @@ fn word<T: Element>(window: &[T; WINDOW], wanted: impl Fn(T) -> bool) -> u64 {
     word
 }
 
-/// Adds to each of `counts` the number of elements less than its pivot, among those with a bit in `are_there`.
+/// Counts the elements of a window that are less than each pivot, and adds these numbers to `counts`. Only elements
+/// whose bit in `are_there` is set are counted.
 #[inline(always)]
 fn count<T: Element>(counts: &mut [usize; PIVOTS], window: &[T; WINDOW], are_there: u64, pivots: [T; PIVOTS]) {
     for (count, pivot) in counts.iter_mut().zip(pivots) {
@@ -213,7 +217,7 @@ fn count<T: Element>(counts: &mut [usize; PIVOTS], window: &[T; WINDOW], are_the
     }
 }
 
-/// The number of the first `len` elements for which `wanted` returns true.
+/// Counts the elements among the first `len` for which `wanted` returns true.
 #[inline(always)]
 fn how_many<T: Element>(all: &[T], len: usize, wanted: impl Fn(T) -> bool) -> usize {
     let (windows, rest) = all[..len].as_chunks();
@@ -228,8 +232,8 @@ fn how_many<T: Element>(all: &[T], len: usize, wanted: impl Fn(T) -> bool) -> us
     count
 }
 
-/// Copies the elements for which `wanted` returns true, and returns their number. `to` must have [`MOVED`] places more than
-/// elements are copied.
+/// Copies the elements for which `wanted` returns true to `to`, and returns their number. `to` must be longer than that
+/// by [`MOVED`] elements.
 #[inline(always)]
 fn squeeze<T: Element>(from: &[T], len: usize, to: &mut [T], wanted: impl Fn(T) -> bool) -> usize {
     let mut count = 0;
@@ -244,8 +248,8 @@ fn squeeze<T: Element>(from: &[T], len: usize, to: &mut [T], wanted: impl Fn(T) 
     count
 }
 
-/// Writes the elements of a window whose bits are set, and arbitrary elements after them; returns the number of set bits. The
-/// first places are written even if no bit is set, which saves an unpredictable branch.
+/// Writes the elements of a window whose bits are set, and arbitrary elements after them; returns the number of set
+/// bits. At least [`MOVED`] elements are written even if no bit is set, which saves an unpredictable branch.
 #[inline(always)]
 fn put<T: Element>(window: &[T; WINDOW], mut word: u64, to: &mut [T]) -> usize {
     let count = word.count_ones() as usize;
@@ -263,13 +267,13 @@ fn put<T: Element>(window: &[T; WINDOW], mut word: u64, to: &mut [T]) -> usize {
     count
 }
 
-/// The element at a rank among at most [`FEW`] elements.
+/// Finds the element at `rank` among the first `len` elements of `all`, at most [`FEW`].
 #[inline(always)]
 fn among_few<T: Element>(all: &[T], len: usize, rank: usize) -> T {
     if len <= FEW / 2 { among::<T, { FEW / 2 }>(all, len, rank) } else { among::<T, FEW>(all, len, rank) }
 }
 
-/// The element at `rank`: the greatest that has at most `rank` smaller elements.
+/// Finds the element at `rank`: the greatest element that has at most `rank` smaller elements.
 #[inline(always)]
 fn among<T: Element, const N: usize>(all: &[T], len: usize, rank: usize) -> T {
     let elements: [T; N] = padded(all, len);

@@ -1,6 +1,7 @@
-//! The operands of a kernel on whole arrays, the memory limit of its evaluation, and the check for cancellation. Kernels that take more than about
-//! ten nanoseconds per element check for cancellation now and then; their partial results are dropped if the evaluation was cancelled. If the number
-//! of elements depends on the value of an operand, and not on the size of an array, a kernel checks the limit before it allocates.
+//! The operands of a kernel on whole arrays, with the memory limit of its evaluation and a check for cancellation. A
+//! kernel that takes more than about ten nanoseconds per element checks for cancellation at intervals; if the
+//! evaluation was cancelled, the kernel's partial results are dropped. If the number of elements depends on the value
+//! of an operand, and not on the size of an array, a kernel checks the limit before it allocates.
 
 use super::groups::{Groups, Members};
 use super::limits;
@@ -11,7 +12,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
-/// The most elements that a kernel processes between two polls.
+/// The most elements that a kernel processes between two checks for cancellation.
 const PIECE: usize = 1 << 16;
 
 /// The operands of a kernel on whole arrays, and the limits of its evaluation.
@@ -38,7 +39,8 @@ impl<'a> ArrayOperands<'a> {
         ArrayOperands { values, is_cancelled: &|| false, room: u64::MAX }
     }
 
-    /// Checks that the kernel may have `bytes_each` bytes per element allocated at one time, for results and temporary data. Returns `elements`.
+    /// Checks that a kernel may allocate `bytes_each` bytes per element at one time, for results and temporary data.
+    /// Returns `elements`.
     ///
     /// # Errors
     /// If there are more elements than an array may have, or the evaluation has no memory for them.
@@ -69,8 +71,9 @@ impl<'a> ArrayOperands<'a> {
         Ok(groups)
     }
 
-    /// Collects, for each group, the elements for which `wanted` returns true, in ascending order of their indices. The memory check adds
-    /// `bytes_besides` bytes per element that the kernel needs in addition.
+    /// Collects, for each group, the elements for which `wanted` returns true, in ascending order of their indices.
+    /// `bytes_besides` is the memory per element that the kernel needs for other purposes; it counts in the check of
+    /// the memory limit.
     ///
     /// # Errors
     /// If the evaluation has no memory for them.
@@ -92,7 +95,8 @@ impl<'a> ArrayOperands<'a> {
         if (self.is_cancelled)() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// Checks that the evaluation was not cancelled if `element` is a multiple of 65,536; does nothing otherwise.
+    /// Checks that the evaluation was not cancelled, but only if the index `element` is a multiple of 65,536, so that a
+    /// loop over elements can call this for each element.
     ///
     /// # Errors
     /// If the evaluation was cancelled.
@@ -101,8 +105,9 @@ impl<'a> ArrayOperands<'a> {
         if element.is_multiple_of(PIECE) { self.poll() } else { Ok(()) }
     }
 
-    /// Checks that the evaluation was not cancelled, before a group of `elements` elements. The check is only made if 65,536 elements and groups have
-    /// passed since the last check. `unasked` counts them; it must start at 0.
+    /// Checks that the evaluation was not cancelled, in a loop over groups, before a group of `elements` elements. The
+    /// check is only made once 65,536 elements and groups have passed since the last check. `unasked` counts them; it
+    /// must start at 0.
     ///
     /// # Errors
     /// If the evaluation was cancelled.
@@ -139,7 +144,7 @@ impl<'a> ArrayOperands<'a> {
         Ok(())
     }
 
-    /// Moves the elements below the median of a sample to the front, and returns their number.
+    /// Moves the elements below a pivot, the median of a sample, to the front, and returns their number.
     fn part<T: Copy>(&self, all: &mut [T], order: impl Fn(&T, &T) -> Ordering + Copy) -> Result<usize, Fault> {
         let mut some: SmallVec<[T; 128]> = all.iter().step_by(all.len().div_ceil(127)).copied().collect();
         let middle = some.len() / 2;
@@ -158,14 +163,16 @@ impl<'a> ArrayOperands<'a> {
     }
 }
 
-/// The bytes per element to sort elements by group: its index, its group, and its index in the result.
+/// The bytes of memory per element to order elements by group: the element's index, its group, and its index in the
+/// result.
 const MEMBER_BYTES: usize = 24;
 
-/// The bytes per group that a kernel takes besides elements: a state, which is larger in only a few kernels, and a result.
+/// The bytes of memory per group, besides those per element: a state and a result. Only a few kernels have a larger
+/// state.
 const GROUP_BYTES: usize = 32;
 
-/// The most elements that are sorted without polling, which takes some milliseconds. Partitioning fewer costs more than sorting
-/// them.
+/// The most elements that are sorted without a check for cancellation; sorting them takes some milliseconds. Splitting
+/// fewer elements into parts costs more than sorting them.
 const SORTED: usize = 1 << 18;
 
 impl Deref for ArrayOperands<'_> {

@@ -1,6 +1,6 @@
 //! Statistics that need the order of a group's elements: medians, quantiles, distribution functions. Equal elements are
-//! ordered by position; zeros of unlike sign are equal. A group with a NaN has no order, so its result is a NaN. Ranks of
-//! single elements, which put a NaN last, are in `ranks.rs`.
+//! ordered by position; zeros with different signs are equal. A group with a NaN has no order, so its result is a NaN.
+//! The ranks of single elements are in `ranks.rs`; there NaNs come last.
 
 use super::composites::cast;
 use super::groups::Groups;
@@ -23,14 +23,14 @@ use std::ops::Range;
 /// An element and its index in the array.
 type Placed<T> = (T, usize);
 
-/// The elements of all groups, group by group.
+/// The elements of all groups, group by group; `ends` has the end of each group in this list.
 struct Grouped<T> {
     elements: Vec<Placed<T>>,
     ends: Vec<usize>,
 }
 
 impl<T: Number + PartialOrd + Default> Grouped<T> {
-    /// The elements for which `is_there` returns true.
+    /// Collects the elements for which `is_there` returns true, in the groups `groups`.
     fn of(array: &Array, groups: &Groups<'_>, is_there: impl Fn(usize) -> bool) -> Self {
         let all = array.numbers::<T>().unwrap_or_default();
         // Counted first, so that each group has its range before elements are written.
@@ -57,7 +57,7 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
         Grouped { elements, ends }
     }
 
-    /// Calls `see` with the elements of each group.
+    /// Calls `see` once per group, with the elements of the group.
     fn each(mut self, mut see: impl FnMut(&mut [Placed<T>]) -> Result<(), Fault>) -> Result<(), Fault> {
         let mut rest = &mut self.elements[..];
         let mut start = 0;
@@ -70,7 +70,7 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
     }
 }
 
-/// Compares elements by value, then by index. No NaN may be among them.
+/// Compares elements by value, then by index. No element may be a NaN.
 fn in_order<T: PartialOrd>(a: &Placed<T>, b: &Placed<T>) -> Ordering {
     a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal).then(a.1.cmp(&b.1))
 }
@@ -113,14 +113,16 @@ ordered! {
 /// The statistic to compute for each group.
 #[derive(Clone, Copy)]
 enum Sought<'f> {
-    /// The element at a rank. The function computes this rank from the number of present elements in the group.
+    /// The statistic is the element at a rank. The function computes the rank from the number of present elements in
+    /// the group.
     Rank(&'f dyn Fn(usize) -> usize),
-    /// The value at this fraction of the way from the first to the last of the group's sorted elements, interpolated linearly between two
-    /// neighbouring elements.
+    /// The statistic is the value at this fraction of the way from the first to the last of the group's sorted
+    /// elements, interpolated linearly between two neighbours. For example 0.5 is the median.
     Share(f64),
 }
 
-/// The bits of the statistic `what` of each group. A `Share` of integers is a FLOAT64.
+/// Computes the statistic `what` of each group, as bits; `None` for a group without a result. With `Share`, the result
+/// for integers is a FLOAT64.
 fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> Vec<Option<u64>> {
     let all = array.numbers::<T>().unwrap_or_default();
     let narrow = array.scalar() == Scalar::Float32;
@@ -159,7 +161,8 @@ fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> V
     groups.runs().map(of_run).collect()
 }
 
-/// The element at a rank among the first `len`; `None` if `len` is 0.
+/// The element at the rank that `rank` computes from `len`, among the first `len` elements of `all`; `None` if `len` is
+/// 0.
 fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, rooms: &mut Rooms<T>) -> Option<T> {
     if len == 0 {
         return None;
@@ -174,8 +177,8 @@ fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, r
     all[..len].iter().filter(|element| **element == found).nth(rank - below).copied()
 }
 
-/// The number at the fraction `share` of the way from the least to the greatest of the first `len` elements; `None` if `len` is
-/// 0.
+/// The number at the fraction `share` of the way from the least to the greatest of the first `len` elements, by linear
+/// interpolation; `None` if `len` is 0.
 fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut Rooms<T>) -> Option<f64> {
     let place = share * len.saturating_sub(1) as f64;
     let rank = place as usize;
@@ -196,7 +199,8 @@ fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut Rooms<T>) 
     Some(if high == low { low.double() } else { on_line(low.double(), high.double(), weight) })
 }
 
-/// The number at the fraction `weight` of the way from `low` to `high`, computed from the nearer end, as NumPy does.
+/// Interpolates linearly: the number at the fraction `weight` of the way from `low` to `high`. It is computed from the
+/// nearer of the two, as NumPy does.
 fn on_line(low: f64, high: f64, weight: f64) -> f64 {
     let step = high - low;
     if !step.is_finite() {
@@ -209,7 +213,7 @@ fn on_line(low: f64, high: f64, weight: f64) -> f64 {
     }
 }
 
-/// The statistic of each group; the operand at index `into` has the groups.
+/// Evaluates the statistic `what` for each group. The operand at index `into` is the edge with the groups.
 fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Sought<'_>) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(into, array.len())?;
@@ -239,8 +243,8 @@ pub(crate) static MEDIAN: OpDef = OpDef {
     ..AGGREGATION
 };
 
-/// The signature of an operator on an array, a fraction called `share`, and an edge. `types` gives the signature without the
-/// fraction.
+/// The signature of an operator whose operands are an array, a fraction called `share`, and an edge. `types` gives the
+/// signature of the operands without the fraction.
 fn types_with_share(
     share: &str,
     operator: &'static str,
@@ -330,7 +334,7 @@ pub(crate) static QUANTILE: OpDef = OpDef {
     ..ARRAY
 };
 
-/// The signature of a distribution function; its operand types are those that arguments are cast to.
+/// The signature of a distribution function (CDF), with the types that its arguments are cast to.
 fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let (kind, scalar) = array_argument(operator, args, 0)?;
     let found = args[1].qtype;
@@ -359,7 +363,7 @@ fn cdf_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature,
     Ok(Signature { operands: smallvec![array, weights, args[2].qtype.clone()], ret: QType::Array(kind, ret) })
 }
 
-/// The fraction of each element's group, by weight, that is not greater than the element.
+/// For each element, the fraction of its group's total weight on elements that are less than or equal to it.
 fn distribution<T: Number + PartialOrd + Default>(
     args: &ArrayOperands<'_>,
     array: &Array,

@@ -1,19 +1,20 @@
-//! Encodes elements as unsigned bits that keep order and equality: as in comparisons, zeros are equal whatever their sign, and false is below true.
-//! Here a NaN is above all other values and equals any other NaN. A caller for whom NaNs are unequal checks for NaNs first. Strings are not encoded:
-//! their bytes are compared.
+//! Encodes elements of arrays as unsigned integers with the same order and equality, so that sorting and grouping
+//! handle one type. As in comparisons, zeros with different signs are equal, and false is below true. Here a NaN is
+//! above all other values and equals any other NaN; code for which NaNs must differ checks for NaNs first. Strings are
+//! not encoded: their bytes are compared.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, Number};
 
-/// Bits of a signed integer that compare as the integer does.
+/// Encodes a signed integer as an unsigned integer with the same order.
 const fn of_integer(value: i64) -> u64 {
     value.cast_unsigned() ^ 1 << 63
 }
 
-/// The bits of a NaN. No other float has them, but an integer may.
+/// The code of any NaN. No other float has this code, but an integer may.
 const NAN: u64 = u64::MAX;
 
-/// Bits of a float that compare as the float does.
+/// Encodes a float as an unsigned integer with the same order.
 fn of_float(value: f64) -> u64 {
     if value.is_nan() {
         return NAN;

@@ -1,5 +1,6 @@
-//! `edge.pair_left` and `edge.pair_right`: operators on all pairs of elements that are in one group. One makes the edge (the mapping) from each pair
-//! to its left element, the other the edge to its right element. Pairs are ordered by the left element, then the right.
+//! Defines `edge.pair_left` and `edge.pair_right`, for all ordered pairs of elements in one group. The two elements of
+//! a pair may be the same, so a group of 2 elements has 4 pairs. `edge.pair_left` maps each pair to its left element,
+//! `edge.pair_right` maps it to its right element. Pairs are ordered by the left element, then the right.
 
 use super::edges::{EDGE, integers, kind_of, of_integers, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_of, invalid};
@@ -9,7 +10,7 @@ use cembra_value::{Array, Edge};
 
 const PAIRS: OpDef = OpDef { params: &[param("sizes")], faults: &[FaultKind::Invalid, FaultKind::ArenaLimit], ..EDGE };
 
-/// The size of each group, and the numbers of elements and of pairs in all groups.
+/// The size of each group, and the total numbers of elements and of pairs.
 struct Sizes {
     each: Vec<i64>,
     elements: usize,

@@ -1,4 +1,5 @@
-//! `array.randint_with_shape`: an array of random integers. They depend only on the operands, and equal Arolla's.
+//! Defines `array.randint_with_shape` and `array.randint_like`: arrays of random integers. The integers depend only on
+//! the operands, and equal the integers that Arolla draws for the same operands.
 
 use super::reduce::as_integers;
 use super::shapes::{shape_argument, size_of};
@@ -29,7 +30,7 @@ fn types(operator: &'static str, args: &[Argument<'_>], kind: ArrayKind) -> Resu
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Int64)))
 }
 
-/// The bound of each element, by index; `None` where it is missing.
+/// Returns a function from an element's index to its bound; the bound is `None` if it is missing.
 fn bound(arg: &Value) -> Result<Box<dyn Fn(usize) -> Option<i64> + '_>, Fault> {
     Ok(match arg {
         Value::Array(_, array) => Box::new(as_integers(array)),
@@ -41,8 +42,9 @@ fn bound(arg: &Value) -> Result<Box<dyn Fn(usize) -> Option<i64> + '_>, Fault> {
     })
 }
 
-/// Draws integers from `args[1]` up to but not including `args[2]`, with the seed `args[3]`: `size` of them, or one per element
-/// of an array of bounds. Each integer drawn goes to the next element that has both bounds.
+/// Draws integers that are at least `args[1]` and less than `args[2]`, with the seed `args[3]`: `size` integers, or one
+/// per element if a bound is an array. An element whose bounds are not both present is skipped, and no integer is drawn
+/// for it.
 fn drawn(args: &ArrayOperands<'_>, size: usize, ret: &QType) -> Result<Value, Fault> {
     args.room_for(size, 8)?;
     let arrays: Vec<usize> = args[1..3].iter().filter_map(|arg| Some(array_of(arg).ok()?.len())).collect();

@@ -1,5 +1,5 @@
-//! Ranks: the position of each element in its group's order, counted from 0. NaNs come last, in ascending and in descending
-//! order.
+//! Operators that rank elements: the rank of an element is its position, counted from 0, in the order of its group.
+//! NaNs come last, both in ascending and in descending order.
 
 use super::groups::Members;
 use super::ordering::{bits, is_nan};
@@ -36,8 +36,8 @@ pub(super) fn is_descending(args: &[Value]) -> bool {
     matches!(args.last().and_then(Value::as_scalar), Some(ScalarValue::Boolean(true)))
 }
 
-/// Returns bits for each element whose unsigned order is ascending, or the reverse if `descending` is set. NaNs are last in both cases. `None` for an
-/// array of strings.
+/// Returns an unsigned integer for each element, so that the integers have the order of the elements, or the opposite
+/// order if `descending` is set. NaNs come last in both cases. `None` for an array of strings.
 pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>> {
     let mut bits = bits(array)?;
     if descending {
@@ -46,20 +46,21 @@ pub(super) fn bits_in_order(array: &Array, descending: bool) -> Option<Vec<u64>>
     Some(bits)
 }
 
-/// The ranks of elements; missing for an element without a rank.
+/// A rank per element of an array; missing for an element without a rank.
 struct Ranks {
     ranks: Vec<i64>,
     presence: Vec<u64>,
 }
 
-/// The bytes per element for ranking: its bits, its index in its group, its key and index, and its rank twice.
+/// The bytes of memory per element for ranking: the element's bits, its index in its group, its key and index, and two
+/// copies of its rank.
 const RANKED_BYTES: u64 = 56;
 
 impl Ranks {
-    /// Begins without ranks, for an array of `len` elements.
+    /// Makes a list without ranks, for an array of `len` elements.
     ///
     /// # Errors
-    /// If the run has no memory for ranking them.
+    /// If the evaluation has no memory for ranking them.
     fn new(args: &ArrayOperands<'_>, len: usize) -> Result<Self, Fault> {
         args.room_for_bytes((len as u64).saturating_mul(RANKED_BYTES))?;
         Ok(Ranks { ranks: vec![0; len], presence: vec![0; len.div_ceil(64)] })
@@ -77,7 +78,7 @@ impl Ranks {
     }
 }
 
-/// Ranks the elements of each group by `key`, then by position.
+/// Ranks the elements of each group by `key`; elements with equal keys are ranked by position.
 fn rank<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
     members: &Members,
@@ -168,8 +169,8 @@ pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     ..RANK
 };
 
-/// Moves NaNs to the end, as Arolla does: swaps the first NaN with the last other element, until they meet. So NaNs do not keep
-/// their order, and their ranks show it. Returns the number of other elements.
+/// Moves NaNs to the end of a group, in the way of Arolla: swaps the first NaN with the last element that is not a NaN,
+/// until they meet. So NaNs do not keep their order, and their ranks show it. Returns the number of other elements.
 fn part<K>(group: &mut [(K, usize)], is_nan: impl Fn(&K) -> bool) -> usize {
     let (mut front, mut back) = (0, group.len());
     loop {
@@ -188,7 +189,8 @@ fn part<K>(group: &mut [(K, usize)], is_nan: impl Fn(&K) -> bool) -> usize {
     }
 }
 
-/// Ranks each element by the number of different keys before its own; all NaNs are different.
+/// Ranks elements densely: the rank of an element is the number of different keys before its own key. Each NaN counts
+/// as a different key.
 fn rank_densely<K: Ord + Copy>(
     args: &ArrayOperands<'_>,
     members: &Members,

@@ -1,7 +1,9 @@
-//! Aggregations: one value per group, computed from the group's present elements.
+//! Aggregations of arrays, such as sums, means and counts: one value per group, computed from the group's present
+//! elements.
 //!
-//! Sums and products of floats accumulate in FLOAT64. Contiguous groups use 64 interleaved chains (accumulators), in the order that
-//! `cembra_runtime`'s `chains.rs` defines; other groups are aggregated element by element. A missing element takes up a position but adds nothing.
+//! Sums and products of floats accumulate in FLOAT64. In a contiguous group, element `i` of a block is added to
+//! accumulator `i % 64`, as `cembra_runtime`'s `chains.rs` defines; in other groups, elements are added one by one. A
+//! missing element takes up a position but adds nothing.
 
 use super::groups::Groups;
 use super::strip::{Finish, Fold, Gathers, InStrips};
@@ -15,7 +17,7 @@ use cembra_expr::Integers;
 use cembra_runtime::{ChainFold, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
-/// A template of records for aggregations, with the parameters that they share.
+/// Default fields for the records of aggregations, with the parameters that they share.
 pub(crate) const AGGREGATION: OpDef = OpDef { params: &[param("x"), param_or("into", Value::Unspecified)], ..ARRAY };
 
 /// The signature of an aggregation; `ret` maps the element type to the result type. If all elements are one group, the result is a single value,
@@ -42,7 +44,8 @@ pub(crate) fn float(scalar: Scalar) -> Scalar {
     if scalar.is_integer() { Scalar::Float32 } else { scalar }
 }
 
-/// Makes a value of type `ret` from the results of groups, given as bits. The value is an array, or a single result if all elements are one group.
+/// Makes a value of type `ret` from the results of groups, given as bits; `None` is a missing result. The value is an
+/// array, or a single result if all elements are one group.
 pub(crate) fn results(bits: Vec<Option<u64>>, ret: &QType) -> Result<Value, Fault> {
     let scalar = ret.of_each().scalar().ok_or(Fault::new(FaultKind::Invalid))?;
     let mut all = ArrayBuilder::new(scalar, bits.len());
@@ -83,7 +86,8 @@ pub(crate) fn float_bits(value: f64, scalar: Scalar) -> u64 {
     if scalar == Scalar::Float32 { u64::from((value as f32).to_bits()) } else { value.to_bits() }
 }
 
-/// Folds the floats of each group; returns each group's total with the number of its present elements.
+/// Combines the floats of each group by `add`, from the state `start`. Returns each group's total and the number of its
+/// present elements.
 pub(crate) fn fold_floats(
     array: &Array,
     groups: &Groups<'_>,
@@ -109,7 +113,8 @@ pub(crate) fn fold_floats(
     folded.into_iter().zip(counts).collect()
 }
 
-/// The sum or product of each group. A group without elements gives `start` if `empty` is set, else it is missing.
+/// Computes the sum or product of each group. The result of a group without elements is `start` if `empty` is set;
+/// otherwise it is missing.
 fn total(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -213,7 +218,8 @@ pub(crate) static MEAN: OpDef = OpDef {
     ..AGGREGATION
 };
 
-/// Evaluates whether all masks of each group are present, or without `all` whether at least one is.
+/// Evaluates an aggregation of masks: for each group, whether all masks are present if `all` is set, else whether at
+/// least one is.
 fn masks(args: &ArrayOperands<'_>, ret: &QType, all: bool) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;
@@ -238,8 +244,9 @@ pub(crate) static ALL: ArrayOperator = ArrayOperator {
     evaluate: |args, ret| masks(args, ret, true),
 };
 
-/// Folds the booleans of each group in three-valued logic. The result is `decisive` if an element is; else missing if an
-/// element is missing; else the opposite of `decisive`.
+/// Combines the booleans of each group in three-valued logic: `true` is decisive for `any`, `false` for `all`. The
+/// result is `decisive` if an element is; otherwise missing if an element is missing; otherwise the opposite of
+/// `decisive`.
 fn booleans(args: &ArrayOperands<'_>, ret: &QType, decisive: bool) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(1, array.len())?;

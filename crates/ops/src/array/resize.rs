@@ -1,5 +1,5 @@
-//! Operators that resize contiguous groups. They make two edges (mappings): from each new element to its group, and from each new element to the old
-//! element.
+//! Operators that give contiguous groups new sizes, by cutting or padding them. They make two edges (mappings): one
+//! from each new element to its group, the other from each new element to the old element that it stands for.
 
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};
@@ -34,7 +34,7 @@ fn edge_and_size(operator: &'static str, args: &[Argument<'_>]) -> Result<(EdgeT
     }
 }
 
-/// The range of each contiguous group of an edge. Fails for other edges.
+/// The range of elements in each group of an edge. Fails if the groups are not contiguous.
 fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
     match edge.form() {
         EdgeForm::Splits(points) => Ok(points.windows(2).map(|ends| ends[0]..ends[1]).collect()),
@@ -45,7 +45,7 @@ fn runs(edge: &Edge) -> Result<Vec<Range<i64>>, Fault> {
 
 const NEGATIVE: &str = "the size of a group is negative";
 
-/// The new sizes of `groups` groups. Fails if their sum exceeds the limit for arrays.
+/// The new sizes of `groups` groups, from the second operand. Fails if their sum exceeds the limit for arrays.
 fn sizes(args: &ArrayOperands<'_>, groups: usize) -> Result<Vec<i64>, Fault> {
     let sizes = match &args[1] {
         Value::Array(_, sizes) if sizes.len() != groups => {
@@ -63,8 +63,8 @@ fn sizes(args: &ArrayOperands<'_>, groups: usize) -> Result<Vec<i64>, Fault> {
     Ok(sizes)
 }
 
-/// The old element at each place of the resized groups; `offsets` are the new positions of elements in their groups. Fails if
-/// two elements get the same place.
+/// For each position in the resized groups, the index of the old element there; missing for a position without one.
+/// `offsets` are the new positions of the old elements in their groups. Fails if two elements get the same position.
 fn placed(runs: &[Range<i64>], sizes: &[i64], offsets: Option<&Array>) -> Result<Array, Fault> {
     // `places` ends with the new groups so far, so an offset after the end of its group has no place.
     let mut places: Vec<Option<i64>> = Vec::new();

@@ -1,10 +1,12 @@
-//! Moving windows: for each element an aggregate of the last elements of its group, including this element.
+//! Operators on moving windows, such as `array.rolling_sum`: for each element, an aggregate of the last `length`
+//! elements of its group, including this element.
 //!
-//! The elements of a group are cut into blocks of the window's length. A window consists of the last elements of one block and the first elements of
-//! the next block. Its value is computed from two states: one for the last elements, which are folded backwards, and one for the first elements,
-//! which are folded forwards. So each element is folded twice and each window joined once, whatever the length. Values that leave a window are never
-//! subtracted, so a window's value depends only on its elements and on its position in the group: rounding errors and NaNs of earlier windows have no
-//! effect.
+//! The elements of a group are cut into blocks of the window's length. A window consists of the last elements of one
+//! block and the first elements of the next block. Its value is computed from two states: one for the last elements,
+//! which are folded backwards, and one for the first elements, which are folded forwards. So each element is folded
+//! twice and each window joined once, whatever the length. Values that leave a window are never subtracted, so a
+//! window's value depends only on its elements and on its position in the group: rounding errors and NaNs of earlier
+//! windows have no effect.
 
 use super::extremes::is_ordered;
 use super::reduce::float;
@@ -21,14 +23,15 @@ use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// The parameters of operators on windows. Without an edge all elements are one group.
+/// Default fields for the records of operators on moving windows. Without an edge operand, all elements are one group.
 const ROLLING: OpDef = OpDef {
     params: &[param("x"), param("length"), param_or("over", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     ..ARRAY
 };
 
-/// The signature of an operator on windows of an array, over the edge that may be the third operand.
+/// The signature of an operator on windows of an array. The third operand may be an edge, whose groups the windows stay
+/// in.
 fn rolling_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -60,7 +63,7 @@ impl GroupElements<'_> {
         }
     }
 
-    /// The index in the array of the element at a position in the group.
+    /// The index in the array of the element at position `at` in the group.
     #[inline]
     fn place(&self, at: usize) -> usize {
         match self {
@@ -70,7 +73,7 @@ impl GroupElements<'_> {
     }
 }
 
-/// Calls `see` with each group.
+/// Calls `see` with the elements of each group, one group after the other.
 fn each_group(
     args: &ArrayOperands<'_>,
     size: usize,
@@ -84,7 +87,7 @@ fn each_group(
     members.iter().try_for_each(|listed| see(GroupElements::Listed(listed)))
 }
 
-/// The length of windows.
+/// Returns the length of windows, which is an operand.
 ///
 /// # Errors
 /// If the length is below 1.
@@ -95,11 +98,11 @@ fn window_length(length: &Value) -> Result<usize, Fault> {
     }
 }
 
-/// The aggregate of each window. It is missing where `finish` returns `None`, and where the group has fewer elements so far
-/// than a window.
+/// Computes the aggregate of each window. The result is missing where `finish` returns `None`, and for the first
+/// elements of a group, whose windows would begin before the group.
 ///
-/// `join` combines the states of two parts; its first argument is the part further to the front. `empty` is the state of no
-/// elements.
+/// `of_element` gives the state for one element. `join` combines the states of two adjacent runs of elements, the
+/// earlier run first. `empty` is the state of no elements.
 fn rolling<S: Copy, T: Number + Default>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -148,13 +151,13 @@ fn rolling<S: Copy, T: Number + Default>(
     made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
 }
 
-/// The element at each position of an array, if it is present.
+/// Returns a function from the index of an element to the element, `None` if it is missing.
 fn elements<T: Number>(array: &Array) -> Result<impl Fn(usize) -> Option<T>, Fault> {
     let numbers = array.numbers::<T>().ok_or(Fault::new(FaultKind::Invalid))?;
     Ok(|at: usize| array.is_present(at).then(|| numbers[at]))
 }
 
-/// The f64 sum of each window, passed through `finish` with the number of present elements.
+/// Computes the f64 sum of each window. `finish` makes the result from the sum and the number of present elements.
 fn sums_of_floats<T: Number + Default>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -180,7 +183,7 @@ fn sums_of_floats<T: Number + Default>(
     }
 }
 
-/// The sum of each window of integers, which wraps around.
+/// Computes the sum of each window of integers; the sum wraps around.
 fn sums_of_integers<T: Number + Default>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -232,7 +235,7 @@ pub(crate) static ROLLING_MEAN: OpDef = OpDef {
     ..ROLLING
 };
 
-/// The minimum or maximum of each window: the first of equal elements, or the first NaN if there is one.
+/// Computes the minimum or maximum of each window: the first among equal elements, or the first NaN if there is one.
 fn extremes(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     fn of<T: Number + Default + PartialOrd>(
         args: &ArrayOperands<'_>,

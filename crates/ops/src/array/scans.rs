@@ -1,5 +1,6 @@
-//! Scans: for each element a running aggregate of its group up to this element. Elements are always taken in their order in the array, because the
-//! result of a running sum depends on the order. Missing elements are skipped.
+//! Scans of arrays, such as running sums: for each element an aggregate of the elements of its group up to and
+//! including this element. `math.cum_sum([1, 2, 3])` is `[1, 3, 6]`. Elements are visited in their order in the array,
+//! because the result of a float sum depends on the order. Missing elements are skipped.
 
 use super::extremes::is_ordered;
 use super::strip::{InStrips, Scan};
@@ -10,11 +11,11 @@ use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, Number, Value};
 use std::cmp::Ordering;
 
-/// The parameters that scans share. Without an edge all elements are one group.
+/// Default fields for the records of scans. Without an edge operand, all elements are one group.
 const SCAN: OpDef =
     OpDef { params: &[param("x"), param_or("over", Value::Unspecified)], faults: &[FaultKind::SizeMismatch], ..ARRAY };
 
-/// The signature of a scan of an array, over the edge that may be the second operand.
+/// The signature of a scan of an array. The second operand may be an edge, whose groups are scanned separately.
 fn scan_types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -29,8 +30,8 @@ fn scan_types(
     Ok(Signature::unchanged(args, QType::Array(kind, ret(scalar))))
 }
 
-/// Visits the present elements. `next` receives the state of the group, the element and its position in the group, where
-/// missing elements count; it returns the element's result.
+/// Computes a scan by visiting the present elements in order. `next` receives the state of the element's group, the
+/// element, and its position in the group, in which missing elements count. It returns the result for the element.
 fn scan<T: Number, S: Clone>(
     args: &ArrayOperands<'_>,
     ret: &QType,
@@ -50,7 +51,7 @@ fn scan<T: Number, S: Clone>(
     made(all.ok_or(Fault::new(FaultKind::Invalid))?, ret)
 }
 
-/// The numbers of the first operand, an array of them.
+/// The elements of the first operand, an array of numbers.
 fn numbers<T: Number>(args: &[Value]) -> Result<&[T], Fault> {
     array_of(&args[0])?.numbers().ok_or(Fault::new(FaultKind::Invalid))
 }
@@ -149,8 +150,8 @@ pub(crate) static CUM_PROD: OpDef = OpDef {
     ..SCAN
 };
 
-/// Returns true if `found` is less (or greater, by `side`) than `best`, an earlier element. A NaN replaces all numbers, and
-/// nothing replaces the first NaN.
+/// Returns true if `found` replaces `best`, an earlier element, as the running minimum (`side` is `Less`) or maximum
+/// (`Greater`). A NaN replaces any number, and nothing replaces the first NaN.
 pub(super) fn is_farther<T: PartialOrd>(found: &T, best: &T, side: Ordering) -> bool {
     match found.partial_cmp(best) {
         Some(ordering) => ordering == side,
@@ -158,7 +159,7 @@ pub(super) fn is_farther<T: PartialOrd>(found: &T, best: &T, side: Ordering) -> 
     }
 }
 
-/// The running minimum or maximum: the first of equal elements; a NaN beats all numbers.
+/// Computes a running minimum or maximum: the first among equal elements, or the first NaN if there was one.
 fn extreme<T: Number + PartialOrd>(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Value, Fault> {
     let x = numbers::<T>(args)?;
     scan(args, ret, &None, |best: &mut Option<T>, at, _| {

@@ -1,5 +1,5 @@
-//! `math.searchsorted`: binary search in a sorted array. It takes the same steps as Arolla's search, so that arrays that are
-//! not sorted, or have NaNs, give the same results.
+//! Defines `math.searchsorted`: binary search in a sorted array. The search makes the same steps as Arolla's, so that
+//! the results are equal even for arrays that are not sorted or have NaNs.
 
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, invalid, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
@@ -7,13 +7,15 @@ use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use cembra_runtime::{Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ScalarValue, Value};
 
-/// Numbers converted for comparison. FLOAT32 is compared as FLOAT64, which has each of its numbers.
+/// The numbers that are compared, in one type. FLOAT32 numbers are converted to FLOAT64, which represents all of them
+/// exactly.
 enum Numbers {
     Integers(Vec<i64>),
     Floats(Vec<f64>),
 }
 
-/// The common type of the array's elements and the number searched for; `None` if that is not a type of numbers.
+/// The type in which the array's elements and the number searched for are compared; `None` if they have no common
+/// numeric type.
 fn common(haystack: Scalar, needle: Scalar) -> Option<Scalar> {
     common_type(&QType::Scalar(haystack), &QType::Scalar(needle))?.scalar().filter(|scalar| is_number(*scalar))
 }

@@ -29,7 +29,7 @@ pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
     }
 }
 
-/// The shape of an array with `size` elements.
+/// Makes the shape of an array of kind `kind` with `size` elements.
 fn shape(kind: ArrayKind, size: &Value) -> Result<Value, Fault> {
     let size = usize::try_from(integer_of(size)?).map_err(|_| invalid("`size` must not be negative"))?;
     Ok(Value::ArrayShape(kind, size))

@@ -1,5 +1,5 @@
-//! Reads inputs on demand: the caller of a plan passes a function that reads inputs, and the plan calls it when it needs the
-//! value of an input.
+//! Defines the operator by which a plan reads its inputs on demand: the caller of the plan passes a function, and the
+//! plan calls it when it needs the value of an input. So inputs that an evaluation does not need are not read.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, param};
@@ -20,8 +20,8 @@ pub struct InputsView {
     pub read: unsafe fn(*mut (), u32) -> *const u8,
 }
 
-/// The body (the Rust function) that reads an input of type `T` on demand. The low half of the second operand is the input's index. The high half
-/// prevents that two nodes for one input are merged.
+/// The body (the Rust function) that reads an input of type `T` on demand. The low half of the second operand is the
+/// input's index. The high half keeps two nodes for one input from being merged.
 pub(super) struct Ask<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for Ask<T> {

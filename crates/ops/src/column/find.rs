@@ -1,5 +1,5 @@
-//! Lookups in the caller's dictionaries: the caller of a plan passes a function that looks up keys, and the plan calls it
-//! when it needs the value for a key.
+//! Defines the operators by which a plan looks up keys in dictionaries of its caller: the caller passes a function that
+//! looks up keys, and the plan calls it when it needs the value for a key.
 
 use super::COLUMN;
 use crate::definition::{Lower, Meaning, OpDef, OperandType, Overload, param};
@@ -26,10 +26,12 @@ pub enum Lookup {
 pub struct MapView {
     /// The first argument of `find`, which identifies the dictionary.
     pub map: *const (),
-    /// Looks up the key that the second argument points to. Writes its value, an optional, to the third argument, unless the third argument is null.
+    /// Looks up the key that the second argument points to. Writes the key's value, an optional, to the third argument,
+    /// unless the third argument is null.
     ///
-    /// # Safety The first argument must be `map`, the second must point to a key of the dictionary's type, and the third must be null or point to
-    /// memory for an optional value of the dictionary (rule COLUMN in `docs/safety.md`).
+    /// # Safety
+    /// The first argument must be `map`, the second must point to a key of the dictionary's type, and the third must be
+    /// null or point to memory for an optional value of the dictionary (rule COLUMN in `docs/safety.md`).
     pub find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
@@ -38,7 +40,7 @@ unsafe impl Send for MapView {}
 // SAFETY: COLUMN: it is used during calls alone, and whoever makes a call has the dictionary then.
 unsafe impl Sync for MapView {}
 
-/// Memory for any value that is not a tuple; an optional text takes the most words.
+/// Memory for a key of any type; an optional text takes the most words.
 type Room = MaybeUninit<[u64; 3]>;
 
 /// Looks up a key, and writes its value to `value` unless that is null. Returns true if the dictionary has the key.
@@ -61,7 +63,7 @@ unsafe fn ask<K: Repr>(view: u64, key: K, value: FramePtr) -> Result<bool, Fault
     }
 }
 
-/// Looks up the value of a key.
+/// The body (the Rust function) of the operator that looks up the value of a key.
 struct Find<K, V>(PhantomData<(K, V)>);
 
 impl<K: Repr + 'static, V: Repr + 'static> Body for Find<K, V>
@@ -82,7 +84,8 @@ where
     }
 }
 
-/// Looks up whether a dictionary has a key. The result is 0 if it has and missing otherwise; callers use it as a row.
+/// The body (the Rust function) of the operator that tests whether a dictionary has a key. The result is 0 if the
+/// dictionary has the key and missing otherwise; callers use it as a row.
 struct Row<K>(PhantomData<K>);
 
 impl<K: Repr + 'static> Body for Row<K> {
@@ -99,7 +102,7 @@ impl<K: Repr + 'static> Body for Row<K> {
     }
 }
 
-/// The overloads for one type of keys, one per type of values.
+/// The overloads for one type of keys, with one overload per type of values.
 macro_rules! of_key {
     ($key:ty) => {
         [

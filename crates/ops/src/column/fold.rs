@@ -1,5 +1,6 @@
-//! Aggregates the elements of a column to one result: sums, counts, extremes. Sums are added in the order that `cembra_runtime`'s `chains.rs`
-//! defines, so that the result has the bits of the sum of an array with these elements.
+//! Defines the operator that aggregates the elements of a column (elements in memory, a fixed number of bytes apart) to
+//! one result: sums, counts, minima and maxima. Sums are added in the order that `cembra_runtime`'s `chains.rs`
+//! defines, so that the result has the same bits as the sum of an array with these elements.
 
 use super::{COLUMN, element};
 use crate::array::strip::{Element, Finish, Fold, Gathers, better};
@@ -8,7 +9,8 @@ use crate::kernel::{Body, Repr};
 use cembra_runtime::{Addition, Bytes, ChainFold, Combine, Context, Fault, Scalar, Text, is_in_order};
 use std::marker::PhantomData;
 
-/// The elements of a column; optional if `OPTIONAL` is set.
+/// A column of elements in memory: the address of the first element, the distance between elements in bytes, and their
+/// number. The elements are optional if `OPTIONAL` is set.
 #[derive(Clone, Copy)]
 struct Column<T, const OPTIONAL: bool> {
     base: u64,
@@ -28,7 +30,7 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
         }
     }
 
-    /// The present elements.
+    /// Iterates over the present elements.
     #[inline(always)]
     fn present(&self) -> impl Iterator<Item = T> + '_ {
         (0..self.count).filter_map(|at| self.get(at))
@@ -38,7 +40,8 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
         usize::try_from(self.count).unwrap_or(0)
     }
 
-    /// The present elements combined in FLOAT64, and their number.
+    /// Combines the present elements in FLOAT64, in the order of [`ChainFold`]. Returns the total and the number of
+    /// present elements.
     #[inline(always)]
     fn chained(&self, start: f64, widen: impl Fn(T) -> f64, combine: impl Combine<f64>) -> (f64, i64) {
         let mut count = 0;
@@ -67,7 +70,8 @@ impl<T: Repr, const OPTIONAL: bool> Column<T, OPTIONAL> {
         self.present().reduce(better::<T, MAX>)
     }
 
-    /// `decisive` if an element has this value; else `None` if one is missing; else the other truth value.
+    /// Combines booleans in three-valued logic: the result is `decisive` if an element has this value; otherwise `None`
+    /// if an element is missing; otherwise the other truth value.
     fn logical(&self, is: impl Fn(T) -> bool, decisive: bool) -> Option<bool> {
         let mut is_hidden = false;
         for at in 0..self.count {
@@ -114,7 +118,8 @@ fn times(a: f64, b: f64) -> f64 {
     a * b
 }
 
-/// Defines the folds: the name and the `Fold` of each, and per element type the result type and its computation.
+/// Defines the overloads for aggregations: the name and the [`Fold`] of each, and per element type the result type and
+/// the computation.
 macro_rules! folds {
     ($($name:ident: $gathers:ident, $finish:ident { $($ty:ty => $ret:ty, |$column:ident| $made:expr;)* })*) => {
         $( struct $name<T, const OPTIONAL: bool>(PhantomData<T>); )*

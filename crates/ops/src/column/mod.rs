@@ -1,10 +1,10 @@
-//! Columns: elements in memory outside of the frame, a fixed number of bytes apart, and the operators by which a plan reads,
-//! writes and aggregates them. A column is given by the address of its first element and the distance between elements. An
-//! element has the layout of a slot in a frame.
+//! Operators by which a plan reads, writes and aggregates columns. A column here is a sequence of elements in memory
+//! outside the frame, a fixed number of bytes apart, and is given by the address of its first element and this
+//! distance. An element has the layout of a slot in a frame.
 //!
-//! Texts, builders and rewrites cannot use these operators, because the operands of these operators are addresses:
-//! [`Registry::find`](crate::Registry::find) does not find them. They are used in plans for short lists, which `cembra-array` makes, and in plans
-//! that read inputs on demand, which `cembra-prepare` makes.
+//! Texts, builders and rewrites cannot use these operators, because their operands are addresses:
+//! [`Registry::find`](crate::Registry::find) does not find the operators. They occur in plans for short lists, which
+//! `cembra-array` makes, and in plans that read inputs on demand, which `cembra-prepare` makes.
 
 mod ask;
 mod find;
@@ -25,7 +25,8 @@ use crate::typing::refuse;
 use cembra_runtime::{Bytes, Context, Fault, FramePtr, QType, Text};
 use std::marker::PhantomData;
 
-/// The record fields that all records here share. Operand types do not select an overload; only [`overload`] and [`fold_overload`] do.
+/// Default fields for the records of operators on columns. Operand types do not select an overload of these operators;
+/// only [`overload`] and [`fold_overload`] do.
 const COLUMN: OpDef = OpDef {
     typing: Typing::Rule(|_| refuse(0, "columns are read and written by plans alone".to_owned())),
     over_arrays: OverArrays::Own,
@@ -33,7 +34,7 @@ const COLUMN: OpDef = OpDef {
     ..CUSTOM
 };
 
-/// The address of an element, as a frame of its own.
+/// The address of an element, as a frame that has only this element.
 ///
 /// # Safety
 /// The column must have an element at this position (rule COLUMN in `docs/safety.md`).
@@ -42,7 +43,7 @@ unsafe fn element(base: u64, stride: i64, at: i64) -> FramePtr {
     FramePtr::from_raw((base as *mut u8).wrapping_offset((stride.wrapping_mul(at)) as isize))
 }
 
-/// Reads an element of one type.
+/// The body (the Rust function) of the operator that reads an element of type `T`.
 struct ReadElement<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for ReadElement<T> {
@@ -58,7 +59,8 @@ impl<T: Repr + 'static> Body for ReadElement<T> {
     }
 }
 
-/// Writes an element of one type, and returns its position, on which steps that must follow the write can depend.
+/// The body (the Rust function) of the operator that writes an element of type `T`. The result is the position of the
+/// element, so that a step which must run after the write can use it as an operand.
 struct WriteElement<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for WriteElement<T> {

@@ -1,5 +1,6 @@
-//! The allocator of tests that count allocations: the system's, which also counts for each thread how often it allocates, how
-//! many bytes it holds, and how many at most. A test program that has this module has the allocator, so it is declared once in the `main.rs` of the program.
+//! An allocator for tests that count allocations. It passes all requests to the system's allocator, and counts for each
+//! thread the allocations, the bytes that are allocated now, and the most bytes that were allocated at once. A test
+//! program that includes this module uses this allocator, so the module is declared once, in the program's `main.rs`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -48,7 +49,8 @@ pub(crate) fn held() -> usize {
     HELD.get()
 }
 
-/// The most bytes that this thread held while something ran, beside those before.
+/// The most bytes that this thread had allocated at once while `run` ran, besides the bytes that it had allocated
+/// before.
 pub(crate) fn peak_of<R>(run: impl FnOnce() -> R) -> (R, usize) {
     let before = held();
     PEAK.set(before);

@@ -1,4 +1,5 @@
-//! Operators on strings put what they make into the arena: once it has grown, calling their kernels allocates nothing.
+//! Checks that operators on strings store their results in the arena of the evaluation: once the arena has grown, calls
+//! of their kernels allocate nothing.
 
 use crate::counting;
 
@@ -22,7 +23,7 @@ fn argument(qtype: &QType, position: usize) -> Value {
     if qtype.is_optional() { Value::Present(value) } else { Value::Scalar(value) }
 }
 
-/// How much a call allocates after two like it.
+/// The number of allocations of a call, after two equal calls in which the arena has grown.
 fn allocations(overload: &Overload, lifted: bool) -> usize {
     let types: Vec<QType> =
         overload.args.iter().map(|operand| QType::of(operand.scalar, operand.optional || lifted)).collect();

@@ -1,5 +1,6 @@
-//! Operators on whole arrays that scan, rank, choose and arrange: the types they take, and what the golden data lack: empty
-//! groups, elements in no group, ties, NaNs, sizes that differ, sizes that nothing bounds.
+//! Tests of operators on whole arrays that scan, rank, choose and arrange elements: the types that they accept, and
+//! cases that the golden data lack, such as empty groups, elements in no group, ties, NaNs, arrays of different sizes,
+//! and results that could be arbitrarily large.
 
 use cembra_ops::{Argument, ArrayOperands, OpDef, OverArrays, Registry, TypeFault};
 use cembra_runtime::{ArrayKind, EdgeType, FaultKind, QType, Scalar, ShapeType};
@@ -12,7 +13,7 @@ fn operator(name: &str) -> &'static OpDef {
     registry.get(registry.find(name).expect("an operator"))
 }
 
-/// The result type of an operator on operands of these types, and on defaults where there are fewer.
+/// The result type of an operator on operands of these types; parameters without an operand get their defaults.
 pub(crate) fn typed(name: &str, operands: &[QType]) -> Result<QType, TypeFault> {
     let def = operator(name);
     let defaults: Vec<&Value> =
@@ -24,7 +25,7 @@ pub(crate) fn typed(name: &str, operands: &[QType]) -> Result<QType, TypeFault> 
     Ok(def.resolve(&args)?.signature.ret)
 }
 
-/// What an operator computes, of operands and defaults.
+/// The result of an operator on these operands; parameters without an operand get their defaults.
 pub(crate) fn call(name: &str, operands: &[Value]) -> Result<Value, FaultKind> {
     let def = operator(name);
     let defaults = def.params.iter().skip(operands.len()).filter_map(|param| param.default.clone());
@@ -65,7 +66,7 @@ pub(crate) fn mapping(groups: &[Option<i64>], parents: usize) -> Value {
     Edge::from_mapping(ArrayKind::Dense, groups, parents).expect("an edge").into()
 }
 
-/// A result as listings show it, or the kind of its fault.
+/// The result of an operator as listings print it, or the kind of its fault.
 pub(crate) fn shown(name: &str, operands: &[Value]) -> String {
     call(name, operands).map_or_else(|kind| kind.name().to_owned(), |value| value.to_string())
 }

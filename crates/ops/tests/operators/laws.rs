@@ -1,4 +1,5 @@
-//! The laws that records declare, on special values and on random ones: what rewrites rely on.
+//! Tests of the algebraic laws that operators' records declare, such as `f(x, y) = f(y, x)`, on special and on random
+//! values. Rewrites of expressions rely on these laws.
 
 use crate::specials;
 
@@ -7,7 +8,7 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use specials::specials;
 
-/// Special values of a type, then random ones; a missing one if it is optional.
+/// Special values of a type, then random ones, then a missing value if the type is optional.
 fn values(qtype: &QType, random: &mut fastrand::Rng) -> Vec<Value> {
     let scalar = qtype.scalar().expect("overloads are on scalars");
     let mut scalars = specials(scalar);
@@ -24,7 +25,7 @@ fn values(qtype: &QType, random: &mut fastrand::Rng) -> Vec<Value> {
     scalars.into_iter().map(Value::Present).chain([Value::Missing(scalar)]).collect()
 }
 
-/// The operator's value, with the overload that takes exactly these types.
+/// The result of the operator, computed by the overload for exactly these types.
 fn apply(def: &OpDef, args: &[&Value]) -> Value {
     let types: Vec<QType> = args.iter().map(|value| value.qtype()).collect();
     let arguments: Vec<_> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();

@@ -1,11 +1,12 @@
-//! Lifting under a mask: a strict rule that is recorded for the rows of a branch fails only where the branch is taken and all
-//! arguments are there.
+//! Tests of strict lowering rules in a branch: a rule that is recorded for the rows of a branch may only fail where the
+//! branch is taken and all arguments are present.
 
 use cembra_ops::{Overload, Registry, record};
 use cembra_runtime::{MachineType, Scalar};
 use cembra_tape::{Cell, Datum, Outcome, Presence, Tape};
 
-/// Whether a quotient by zero stops the evaluation, of an argument that may be missing, in a branch.
+/// Returns true if a division by zero in a branch stops the evaluation. The dividend is optional; `is_present` and
+/// `is_taken` tell whether it is present and whether the branch is taken.
 fn stops(is_present: bool, is_taken: bool) -> bool {
     let registry = Registry::standard();
     let def = registry.get(registry.find("math.floordiv").expect("an operator"));

@@ -1,4 +1,5 @@
-//! The records of the registry: rules against kernels, laws, lifting, strips and allocations.
+//! Tests of the operators' records in the registry: lowering rules against kernels, algebraic laws, missing arguments,
+//! arrays in strips (blocks of elements), and allocations.
 
 #[path = "../counting/mod.rs"]
 #[expect(dead_code, reason = "bytes are for other programs")]

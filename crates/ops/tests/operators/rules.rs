@@ -1,6 +1,6 @@
-//! Layer 1: every overload of every operator, its rule played on bits against its kernel, on all combinations of special
-//! values, missing ones included. A hole in the registry, a wrong rule or a wrong lifting fails here, with no code
-//! generator involved.
+//! The first layer of tests: for every overload of every operator, the lowering rule is interpreted on bits and
+//! compared with the kernel, on all combinations of special values, missing ones included. A missing overload, a wrong
+//! rule or a wrong treatment of missing arguments fails here, without a code generator.
 
 use crate::specials;
 
@@ -39,7 +39,7 @@ fn values(qtype: &QType, arity: usize) -> Vec<Value> {
     }
 }
 
-/// Puts a value on the tape as an input, so that nothing is folded; missing ones get a garbage payload.
+/// Adds a value to the tape as an input, so that nothing is folded to a constant. A missing value has arbitrary bits.
 fn input(tape: &mut Tape, inputs: &mut Vec<u64>, value: &Value) -> Cell {
     let scalar = value.qtype().scalar().expect("scalar");
     let presence = if value.qtype().is_optional() {
@@ -75,7 +75,7 @@ fn input(tape: &mut Tape, inputs: &mut Vec<u64>, value: &Value) -> Cell {
     Cell { presence, datum }
 }
 
-/// The value a cell holds after a run; texts by address, which is enough since rules only pass them on.
+/// The value of a cell after the tape was run. A text is found by its address, because rules only pass texts on.
 fn output(cell: Cell, ret: &QType, results: &[u64], args: &[Value]) -> Value {
     let scalar = ret.scalar().expect("scalar");
     let present = match cell.presence {
@@ -302,7 +302,8 @@ fn overloads_that_are_calls_are_told_by_their_rules() {
     );
 }
 
-/// What makes a float of 32 bits of integers alone says so, because in a file of `numbers f64` they become f64 before.
+/// Operators that make 32-bit floats from integers alone must declare this, because in a file with `numbers f64` the
+/// integers become f64 first.
 #[test]
 fn what_makes_floats_of_integers_says_so() {
     use cembra_expr::Integers;
@@ -347,7 +348,8 @@ fn what_makes_floats_of_integers_says_so() {
     assert_eq!(unsaid, [""; 0]);
 }
 
-/// Readers of texts believe that what is made of a float is neither an integer nor a written fraction, so that it needs no mark beside one.
+/// The parser assumes that the result of an operator on a float is neither an integer nor a literal fraction, so that
+/// it needs no mark next to such a result.
 #[test]
 fn what_meets_floats_makes_floats_or_no_numbers() {
     use cembra_expr::Integers;

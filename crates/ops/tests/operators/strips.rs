@@ -1,5 +1,6 @@
-//! Accumulators and scanners allocate when a run begins, and only if it has more groups than any before: taking strips, and
-//! writing results, allocates nothing.
+//! Checks when accumulators and scanners (the states of aggregations and scans over strips, blocks of elements)
+//! allocate memory: at the beginning of a run that has more groups than all runs before, and not while strips are added
+//! or results are written.
 
 use crate::counting;
 

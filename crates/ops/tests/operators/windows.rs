@@ -1,4 +1,5 @@
-//! Operators that move, sort and aggregate the elements of groups, against what they mean: element by element, and window by window.
+//! Tests of operators that move, sort and aggregate the elements of groups. Results are compared with simple
+//! implementations, element by element and window by window.
 
 use super::arranging::{array, call, floats, ints, longs, mapping, shown, sizes, typed};
 use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
@@ -38,7 +39,7 @@ fn windows_have_the_types_of_their_elements() {
     assert!(typed("array.shift", &[dense(Scalar::Int32), QType::Optional(Scalar::Int32)]).is_err());
 }
 
-/// The values of all windows, one window after the other, as listings show them.
+/// The results of the rolling operators for all windows, computed one window after the other.
 fn by_windows(elements: &[Option<i64>], groups: &[Vec<usize>], length: usize) -> [Vec<Option<f64>>; 4] {
     let mut all = [(); 4].map(|()| vec![None; elements.len()]);
     for group in groups {
@@ -103,7 +104,7 @@ fn windows_end_where_arrays_and_groups_do() {
     assert_eq!(shown("array.rolling_min", &[x, 1.into()]), "[2147483647, 1, -5]");
 }
 
-/// Numbers that left a window leave no trace: neither a rounding error nor a NaN, nor an infinity.
+/// Elements before a window have no effect on its result: no rounding error, no NaN and no infinity remains of them.
 #[test]
 fn windows_depend_on_their_elements_alone() {
     let x = floats(&[1e300, NAN, f64::INFINITY, 0.1, 0.2, 0.3, -0.0, -0.0]);

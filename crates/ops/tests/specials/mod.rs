@@ -1,4 +1,5 @@
-//! Values that tell a wrong operator from a right one: zeros of both signs, ends of ranges, halves, NaN, infinities.
+//! Special values for tests, which reveal wrong operators: zeros of both signs, the ends of ranges, halves, NaN,
+//! infinities.
 
 use cembra_runtime::Scalar;
 use cembra_value::ScalarValue;

@@ -1,5 +1,6 @@
-//! Accumulators: the state of an aggregation from one strip (a block of consecutive elements) to the next. Their tables are reused from run to run,
-//! so that adding strips allocates no memory.
+//! Makes accumulators. An accumulator is the state of an aggregation, such as a sum per group, while the array is
+//! processed in strips (blocks of consecutive elements). Its tables are reused from run to run, so that adding strips
+//! allocates no memory.
 
 use super::counts::Counts;
 use super::extremes::Extremes;

@@ -1,8 +1,9 @@
-//! Presence bits, read from any bit index, because the groups in a strip (a block of elements) may begin anywhere.
+//! Reads presence bits (one per element, set if the element is present) from any bit index, because a group in a strip
+//! (a block of elements) may begin anywhere.
 
 use std::ops::Range;
 
-/// A sequence of bits in words, or an endless sequence of ones.
+/// A sequence of bits, stored in 64-bit words; without words, an endless sequence of ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bits<'a>(Option<&'a [u64]>);
 
@@ -17,7 +18,7 @@ impl<'a> Bits<'a> {
         self.0.is_none()
     }
 
-    /// The 64 bits from the index `at` on; zeros after the last word.
+    /// The 64 bits that begin at index `at`; zeros after the last word.
     #[inline(always)]
     pub(super) fn word(self, at: usize) -> u64 {
         let Some(words) = self.0 else { return u64::MAX };
@@ -28,13 +29,14 @@ impl<'a> Bits<'a> {
         low | high
     }
 
-    /// The `len` bits from the index `at` on, in the lowest bits of the result; `len` is at most 64. The higher bits are zeros.
+    /// The `len` bits that begin at index `at`, in the lowest bits of the result; the higher bits are zeros. `len` must
+    /// be at most 64.
     #[inline(always)]
     pub(super) fn part(self, at: usize, len: usize) -> u64 {
         self.word(at) & ones(len)
     }
 
-    /// The number of ones in a range of bits.
+    /// Counts the ones in a range of bits.
     #[inline(always)]
     pub(super) fn count(self, part: Range<usize>) -> usize {
         if self.is_full() {
@@ -43,7 +45,7 @@ impl<'a> Bits<'a> {
         self.parts(part.start, part.end).map(|(_, word)| word.count_ones() as usize).sum()
     }
 
-    /// The bits from `from` to `to` in words of at most 64 bits, each with the index of its first bit.
+    /// Splits the bits from `from` to `to` into words of at most 64 bits, each with the index of its first bit.
     #[inline(always)]
     pub(super) fn parts(self, from: usize, to: usize) -> impl Iterator<Item = (usize, u64)> + 'a {
         (from..to).step_by(64).map(move |at| (at, self.part(at, to - at)))

@@ -1,4 +1,5 @@
-//! The aggregates that count the present or the missing elements of groups.
+//! The aggregates that count the present or the missing elements per group, for arrays that are processed in strips
+//! (blocks of consecutive elements).
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;

@@ -1,11 +1,13 @@
-//! Expands one value per group to the elements of a strip (a block of consecutive elements).
+//! Copies one value per group to all elements of the group, for a strip (a block of consecutive elements). For example
+//! the sums of two groups become a column in which each element has the sum of its group.
 
 use super::{Grouping, Strip, StripData, StripValues};
 use multiversion::multiversion;
 use std::ops::Range;
 
-/// Iterates over the groups that have elements in a strip (a block of elements), each with the range of its elements. Groups before `first` have no
-/// elements in the strip.
+/// Iterates over the contiguous groups that have elements in a strip (a block of `len` elements from `start` on), each
+/// with the range of its elements in the strip. No group before `first` may have elements in the strip. `points` are
+/// the indices at which groups begin.
 pub(super) fn runs(
     points: &[i64],
     first: usize,
@@ -63,11 +65,11 @@ fn numbers<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, over: 
     }
 }
 
-/// The number of values written at a time.
+/// The number of values that are written together, with vector stores.
 const SPREAD: usize = 8;
 
-/// Writes the values of contiguous groups. If there is room, some more are written than a group has elements; the next group
-/// overwrites them.
+/// Writes the value of each contiguous group to the group's elements, 8 at a time. A write may go past the end of the
+/// group; the next group then overwrites the excess.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn spread<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, points: &[i64]) {
     for (group, run) in runs(points, first, start, to.len()) {
@@ -84,7 +86,8 @@ fn spread<T: Copy>(from: &[T], first: usize, to: &mut [T], start: usize, points:
     }
 }
 
-/// Looks up each element's group in `from`, with vectors if the processor has instructions for that.
+/// Copies to each element of `to` the value of its group, `from[group]`. Uses gather instructions if the processor has
+/// them.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn look_up<T: Copy>(from: &[T], to: &mut [T], groups: &[i64]) {
     let Some(last) = from.len().checked_sub(1) else { return };
@@ -94,7 +97,8 @@ fn look_up<T: Copy>(from: &[T], to: &mut [T], groups: &[i64]) {
     }
 }
 
-/// Looks up the bit of each element's group, with vectors if the processor has instructions for that.
+/// Sets each bit of `to` to the bit of its element's group in `from`. Uses gather instructions if the processor has
+/// them.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn look_up_bits(from: &[u64], to: &mut [u64], groups: &[i64]) {
     let Some(last) = from.len().checked_sub(1) else { return to.fill(0) };
@@ -113,7 +117,7 @@ fn look_up_bits(from: &[u64], to: &mut [u64], groups: &[i64]) {
     }
 }
 
-/// Writes the bit of each element's group.
+/// Writes, for each element of a strip, the bit of its group in `from`.
 fn bits(from: &[u64], first: usize, to: &mut [u64], start: usize, len: usize, over: &Grouping<'_>) {
     let is_set = |group: usize| from.get(group / 64).is_some_and(|word| word >> (group % 64) & 1 != 0);
     match over {
@@ -143,7 +147,7 @@ fn presence(values: &Strip<'_>, first: usize, to: &mut [u64], start: usize, len:
     }
 }
 
-/// Sets the bits of a range.
+/// Sets the bits of `words` in the range `range`.
 fn set(words: &mut [u64], range: Range<usize>) {
     let mut at = range.start;
     while at < range.end {
@@ -157,7 +161,7 @@ fn set(words: &mut [u64], range: Range<usize>) {
 mod tests {
     use super::*;
 
-    /// The expanded values of the groups `first..` for a strip, and their presence.
+    /// The values of the groups from `first` on, expanded to the elements of the strip `strip`, and their presence.
     fn expanded(values: &Strip<'_>, first: usize, strip: Range<usize>, points: &[i64]) -> (Vec<f64>, Vec<u64>) {
         let (mut made, mut there) = (vec![-1.0; strip.len()], vec![0; strip.len().div_ceil(64)]);
         let (to, over) = (&mut StripValues::Float64(&mut made), Grouping::Splits(points));

@@ -1,5 +1,6 @@
-//! Aggregates that are the least or the greatest element of each group: a NaN if the group has one, and the first of equal
-//! elements.
+//! The aggregates that find the least or the greatest element of each group, for arrays that are processed in strips
+//! (blocks of consecutive elements). If a group has a NaN, the result is a NaN; among equal elements, such as two
+//! zeros, the first is the result.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -17,21 +18,22 @@ pub(super) struct Best<T> {
     is_there: bool,
 }
 
-/// Returns true if `new` replaces the earlier element `before`. A NaN replaces any element, even a NaN, because all NaNs
-/// count as the same.
+/// Returns true if `new` replaces the earlier element `before` as the best so far. A NaN always replaces it, even if
+/// `before` is a NaN, because all NaNs count as the same.
 #[inline(always)]
 pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool {
     (if MAX { new > before } else { new < before }) | new.is_nan()
 }
 
-/// Returns the greater of two elements if `MAX` is set, else the lesser. Of equal elements, returns the first. If an element is a NaN, returns it.
+/// Returns the greater of two elements if `MAX` is set, else the lesser: the first if they are equal, and a NaN if
+/// there is one.
 #[inline(always)]
 pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
 }
 
-/// The number of elements in a vector of comparisons, if none is missing. `CHAINS` such vectors are folded independently of
-/// each other.
+/// The number of elements in a vector of comparisons, for a range without missing elements. `CHAINS` vectors are
+/// compared independently, so that comparisons do not wait for each other.
 const LANES: usize = 8;
 const CHAINS: usize = 4;
 
@@ -40,10 +42,12 @@ const CHAINS: usize = 4;
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extremes<T, MAX> {
-    /// The initial value of the minimum or maximum: the worst possible element, which each element replaces or equals.
+    /// The initial value of the minimum or maximum: the least (or greatest) value of the type, which every element
+    /// replaces or equals.
     pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
 
-    /// The better of two numbers, in one instruction. The result for a NaN is arbitrary and not used.
+    /// The better of two numbers, in one instruction. If one of them is a NaN the result is arbitrary; callers do not
+    /// use it then.
     #[inline(always)]
     fn better_number(first: T, second: T) -> T {
         let is_better = if MAX { second > first } else { second < first };
@@ -66,8 +70,8 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
         values.iter().fold(false, |any, value| any | value.is_nan())
     }
 
-    /// The best of elements of which none is missing. If the last ones do not fill a vector, some are compared twice, which
-    /// does not change the best.
+    /// The best element of `values`, none of which is missing. If the last elements do not fill a vector, some elements
+    /// are compared twice, which does not change the result.
     #[inline(always)]
     fn best_of_all(values: &[T], may_be_nan: bool) -> T {
         if may_be_nan && Self::is_any_nan(values) {
@@ -107,8 +111,8 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
         values.iter().copied().find(|value| is_so(*value)).unwrap_or(Self::WORST)
     }
 
-    /// The best of the present elements. If it is a zero, it is looked up again, because vectors do not tell which zero came
-    /// first.
+    /// The best present element in a range. A zero is looked up again, because comparisons of vectors do not tell which
+    /// of two zeros came first.
     #[inline(always)]
     fn best_of(strip: StripElements<'_, T>, part: Range<usize>) -> Best<T> {
         let StripElements { values, is_there } = strip;
@@ -134,7 +138,7 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
         Best { best: if is_zero { Self::first_zero(values, is_there, part) } else { best[0] }, is_there: is_any }
     }
 
-    /// The first present zero.
+    /// The first present zero in a range.
     #[cold]
     fn first_zero(values: &[T], is_there: Bits<'_>, mut part: Range<usize>) -> T {
         let first = part.find(|at| is_there.part(*at, 1) != 0 && values[*at].may_be_either_zero());
@@ -142,7 +146,8 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     }
 }
 
-/// The index of the greatest or the least present element in a range. Of equal elements, the index of the first. `None` if no element is present.
+/// Finds the greatest present element of a range (the least without `greatest`), and returns its index; the index of
+/// the first if several are equal. `None` if no element is present.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn place_of_best<T: Element>(
     values: &[T],
@@ -165,8 +170,8 @@ pub(crate) fn place_of_best<T: Element>(
     }
 }
 
-/// The index of the first present element in a part that equals `wanted`; `None` if there is none. Windows are compared as a
-/// whole.
+/// The index of the first present element in a range that equals `wanted`; `None` if there is none. Elements are
+/// compared 64 at a time.
 #[inline(always)]
 fn first_equal<T: Element>(strip: StripElements<'_, T>, part: Range<usize>, wanted: T) -> Option<usize> {
     let StripElements { values, is_there } = strip;

@@ -1,5 +1,6 @@
-//! Sums and products in FLOAT64, with the number of elements, accumulated in the order of a [`ChainFold`]. A neutral element replaces a missing
-//! element: -0 in sums, 1 in products.
+//! Sums and products of floats per group, for arrays that are processed in strips (blocks of consecutive elements).
+//! They accumulate in FLOAT64, in the order of a [`ChainFold`] (64 interleaved accumulators). A missing element is
+//! replaced by a number that changes nothing: -0 in sums, 1 in products.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};
@@ -11,9 +12,9 @@ use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A numeric type that is converted to FLOAT64 for aggregation; integers are rounded to FLOAT32 first.
+/// A numeric type that is converted to FLOAT64 for aggregation. Integers are rounded to FLOAT32 first, as in Arolla.
 pub(super) trait Widen: Element {
-    /// The zero, which is -0 for floats. A sum that integers were added to is never -0.
+    /// The zero that leaves a sum unchanged: -0 for floats. For integers it is 0, and a sum of integers is never -0.
     const LEAST_ZERO: Self;
     const ONE: Self;
     fn widen(self) -> f64;
@@ -42,9 +43,9 @@ widened! {
 
 /// The operation by which an aggregation combines floats: addition or multiplication.
 pub(super) trait Operation: Combine<f64> + Debug + Send {
-    /// An instance of the operation, which has no data.
+    /// The operation as a value; it has no data.
     const APPLIED: Self;
-    /// The initial total.
+    /// The total of no elements: 0 for sums, 1 for products.
     const START: f64;
     /// True if the operation is addition.
     const ADDS: bool;
@@ -90,7 +91,7 @@ pub(super) struct Total {
     count: f64,
 }
 
-/// The state of a contiguous group to which elements are still added.
+/// The state of a contiguous group that has not ended yet.
 #[derive(Debug)]
 pub(super) struct Open<O> {
     fold: ChainFold<f64, O>,
@@ -101,17 +102,17 @@ pub(super) struct Open<O> {
 #[derive(Debug)]
 pub(super) struct Floats<T, O>(PhantomData<(T, O)>);
 
-/// A window has an element for each chain.
+/// Checks that a window (64 elements) has one element per accumulator.
 const _: () = assert!(WINDOW == CHAINS);
 
-/// The range `own` of a part, relative to the strip.
+/// Shifts `own`, a range of positions in `part`, to positions in the strip.
 #[inline(always)]
 const fn within(part: &Range<usize>, own: Range<usize>) -> Range<usize> {
     part.start + own.start..part.start + own.end
 }
 
 impl<T: Widen, O: Operation> Floats<T, O> {
-    /// Adds elements of one block; the first must belong to the first chain.
+    /// Adds elements of one block to the accumulators; the first element must belong to the first accumulator.
     #[inline(always)]
     fn add(chains: &mut Chains, strip: StripElements<'_, T>, part: Range<usize>) {
         // A copy can live in registers.
@@ -128,7 +129,7 @@ impl<T: Widen, O: Operation> Floats<T, O> {
         Self::each_present(strip, part).for_each(|(_, value)| *total = O::APPLIED.combine(*total, value));
     }
 
-    /// Adds each element to a chain of its own.
+    /// Adds each element to a different accumulator, the first element to the first one.
     #[inline(never)]
     fn add_to_row(chains: &mut [f64], strip: StripElements<'_, T>, part: Range<usize>) {
         Self::each_present(strip, part).for_each(|(place, value)| {
@@ -136,7 +137,7 @@ impl<T: Widen, O: Operation> Floats<T, O> {
         });
     }
 
-    /// The present elements of a part, each with its position in the part.
+    /// The present elements in the range `part` of a strip, each with its position in this range.
     #[inline(always)]
     fn each_present<'a>(strip: StripElements<'a, T>, part: Range<usize>) -> impl Iterator<Item = (usize, f64)> + 'a {
         let StripElements { values, is_there } = strip;

@@ -1,5 +1,6 @@
-//! Aggregates strips (blocks of consecutive elements) by group. There is one group of all elements, or groups are contiguous and may continue in the
-//! next strip, or a group is given for each element. A `Gather` defines the aggregate.
+//! Aggregates arrays by group, strip by strip (a strip is a block of consecutive elements). There is one group of all
+//! elements, or groups are contiguous and may continue in the next strip, or a group is given for each element. The
+//! trait `Gather` defines an aggregate, such as a sum; [`Table`] holds its states for all groups.
 
 use super::bits::{Bits, each_one};
 use super::window::{StripElements, WINDOW, pick};
@@ -10,13 +11,14 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::ops::Range;
 
-/// An aggregate of a group's elements, such as a sum: how elements are added to its state, and how states become results.
+/// An aggregate of a group's elements, such as a sum. It defines how elements are added to the group's state, and how
+/// the state becomes a result.
 pub(super) trait Gather: Debug + Send {
     /// The data of a strip that this aggregate reads.
     type Strip<'a>: Copy;
     /// The state of a complete group.
     type State: Copy + Debug + Send;
-    /// The state of a group that is not complete.
+    /// The state of a contiguous group while its elements are added.
     type Open: Debug + Send;
 
     /// The state of the aggregate for a group without elements.
@@ -25,34 +27,35 @@ pub(super) trait Gather: Debug + Send {
     /// The elements of a strip (a block of elements) in the type that this aggregate reads; `None` if the strip has another type.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// Begins the state of a contiguous group that will have `len` elements.
+    /// Makes the state of a contiguous group that will have `len` elements.
     fn open(len: usize) -> Self::Open;
 
-    /// Begins the block of a long group that starts at the group's element `_start`.
+    /// Makes the state of one block in a group of `len` elements; the block begins at the group's element `_start`.
     fn open_block(len: usize, _start: usize) -> Self::Open {
         Self::open(len)
     }
 
-    /// The state of a group after the blocks with the state `before` and a block with the state `next`.
+    /// Combines the state of some blocks of a group with the state of the next block.
     fn join(before: Self::State, next: &Self::State) -> Self::State;
 
     /// Adds the elements `part` of a strip (a block of elements) to a contiguous group, as its next elements.
     fn extend(open: &mut Self::Open, strip: Self::Strip<'_>, part: Range<usize>);
 
-    /// The partial sums to which the caller may add the next elements of a contiguous group itself. The second argument is the number of these
-    /// elements. `None` if the caller must use `extend`.
+    /// The accumulators of a float sum, if the caller may add the next elements of a contiguous group to them itself.
+    /// The second argument is the number of these elements. `None` if the caller must use `extend`.
     fn chains(_: &mut Self::Open, _: usize) -> Option<&mut [f64; CHAINS]> {
         None
     }
 
-    /// Records that the caller added elements to the partial sums. The arguments are the presence and the number of these elements.
+    /// Records that the caller added elements to the accumulators. The second argument is the presence of these
+    /// elements, the third their number.
     fn added(_: &mut Self::Open, _: Bits<'_>, _: usize) {}
 
     /// The state of a contiguous group after its last element.
     fn close(open: &Self::Open) -> Self::State;
 
-    /// Appends to `all` the states of groups that lie completely in a strip (a block of elements), one after the other. The strip begins at the
-    /// element `start`.
+    /// Appends to `all` the states of groups whose elements are all in a strip (a block of elements from `start` on).
+    /// Group `i` has the elements from `points[i]` to before `points[i + 1]`.
     #[inline(always)]
     fn take_groups(all: &mut Vec<Self::State>, strip: Self::Strip<'_>, start: usize, points: &[i64]) {
         for ends in points.windows(2) {
@@ -63,8 +66,8 @@ pub(super) trait Gather: Debug + Send {
         }
     }
 
-    /// Adds elements whose group is given for each element in `groups`. A bit of `is_in` is set if the element has a group. The last state in `all`
-    /// is a spare one, for elements without a group.
+    /// Adds the elements of a strip whose group is given for each element in `groups`. A bit of `is_in` is set if the
+    /// element has a group. The last state in `all` is a spare one, for elements without a group.
     fn scatter(all: &mut [Self::State], strip: Self::Strip<'_>, groups: &[i64], is_in: Bits<'_>);
 
     /// Writes the results of groups, computed from their states. If a group has no result, its value is arbitrary.
@@ -74,12 +77,13 @@ pub(super) trait Gather: Debug + Send {
     fn is_there(state: &Self::State, finish: Finish) -> bool;
 }
 
-/// The most elements of a window without a group for which a window is still added as a whole. They share one spare state, so
-/// each addition waits for the store before it.
+/// The most elements without a group (or value) for which a window of 64 elements is still added as a whole, these
+/// elements to a spare state. With more of them, the additions to the spare state would wait for each other, so
+/// elements are added one by one.
 const STRAYS: u32 = 8;
 
-/// Calls `add` with the group and the value of each element that is present and in a group, in order. For other elements it may call `add` with
-/// `spare` in place of a group, and an arbitrary value.
+/// Calls `add` with the group and the value of each element that is present and in a group, in order. It may also call
+/// `add` with `spare` in place of the group and an arbitrary value, for other elements.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
     strip: StripElements<'_, T>,
@@ -117,12 +121,13 @@ pub(super) fn each_grouped<T: Copy>(
 /// A run is `begin`, then `feed` for one strip after the other, then `end`. For some sums, the caller may add the elements of
 /// a strip itself, by `chains` and `added` in place of `feed`.
 pub trait Gathering: Any + Debug + Send {
-    /// The bytes of memory that the state of one group takes in this accumulator.
+    /// The bytes of memory for the state of one group.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over `elements` elements in `groups` groups. The number of groups must be 1 or that of the edge (the grouping), and no more than
-    /// an array may have elements. Allocates memory only if there are more groups than in all runs before.
+    /// Begins an aggregation of `elements` elements in `groups` groups. The number of groups must be 1 or that of the
+    /// edge (the mapping from elements to groups), and not above the limit for arrays. Allocates memory only if there
+    /// are more groups than in all runs before.
     fn begin(&mut self, groups: usize, elements: usize);
 
     /// Adds the next strip (a block of elements). Its first element has the index `start`: 0, then the end of the previous strip. A strip may have
@@ -133,23 +138,26 @@ pub trait Gathering: Any + Debug + Send {
     /// is in a group that the run does not have.
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>);
 
-    /// The partial sums to which the caller may itself add the next strip (a block of `len` elements), instead of calling `feed`, in a run with one
-    /// group. Each present element is added as FLOAT64, in order, to the sum at its position modulo the number of partial sums. Before the call, no
-    /// sum may be -0.
+    /// The accumulators of a float sum over one group, if the caller may add the next strip (a block of `len` elements)
+    /// to them itself instead of calling `feed`. The caller adds each present element as FLOAT64, in order, to the
+    /// accumulator at the element's position modulo the number of accumulators. Before the call, no accumulator may be
+    /// -0.
     ///
-    /// `None` if the aggregation is not a sum of this kind, if the strip does not begin with the first partial sum, or if the strip has elements of
-    /// two blocks. Also `None` if the run has no more elements than there are partial sums, and the strip has only some of these elements.
+    /// `None` if the aggregation is not a sum of this kind, if the strip does not begin with the first accumulator, or
+    /// if the strip has elements of two blocks. Also `None` if the run has no more elements than there are
+    /// accumulators, and the strip has only some of these elements.
     fn chains(&mut self, len: usize) -> Option<&mut [f64; CHAINS]>;
 
-    /// Records that the caller added a strip (a block of `len` elements) to the partial sums. Only the elements with a set bit in `presence` were
-    /// added; all if it is `None`.
+    /// Records that the caller added a strip (a block of `len` elements) to the accumulators. Only the elements with a
+    /// set bit in `presence` were added; all if it is `None`.
     fn added(&mut self, len: usize, presence: Option<&[u64]>);
 
-    /// Begins one of several parts of a run over `elements` elements in one group. The part begins at the element `start`, the first of a block. The
-    /// part consists of blocks of [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements; only the last block of the run may be shorter.
+    /// Begins one of several parts of an aggregation over `elements` elements in one group, for example one thread's
+    /// part. The part begins at the element `start`, the first of a block. It consists of blocks of
+    /// [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements; only the last block of the run may be shorter.
     fn begin_part(&mut self, elements: usize, start: usize);
 
-    /// Ends a block of a part of the run. The strip that was added last must end at the end of the block or of the run.
+    /// Ends the current block of the part. The strip that was added last must end where this block or the run ends.
     fn end_block(&mut self);
 
     /// Appends the blocks of `next`, the accumulator of the following part of the run, to the blocks of this part. `next` must be of the same
@@ -159,11 +167,10 @@ pub trait Gathering: Any + Debug + Send {
     /// Ends the run, after all its parts are joined. A group to which no element was added is empty.
     fn end(&mut self);
 
-    /// Writes the results of the groups `groups` to `values`, from index 0 on. `values` must be of the result's type. The bits of `presence`, from
-    /// the lowest on, tell which groups have a result; the value of a group without a result is arbitrary. Before the end of the run, the result of a
-    /// group is known only if groups are contiguous and all elements of the group were fed.
-    ///
-    /// Before the end of the run, results are known only for contiguous groups whose elements were all fed.
+    /// Writes the results of the groups `groups` to `values`, from index 0 on. `values` must be of the result's type.
+    /// The bits of `presence`, from the lowest on, are set for groups that have a result; the value of a group without
+    /// a result is arbitrary. Before the end of the run, only contiguous groups whose elements were all fed have known
+    /// results.
     ///
     /// # Panics
     /// If the result of a group is not known yet, or slices are too short.
@@ -173,13 +180,14 @@ pub trait Gathering: Any + Debug + Send {
 /// The states of all groups of an aggregation, to which strips (blocks of elements) are added.
 #[derive(Debug)]
 pub(super) struct Table<G: Gather> {
-    /// The states of complete groups; in a part, of complete blocks.
+    /// The states of groups that are complete. In a part of a run, the states of blocks that are complete.
     states: Vec<G::State>,
     groups: usize,
     elements: usize,
-    /// The state of the next group, if some of its elements have come.
+    /// The state of the group (or block) that is not complete; `None` if none of its elements has come yet.
     open: Option<G::Open>,
-    /// In a part, the first element of the current block; `states` then has an entry per block.
+    /// In a part of a run, the index of the first element of the current block, and `states` has an entry per block.
+    /// `None` if the run is not divided into parts.
     block: Option<usize>,
 }
 
@@ -188,7 +196,7 @@ impl<G: Gather> Table<G> {
         Table { states: Vec::new(), groups: 0, elements: 0, open: None, block: None }
     }
 
-    /// Adds the next elements of a group of `len` elements.
+    /// Adds elements of the strip to the current group, which has `len` elements in all.
     fn go_on(&mut self, strip: G::Strip<'_>, part: Range<usize>, len: usize) {
         if !part.is_empty() {
             extend::<G>(Self::opened(&mut self.open, len, self.block), strip, part);
@@ -218,7 +226,7 @@ impl<G: Gather> Table<G> {
         }
     }
 
-    /// The state of the current group, or of its block; begins it if necessary.
+    /// Returns the state of the current group or block, and makes it if none of its elements has come yet.
     #[inline(always)]
     fn opened(open: &mut Option<G::Open>, len: usize, block: Option<usize>) -> &mut G::Open {
         open.get_or_insert_with(|| G::open_block(len, block.unwrap_or(0)))
@@ -313,19 +321,19 @@ pub(super) fn extend<G: Gather>(open: &mut G::Open, strip: G::Strip<'_>, part: R
     G::extend(open, strip, part);
 }
 
-/// Calls [`Gather::added`], compiled for the processor's vectors.
+/// Calls [`Gather::added`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn added<G: Gather>(open: &mut G::Open, is_there: Bits<'_>, len: usize) {
     G::added(open, is_there, len);
 }
 
-/// Calls [`Gather::take_groups`], compiled for the processor's vectors.
+/// Calls [`Gather::take_groups`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn take_groups<G: Gather>(all: &mut Vec<G::State>, strip: G::Strip<'_>, start: usize, points: &[i64]) {
     G::take_groups(all, strip, start, points);
 }
 
-/// Calls [`Gather::scatter`], compiled for the processor's vectors.
+/// Calls [`Gather::scatter`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn scatter<G: Gather>(all: &mut [G::State], strip: G::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
     G::scatter(all, strip, groups, is_in);

@@ -1,5 +1,6 @@
-//! Sums and products of integers, with the number of elements. Elements may be added in any order. Overflow wraps around in the element type, because
-//! the result has this type.
+//! Sums and products of integers per group, with the number of elements, for arrays that are processed in strips
+//! (blocks of consecutive elements). The order of the elements does not matter, because overflow wraps around in the
+//! element type, which is also the type of the result.
 
 use super::bits::Bits;
 use super::groups::{Gather, each_grouped};

@@ -1,21 +1,23 @@
-//! Aggregates of booleans. The state of a group tells whether an element equals the value that decides the result (true for `any`, false for `all`),
-//! and whether an element is missing.
+//! The aggregates `any` and `all` of booleans per group, for arrays that are processed in strips (blocks of consecutive
+//! elements). One value decides the result: true for `any`, false for `all`. The state of a group tells whether an
+//! element has this value, and whether an element is missing.
 
 use super::bits::{Bits, each_one};
 use super::groups::Gather;
 use super::{Finish, Strip, StripData, StripValues};
 use std::ops::Range;
 
-/// The bit of a group's state that is set if the decisive value occurs.
+/// The bit of a group's state that is set if an element has the value that decides the result.
 const DECIDED: u8 = 1;
 /// The bit of a group's state that is set if an element is missing.
 const HIDDEN: u8 = 2;
 
-/// The aggregate that tells whether an element of a group equals `DECISIVE`, and whether an element is missing.
+/// The aggregate that tells whether an element of a group equals `DECISIVE`, the value that decides the result, and
+/// whether an element is missing.
 #[derive(Debug)]
 pub(super) struct Logical<const DECISIVE: bool>;
 
-/// The bits of present elements that have the decisive value.
+/// The elements of a word that are present and have the decisive value, as bits.
 #[inline(always)]
 fn decisive<const DECISIVE: bool>(values: u64, is_there: u64) -> u64 {
     if DECISIVE { values & is_there } else { !values & is_there }

@@ -1,6 +1,7 @@
-//! Aggregations and scans over strips: consecutive elements of an array, processed as they are computed, so that they may stay in the first-level
-//! cache. Results equal those of the reference kernels on whole arrays, bit for bit, wherever the array is cut. This module does not depend on edges
-//! (groupings), values and programs; callers check sizes.
+//! Aggregations and scans that process an array in strips: blocks of consecutive elements that are small enough for the
+//! first-level cache. A program over arrays can so aggregate elements as soon as it has computed them. Results equal
+//! those of the reference kernels on whole arrays bit for bit, wherever the array is cut. This module does not depend
+//! on edges, values and programs; callers check sizes.
 
 mod accumulator;
 mod bits;
@@ -27,13 +28,13 @@ pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;
 
-/// A strip: consecutive elements of an array. Bits begin at bit 0 of the first word. The value of a missing element is arbitrary. Bits after the last
-/// element are arbitrary too.
+/// A strip: a block of consecutive elements of an array. Bits begin at bit 0 of the first word. The value of a missing
+/// element is arbitrary, and so are the bits after the last element.
 #[derive(Clone, Copy, Debug)]
 pub struct Strip<'a> {
     /// The elements of the strip. The slice has at least `len` elements.
     pub data: StripData<'a>,
-    /// One bit per element of the strip, set if the element is present; `None` if all elements are.
+    /// A bit per element of the strip, set if the element is present; `None` if all elements are present.
     pub presence: Option<&'a [u64]>,
     /// The number of elements in the strip.
     pub len: usize,
@@ -42,7 +43,7 @@ pub struct Strip<'a> {
 /// The elements of a strip (a block of consecutive elements), by type. `WEAK_FLOAT` elements are `Float64`.
 #[derive(Clone, Copy, Debug)]
 pub enum StripData<'a> {
-    /// The elements are units. Also for elements of any type of which only the presence matters.
+    /// The elements have no data: they are units, or only their presence matters.
     Units,
     /// The elements are booleans, one bit each.
     Bits(&'a [u64]),
@@ -77,23 +78,25 @@ pub enum StripValues<'a> {
     Float64(&'a mut [f64]),
 }
 
-/// The groups that the elements of a strip are in. The variant must not change between `begin` and `end` of a run.
+/// The division of a strip's elements into groups. The variant must not change between `begin` and `end` of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Grouping<'a> {
     /// The elements of the array are all in one group.
     Whole,
-    /// Groups are contiguous, given by split points: the index of each group's first element in the whole array, and the end.
+    /// Groups are contiguous. The slice has the index of each group's first element in the whole array, then the end of
+    /// the last group.
     Splits(&'a [i64]),
-    /// The group of each element of the strip is given separately.
+    /// The group of each element of the strip is given by its index.
     Mapping {
         /// For each element of the strip, the index of its group, below the number of groups; arbitrary for an element in no group.
         groups: &'a [i64],
-        /// One bit per element of the strip, set if the element is in a group; `None` if all elements are.
+        /// A bit per element of the strip, set if the element is in a group; `None` if all elements are in groups.
         presence: Option<&'a [u64]>,
     },
 }
 
-/// An aggregation that works on strips: the quantity that it accumulates, and the result that it computes from the quantity.
+/// An aggregation that works on strips (blocks of consecutive elements): the quantity that it accumulates, and the
+/// result that it computes from the quantity. A mean accumulates a sum with a count, and divides them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
     /// The quantity that the aggregation accumulates per group.
@@ -103,7 +106,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Returns true if every group has a result, provided that it has elements and none of them is missing.
+    /// Returns true if every group has a result when it has elements and none of them is missing.
     #[must_use]
     pub const fn is_there_of_full(self) -> bool {
         is_there(if matches!(self.gathers, Gathers::Missing) { 0 } else { 1 }, self.finish)
@@ -136,7 +139,8 @@ pub enum Gathers {
 }
 
 impl Gathers {
-    /// The canonical form of the quantity for elements of type `scalar`: quantities that have equal canonical forms may share an accumulator.
+    /// Returns the canonical quantity for elements of type `scalar`. Quantities that are canonically equal may share an
+    /// accumulator.
     #[must_use]
     pub fn of(self, scalar: Scalar) -> Gathers {
         if self == Gathers::FloatSum && !scalar.is_integer() { Gathers::Sum } else { self }
@@ -168,7 +172,8 @@ impl Finish {
     }
 }
 
-/// A scan that works on strips: for each element a running aggregate of its group up to this element.
+/// A scan that works on strips (blocks of consecutive elements): for each element, an aggregate of its group's elements
+/// up to this one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scan {
     /// The sum of the group's elements so far.

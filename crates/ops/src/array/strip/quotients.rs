@@ -1,5 +1,6 @@
-//! Divides the elements of a strip (a block of elements) by one value per group. The inverse of a group's value is computed once. Quotients are
-//! multiplications by the inverse that are corrected (`cembra_runtime::quotient`): several of them take as long as one division.
+//! Divides the elements of a strip (a block of elements) by one value per group, such as each element by the sum of its
+//! group. The inverse of a group's value is computed once. A quotient is the product with the inverse, corrected to the
+//! exactly rounded quotient (`cembra_runtime::quotient`); several corrected products take as long as one division.
 
 use super::bits::Bits;
 use super::expand::runs;
@@ -9,7 +10,7 @@ use multiversion::multiversion;
 use multiversion::target::match_target;
 use std::ops::Range;
 
-/// The number of elements divided at a time.
+/// The number of elements that are divided together in vectors.
 const LANES: usize = 8;
 
 /// Writes to `to`, for each element of a strip (a block of elements) that begins at `start`, its quotient by the value of its group. Writes to
@@ -55,7 +56,8 @@ fn by_groups(x: &[f64], by: &[f64], first: usize, to: &mut [f64], start: usize, 
     }
 }
 
-/// Divides the elements of a group; returns false if some results may be wrong.
+/// Divides the elements of one group by corrected products. Returns false if some results may be wrong; the caller then
+/// divides.
 #[inline(always)]
 fn mend_run(x: &[f64], to: &mut [f64], run: &Range<usize>, parts: [f64; 2]) -> bool {
     // If there is room, some more are divided than the group has; the next group overwrites them.
@@ -68,7 +70,8 @@ fn mend_run(x: &[f64], to: &mut [f64], run: &Range<usize>, parts: [f64; 2]) -> b
     are_moderate || are_mended(&x[run.clone()], parts[1])
 }
 
-/// Writes corrected products, and returns true if all have an exponent for which the correction is exact (`moderate`).
+/// Writes corrected products, and returns true if all products have an exponent for which the correction is exact
+/// (`moderate`).
 #[inline(always)]
 fn mend(x: &[f64], to: &mut [f64], [divisor, inverse]: [f64; 2]) -> bool {
     let [added, bit] = moderate(8);
@@ -82,7 +85,8 @@ fn mend(x: &[f64], to: &mut [f64], [divisor, inverse]: [f64; 2]) -> bool {
     all & bit != 0
 }
 
-/// True if the products are right although some are not `moderate`, because these are of zeros and NaNs.
+/// True if all products are right although some are not `moderate`: each of those has a dividend that is a zero or a
+/// NaN.
 #[inline(never)]
 fn are_mended(x: &[f64], inverse: f64) -> bool {
     let [added, bit] = moderate(8);
@@ -94,7 +98,7 @@ fn are_mended(x: &[f64], inverse: f64) -> bool {
 mod tests {
     use super::*;
 
-    /// A dividend or a divisor.
+    /// A random dividend or divisor.
     fn drawn() -> f64 {
         let power = |least: i32, most: i32| 2_f64.powi(fastrand::i32(least..most)) * (1.0 + fastrand::f64());
         match fastrand::u32(..24) {

@@ -1,4 +1,5 @@
-//! Scanners: the state of a scan, for each group, from one strip (a block of consecutive elements) to the next.
+//! Makes scanners. A scanner is the state of a scan, such as a running sum per group, while the array is processed in
+//! strips (blocks of consecutive elements).
 
 use super::bits::{Bits, each_one};
 use super::extremes::{Extremes, better};
@@ -41,14 +42,15 @@ pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
     })
 }
 
-/// A scan that carries a state through each group.
+/// A kind of scan, such as a running sum, defined by a state that is updated with each element of a group.
 trait Carry: Debug {
     /// The data of a strip that this scan reads.
     type Strip<'a>: Copy;
     type Value: Element;
     /// The state of a group after some of its elements.
     type State: Copy + Debug + Send;
-    /// True if each value waits for the addition before it.
+    /// True if each result needs the addition or multiplication of the previous one, so that the time depends on their
+    /// latency.
     const IS_CHAIN: bool = false;
 
     fn start() -> Self::State;
@@ -56,13 +58,15 @@ trait Carry: Debug {
     /// The elements of a strip (a block of elements) in the type that this scan reads; `None` if the strip has another type.
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>>;
 
-    /// Scans the elements `part` of a strip (a block of elements), all in one group, and writes a value for each element.
+    /// Scans the elements `part` of a strip (a block of elements), which must be in one group, and writes one result
+    /// per element.
     fn go(state: &mut Self::State, strip: Self::Strip<'_>, part: Range<usize>, values: &mut [Self::Value]);
 
-    /// The bits of the elements in a strip (a block of elements) that `step` must be called for.
+    /// The elements of a strip (a block of elements) that `step` must be called for, as bits. Other elements have no
+    /// result.
     fn visits<'a>(strip: Self::Strip<'a>) -> Bits<'a>;
 
-    /// Scans the element at index `at` of a strip (a block of elements), and returns the scan's value for this element.
+    /// Scans the element at index `at` of a strip (a block of elements), and returns the result for this element.
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
@@ -70,12 +74,13 @@ trait Carry: Debug {
 ///
 /// A run is `begin`, then `feed` for one strip after the other.
 pub trait Scanning: Debug + Send {
-    /// The bytes of memory that the state of one group takes in this scanner.
+    /// The bytes of memory for the state of one group.
     #[must_use]
     fn group_bytes(&self) -> usize;
 
-    /// Begins a run over `elements` elements in `groups` groups. The number of groups must be 1 or that of the edge (the grouping), and no more than
-    /// an array may have elements. Allocates memory only if there are more groups than in all runs before.
+    /// Begins a scan of `elements` elements in `groups` groups. The number of groups must be 1 or that of the edge (the
+    /// mapping from elements to groups), and not above the limit for arrays. Allocates memory only if there are more
+    /// groups than in all runs before.
     fn begin(&mut self, groups: usize, elements: usize);
 
     /// Scans the next strip (a block of elements). Its first element has the index `start`: 0, then the end of the previous strip. A strip may have
@@ -88,7 +93,8 @@ pub trait Scanning: Debug + Send {
     fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>);
 }
 
-/// The states of a scan: one for the current contiguous group, or one per group that elements name.
+/// The states of a scan: the state of the current contiguous group, or one state per group if a group is given for each
+/// element.
 #[derive(Debug)]
 struct Carried<C: Carry> {
     states: Vec<C::State>,
@@ -123,8 +129,8 @@ impl<C: Carry> Scanning for Carried<C> {
     }
 }
 
-/// Takes the next strip. The code is compiled for several sets of vector instructions, and the widest set of the processor is
-/// used.
+/// Scans the next strip. The code is compiled for several sets of vector instructions, and the widest set that the
+/// processor has is used.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn feed<C: Carry>(
     carried: &mut Carried<C>,
@@ -136,8 +142,8 @@ fn feed<C: Carry>(
     carried.take(strip, start, over, values);
 }
 
-/// Takes the next strip for a chain of additions. This is not compiled for vectors of 512 bits, because beside these some
-/// processors have only slow adders for a chain.
+/// Scans the next strip, for scans whose results depend on each other (`IS_CHAIN`). The code is not compiled for
+/// 512-bit vectors, because some processors have only slow adders in that mode.
 #[multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 fn feed_chain<C: Carry>(
     carried: &mut Carried<C>,
@@ -187,21 +193,21 @@ impl<C: Carry> Carried<C> {
     }
 }
 
-/// Running sums or products: of floats in FLOAT64, in order.
+/// A running sum or product. Floats accumulate in FLOAT64, in order.
 #[derive(Debug)]
 struct Running<T, O>(PhantomData<(T, O)>);
 
-/// Running sums.
+/// The operation of a running sum.
 #[derive(Debug)]
 struct Sum;
 
-/// Running products.
+/// The operation of a running product.
 #[derive(Debug)]
 struct Product;
 
-/// The step of a running sum or product: it adds or multiplies by the next number.
+/// An operation of running sums or products on elements of type `T`: adding the next element, or multiplying by it.
 trait Operation<T>: Debug {
-    /// The type that sums or products are kept in.
+    /// The type in which the sum or product accumulates.
     type State: Copy + Debug + Send;
     const START: Self::State;
     /// The number that leaves a sum or product unchanged, even the sign of a zero.
@@ -305,8 +311,8 @@ impl<T: Element, const MAX: bool> Extreme<T, MAX> {
         !is_no_better
     }
 
-    /// Writes the best so far at each of some elements, one by one, and returns the last. `word` has a bit for each present
-    /// element.
+    /// Writes, for each of some elements, the best present element up to it, and returns the last of these. `word` has
+    /// a bit for each element that is present.
     #[inline(always)]
     fn rise(mut best: T, elements: &[T], word: u64, values: &mut [T]) -> T {
         for (place, (value, element)) in values.iter_mut().zip(elements).enumerate() {
@@ -401,7 +407,7 @@ impl Carry for Counted {
     }
 }
 
-/// The position of each element in its group.
+/// The position of each element in its group, as a scan.
 #[derive(Debug)]
 struct Positions;
 

@@ -12,7 +12,7 @@ use cembra_runtime::{ArrayKind, CHAINS, QType, SUM_BLOCK, Scalar};
 use cembra_value::{Array, ArrayData, Edge, EdgeForm, Number, ScalarValue, Value};
 use std::ops::Range;
 
-/// The operators that work on strips.
+/// The operators that work on strips (blocks of consecutive elements), with their names and kernels.
 fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, InStrips)> {
     let in_strips = |def: &'static OpDef| match &def.over_arrays {
         OverArrays::Kernel(operator) => def.in_strips.map(|in_strips| (def.name, *operator, in_strips)),
@@ -52,7 +52,8 @@ fn bits(len: usize, percent: u32) -> Vec<u64> {
     (0..len.div_ceil(64)).map(word).collect()
 }
 
-/// An array, with arbitrary data where an element is missing.
+/// Makes an array of `len` random elements, `holes` percent of which are missing. The data of missing elements are
+/// arbitrary.
 fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
     fn of<T: Number>(scalar: Scalar, len: usize, presence: Option<Vec<u64>>, next: impl Fn(usize) -> T) -> Array {
         let write = |all: &mut [T]| all.iter_mut().enumerate().for_each(|(at, to)| *to = next(at));
@@ -74,7 +75,7 @@ fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
     }
 }
 
-/// Contiguous groups with `sizes` in turn, and some empty groups.
+/// Makes an edge to contiguous groups, whose sizes are drawn from `sizes`; some groups are empty.
 fn splits(len: usize, sizes: &[usize]) -> Value {
     let mut points = vec![0];
     let mut at = 0;
@@ -87,7 +88,8 @@ fn splits(len: usize, sizes: &[usize]) -> Value {
     Edge::from_split_points(ArrayKind::Dense, points).unwrap().into()
 }
 
-/// Groups that elements name, sometimes in runs of one group, with arbitrary numbers where none is named.
+/// Makes an edge that gives the group of each element, with runs of elements in one group. For `holes` percent of the
+/// elements, which are in no group, the group is an invalid number.
 fn mapping(len: usize, parents: usize, holes: u32) -> Value {
     let mut last = 0;
     let presence = (holes > 0).then(|| bits(len, 100 - holes));
@@ -104,7 +106,7 @@ fn mapping(len: usize, parents: usize, holes: u32) -> Value {
     Edge::from_mapping(ArrayKind::Dense, groups.unwrap(), parents).unwrap().into()
 }
 
-/// The bits of a part, with arbitrary bits after the last.
+/// The bits in the range `part`, with arbitrary bits after the last.
 fn part_of_bits(bits: &[u64], part: Range<usize>) -> Vec<u64> {
     let bit = |at: usize| bits.get(at / 64).map_or(fastrand::bool(), |word| word >> (at % 64) & 1 != 0);
     let bit = |at: usize| if at < part.len() { bit(part.start + at) } else { fastrand::bool() };
@@ -112,7 +114,7 @@ fn part_of_bits(bits: &[u64], part: Range<usize>) -> Vec<u64> {
     (0..part.len().div_ceil(64)).map(word).collect()
 }
 
-/// Calls `see` with each strip of an array that is cut somewhere, the strip's start, and its groups.
+/// Cuts an array into strips of random lengths, and calls `see` with each strip, its start, and its groups.
 fn each_strip(array: &Array, edge: &Value, mut see: impl FnMut(&Strip<'_>, usize, &Grouping<'_>)) {
     fn numbers<T: Number>(array: &Array, part: Range<usize>) -> &[T] {
         &array.numbers::<T>().unwrap()[part]
@@ -149,7 +151,7 @@ fn each_strip(array: &Array, edge: &Value, mut see: impl FnMut(&Strip<'_>, usize
     }
 }
 
-/// A buffer for values of a type.
+/// A buffer for results of a type, for all result types.
 struct Room {
     scalar: Scalar,
     words: Vec<u64>,
@@ -197,7 +199,7 @@ impl Room {
     }
 }
 
-/// Checks the results of some groups.
+/// Compares the results of some groups with the expected ones.
 fn check(expected: &Array, groups: Range<usize>, fold: Fold, found: &Accumulator, what: &dyn Fn() -> String) {
     let mut room = Room::new(expected.scalar(), groups.len());
     let mut presence = vec![0; groups.len().div_ceil(64)];
@@ -261,7 +263,7 @@ fn scans(operator: &'static ArrayOperator, name: &str, array: &Array, edge: &Val
     assert!(found.same(&expected), "{} at {at:?}: {found} is not {expected}", what());
 }
 
-/// Compares all operators with their kernels on arrays of these lengths.
+/// Compares all operators with their kernels, on arrays of the lengths `lengths` and groups that `edges` make.
 fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
     for (name, operator, in_strips) in operators() {
         for scalar in Scalar::ALL {
@@ -356,7 +358,7 @@ fn only_what_has_an_order_is_scanned() {
     assert!(accumulator(Gathers::Min, Scalar::UInt64).is_none());
 }
 
-/// Adds a strip to sums, as machine code does.
+/// Adds the elements of a strip to the accumulators of a sum, as compiled code does.
 fn add_to(chains: &mut [f64; CHAINS], strip: &Strip<'_>) {
     for at in 0..strip.len {
         let is_there = strip.presence.is_none_or(|bits| bits[at / 64] >> (at % 64) & 1 == 1);

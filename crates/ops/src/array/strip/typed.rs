@@ -1,4 +1,5 @@
-//! Converts the elements and results of strips (blocks of elements), which are enums by type, to slices of one type.
+//! Converts the elements and the results of strips (blocks of elements) to slices of one type. `StripData` and
+//! `StripValues` are enums with a variant per type; code for one type uses the trait `Element`.
 
 use super::{StripData, StripValues};
 use cembra_value::Number;
@@ -60,7 +61,8 @@ elements! {
     f64 Float64 NEG_INFINITY INFINITY f64::is_nan, |value| value == 0.0;
 }
 
-/// Writes to `values` the result that `value` computes from each state. `values` must be of type `T`.
+/// Writes to `values` one result per group, which `value` computes from the group's state. `values` must be of type
+/// `T`.
 #[inline(always)]
 pub(super) fn write<S, T: Element>(states: &[S], values: &mut StripValues<'_>, value: impl Fn(&S) -> T) {
     let values = T::of_values(values);

@@ -1,5 +1,6 @@
-//! Windows: 64 consecutive elements, as many as a word has bits. The compiler vectorizes loops over a window. A neutral element replaces each missing
-//! element.
+//! Windows of 64 consecutive elements, as many as a word has presence bits. Aggregations read a strip (a block of
+//! elements) in windows, because the compiler vectorizes loops over 64 elements. A missing element is replaced by a
+//! neutral one, such as 0 in a sum.
 
 use super::bits::Bits;
 use std::ops::Range;
@@ -45,8 +46,8 @@ pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) ->
     made
 }
 
-/// Calls `see` with each window (64 elements) of a part of a strip, and the bits of the window's present elements. The last window is filled up with
-/// `neutral`.
+/// Calls `see` with each window (64 elements) in the range `part` of a strip, and the bits of the window's present
+/// elements. The last window is filled up with `neutral`.
 #[inline(always)]
 pub(super) fn each_window<T: Copy>(
     strip: StripElements<'_, T>,
@@ -69,7 +70,8 @@ pub(super) fn each_window<T: Copy>(
     }
 }
 
-/// A copy of some elements of a strip, with a neutral element for each missing one, for groups that are shorter than a window (64 elements).
+/// A copy of up to 256 consecutive elements of a strip, with a neutral element in place of each missing one. Groups
+/// that are shorter than a window (64 elements) are read from this copy.
 #[derive(Debug)]
 pub(super) struct Tile<T> {
     elements: [T; 4 * WINDOW],
@@ -83,8 +85,8 @@ impl<T: Copy> Tile<T> {
         Tile { elements: [neutral; 4 * WINDOW], covers: 0..0, neutral }
     }
 
-    /// The elements `part` of the strip, with neutral elements for missing ones. The part may have at most 64 elements. All calls must use one strip,
-    /// and ascending parts.
+    /// The elements `part` of the strip, at most 64, with a neutral element in place of each missing one. All calls
+    /// must be for one strip, with ascending ranges.
     #[inline(always)]
     pub(super) fn part<'a>(&'a mut self, strip: StripElements<'a, T>, part: Range<usize>) -> &'a [T] {
         let StripElements { values, is_there } = strip;
