@@ -93,7 +93,7 @@ pub(crate) unsafe fn of_communicator(communicator: usize, path: Option<&OsStr>) 
         None => running().ok_or_else(|| no_link("no library of MPI is initialised in this process"))?,
     };
     /// # Safety
-    /// MPI-HANDLE: as above.
+    /// MPI-HANDLE: `communicator` must be the handle of an intracommunicator of `library`.
     unsafe fn link<H: Handle>(library: Library<H>, communicator: usize) -> Result<Arc<dyn Link>, Error> {
         if !library.is_running() {
             return Err(no_link(format!("{} is not initialised", library.name)));

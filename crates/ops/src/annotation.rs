@@ -1,6 +1,7 @@
-//! Annotations: operators that return their first operand and add information to it. An export makes a value inside an expression an output of the
-//! model; the exports are collected before preparation, which removes them. The other annotations exist for models that were written elsewhere: an
-//! annotated type is checked; a name or a source position is dropped.
+//! Annotations: operators that return their first operand unchanged and add information to it. `annotation.export`
+//! makes a value inside an expression an output of the model; exports are collected, and removed, before preparation.
+//! The other annotations exist for models that were written for Arolla: a type annotation is checked, and a name or a
+//! source position is dropped.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::function::HIGHER_ORDER;

@@ -70,7 +70,7 @@ pub(crate) static INVERT: OpDef = OpDef {
     ..UNARY
 };
 
-/// A constant of the type of `x` from a 64-bit pattern, truncated to the width of the type.
+/// Records a constant of the type of `x`, from a 64-bit pattern that is truncated to the width of the type.
 fn pattern(t: &mut Tape, x: Val, bits: u64) -> Val {
     match t.ty(x) {
         MachineType::I32 => t.konst(MachineType::I32, bits & 0xFFFF_FFFF),

@@ -1,5 +1,6 @@
-//! Calls an operator on values, for literal folding and tests. It uses the kernels that the interpreter runs, on a frame (memory for values) made for
-//! one call, so that missing arguments are handled by the same code as at run time.
+//! Calls an operator on values, to evaluate literals during preparation and for tests. It runs the kernels that the
+//! interpreter runs, on a frame (memory for values) that is made for one call, so that missing arguments are handled by
+//! the same code as at run time.
 
 use crate::array::{ArrayForm, ArrayOperands};
 use crate::compound::literal_integer;
@@ -9,9 +10,10 @@ use cembra_runtime::{Arena, Context, Fault, FaultKind, Frame, FrameLayout, Frame
 use cembra_value::Value;
 use smallvec::SmallVec;
 
-/// Calls an operator on values that have exactly the types that it was resolved for.
+/// Calls an operator on values whose types are exactly those of `resolved`.
 ///
-/// Returns `None` if the operator does not compute on values, for example because it is an expansion, or if the types of the values differ.
+/// Returns `None` if the operator does not compute on values, for example because it is an expansion, or if the types
+/// of the values differ from those of `resolved`.
 ///
 /// # Errors
 /// The fault that the operator raised.

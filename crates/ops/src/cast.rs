@@ -57,7 +57,8 @@ const TO_F32: Rule = |t, a| convert(t, a, MachineType::F32);
 const TO_F64: Rule = |t, a| convert(t, a, MachineType::F64);
 const TO_I64: Rule = |t, a| convert(t, a, MachineType::I64);
 
-/// A float truncated to an integer; a fault if the whole part is not in `[low, high)`.
+/// Records the truncation of a float to an integer of type `to`. A fault is raised if the whole part is not in `[low,
+/// high)`.
 fn truncate(t: &mut Tape, a: &[Cell], to: MachineType, low: f64, high: f64) -> Cell {
     let x = a[0].val(t);
     let whole = t.un(Un::Trunc, x);
@@ -84,8 +85,8 @@ const NARROW: Rule = |t, a| {
     Cell::num(narrow)
 };
 
-/// The cast between signed and unsigned 64-bit numbers, which have the same bits if the sign bit is clear; a fault if it is
-/// set.
+/// The cast between signed and unsigned 64-bit numbers. If the sign bit is clear, both have the same bits; if it is
+/// set, a fault is raised.
 const SIGN_CHECKED: Rule = |t, a| {
     let x = a[0].val(t);
     let zero = t.konst(MachineType::I64, 0);
@@ -112,8 +113,8 @@ const UNSIGNED_TO_I32: Rule = |t, a| {
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 };
 
-/// An unsigned number as a float, rounded once. If the sign bit is set, half of the number is converted and the result doubled;
-/// the half keeps the lowest bit, so that rounding takes it into account.
+/// Records the conversion of an unsigned number to a float, rounded once. If the sign bit is set, half of the number is
+/// converted and the result doubled; the half keeps the lowest bit, so that rounding takes it into account.
 fn unsigned_to_float(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
     let x = a[0].val(t);
     let (zero, one) = (t.konst(MachineType::I64, 0), t.konst(MachineType::I64, 1));
@@ -129,7 +130,8 @@ fn unsigned_to_float(t: &mut Tape, a: &[Cell], to: MachineType) -> Cell {
 const UNSIGNED_TO_F32: Rule = |t, a| unsigned_to_float(t, a, MachineType::F32);
 const UNSIGNED_TO_F64: Rule = |t, a| unsigned_to_float(t, a, MachineType::F64);
 
-/// A float as an unsigned number. From 2^63 on, the excess over 2^63 is converted and the highest bit set.
+/// Records the conversion of a float to an unsigned number. If the float is at least 2^63, the excess over 2^63 is
+/// converted, and the highest bit is set.
 const FLOAT_TO_UNSIGNED: Rule = |t, a| {
     let x = a[0].val(t);
     let (zero, middle, end) = (t.konst_like(x, 0.0), t.konst_like(x, TWO_63), t.konst_like(x, 2.0 * TWO_63));
@@ -319,7 +321,8 @@ pub(crate) fn cast_to(graph: &mut dyn Expansion, arg: NodeHandle, to: Scalar, op
     Ok(result)
 }
 
-/// True if an explicit cast exists: between numbers and booleans, or between dates and timestamps.
+/// True if an explicit cast from `from` to `to` exists: both are numbers or booleans, or one is a date and the other a
+/// timestamp.
 fn can_cast(from: Scalar, to: Scalar) -> bool {
     from == to || (from.is_castable() && to.is_castable()) || (from.is_moment() && to.is_moment())
 }

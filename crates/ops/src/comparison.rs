@@ -1,6 +1,7 @@
-//! Comparisons, in two forms: `core.*` return a mask, `bool.*` a boolean. A NaN is unequal to everything and has no order;
-//! texts compare by bytes; `false` is before `true`; a unit equals a unit. With a missing operand the result of both forms is
-//! missing, so `core.not_equal(missing, x)` is missing too.
+//! Comparison operators, in two variants: `core.less` and the other operators `core.*` return a mask (present where the
+//! condition holds), `bool.less` and the other operators `bool.*` return a boolean. A NaN is unequal to every number
+//! and has no order; texts are compared by bytes; `false` is less than `true`; a unit equals a unit. If an operand is
+//! missing, the result is missing with both variants, so `core.not_equal(missing, x)` is missing too.
 
 use crate::definition::{BINARY, Law, Meaning, OpDef, Typing, ex};
 use crate::derivative::FLAT;
@@ -12,7 +13,7 @@ use cembra_runtime::{Bytes, Context, MachineType, RuntimeFn, Text};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Tape, Val};
 use std::cmp::Ordering;
 
-/// A type whose values are compared; comparing strings is charged to the context.
+/// A type whose values can be compared. The work of comparing strings is charged to the evaluation's context.
 trait Ordered: Sized {
     fn order(self, other: Self, context: &mut Context) -> Option<Ordering>;
 
@@ -80,8 +81,8 @@ fn record(t: &mut Tape, op: Cmp, a: Datum, b: Datum) -> Mask {
     }
 }
 
-/// Records 0 if two texts, each given by pointer and length, are equal, else 1. The bytes of texts with different lengths are
-/// not read: most compared texts differ in length, or are missing, which is length 0 here.
+/// Records 0 if two texts, each given by pointer and length, are equal, else 1. If their lengths differ, no bytes are
+/// read. This is the most frequent case; a missing text counts as a text of length 0.
 fn texts_differ(t: &mut Tape, [xp, xn]: [Val; 2], [yp, yn]: [Val; 2]) -> Val {
     let alike = t.cmp(Cmp::Eq, xn, yn);
     let [equal, unlike] = [0, 1].map(|found| t.konst(MachineType::I32, found));
@@ -93,7 +94,7 @@ fn texts_differ(t: &mut Tape, [xp, xn]: [Val; 2], [yp, yn]: [Val; 2]) -> Val {
     t.call_where(alike, RuntimeFn::TextsDiffer, &[first, last, length], unlike)
 }
 
-/// Records a comparison of unsigned numbers: with the sign bits flipped, signed order is unsigned order.
+/// Records a comparison of unsigned numbers: their sign bits are flipped, and then they are compared as signed numbers.
 fn unsigned(t: &mut Tape, op: Cmp, a: &[Cell]) -> Mask {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let sign = t.konst(MachineType::I64, 1 << 63);

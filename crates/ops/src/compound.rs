@@ -1,6 +1,6 @@
-//! Reads the parts of values, for operators that take values apart: the fields of a tuple, and the presence (as a boolean)
-//! and the value of an optional. Where an optional is missing, its value is the zero of its type, in every backend: its bytes
-//! in a frame may be anything, and are never read.
+//! Treats tuples and optionals alike, as values with fields, for operators such as `core.get_nth`: the fields of a
+//! tuple, or the presence (as a boolean) and the value of an optional. The value field of a missing optional is the
+//! zero of its type in every backend. Its bytes in a frame are arbitrary, and are never read.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::id;
@@ -8,7 +8,7 @@ use crate::typing::refuse;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// The names of the fields of an optional; a mask has no value.
+/// The names of the fields of an optional. A mask has only the first field.
 const OPTIONAL: [&str; 2] = ["present", "value"];
 
 /// The number of fields of a type; `None` if the type has no fields.
@@ -64,8 +64,8 @@ pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) 
     graph.apply(id::GET_NTH, &[value, index])
 }
 
-/// The expansion of `core.get_nth` for an optional and a literal index. It is needed because in frames only the fields of tuples can be read, not the
-/// parts of optionals.
+/// Expands `core.get_nth` for an optional and a literal index. Backends read only the fields of tuples from frames, so
+/// the presence becomes a test, and the value becomes the optional with zero as its default.
 ///
 /// # Errors
 /// If the optional has no field with this index.

@@ -1,5 +1,5 @@
-//! Reads dates and timestamps from data files in a custom format, or in the local time of a zone. Operators of models support
-//! the same formats and zones.
+//! Parses dates and timestamps in data files that have a custom format or are in the local time of a zone. The formats
+//! and zones are those of the operators on dates, such as `strings.parse_date`.
 
 use crate::calendar::zones;
 use cembra_runtime::{Date, Timestamp};
@@ -54,7 +54,7 @@ impl MomentForm {
     }
 }
 
-/// The clock of a time zone: converts the zone's local time to UTC.
+/// The clock of a time zone, which converts the zone's local time to UTC.
 #[derive(Clone, Debug)]
 pub struct LocalClock {
     name: Box<str>,
@@ -62,7 +62,7 @@ pub struct LocalClock {
 }
 
 impl LocalClock {
-    /// Returns the local time of the zone with this name, such as `Europe/Zurich`.
+    /// Makes the clock of the time zone with this name, such as `Europe/Zurich`.
     ///
     /// # Errors
     /// If there is no such zone.

@@ -1,6 +1,7 @@
-//! Types that a text declares: `let x: f64 = ..`, parameters and results of functions, outputs. A value of another type is cast to the declared type
-//! if an operator would cast it implicitly; otherwise it is an error. A declared number type also applies to the operands of the expression, which
-//! are cast before they are used. The declaration `numbers f64`, for all numbers of a file, is in `numbers`.
+//! Casts values to the types that a text declares: in `let x: f64 = ..`, for parameters and results of functions, and
+//! for outputs. A value of another type is cast to the declared type if an operator would cast it implicitly; otherwise
+//! it is an error. A declared number type also applies to the operands of the expression, which are cast before they
+//! are used. The declaration `numbers f64`, for all numbers of a file, is in `numbers`.
 
 pub(crate) mod numbers;
 
@@ -15,7 +16,7 @@ use cembra_expr::print_type;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// True if values of type `found` are cast to `wanted` implicitly.
+/// True if a value of type `found` is cast implicitly to `wanted`, the declared type.
 fn widens(found: &QType, wanted: &QType) -> bool {
     // The text that spells types bounds how deep they nest.
     match (found, wanted) {
@@ -42,7 +43,8 @@ fn widens(found: &QType, wanted: &QType) -> bool {
     }
 }
 
-/// The operator that makes integers from floats, for a declared integer type; `None` for other types.
+/// The name of the operator that casts floats of type `found` to the declared integer type `wanted`, for a hint; `None`
+/// for other types.
 fn cast_to_integer(found: &QType, wanted: &QType) -> Option<&'static str> {
     let is_array = |qtype: &QType| matches!(qtype, QType::Array(..));
     let (from, to) = (found.of_each().scalar()?, wanted.of_each().scalar()?);

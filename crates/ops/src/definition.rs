@@ -1,4 +1,5 @@
-//! The record of an operator: one static `OpDef` has all properties of the operator.
+//! The record of an operator, [`OpDef`]. Each operator has one static record with all its properties, such as its name,
+//! its types and its implementation; all other code reads them from there.
 
 use crate::array::strip::InStrips;
 use crate::array::{ArrayOperator, FullRule};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// The type of an overload's argument or result: a scalar, optional or not.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct OperandType {
-    /// The scalar type, without the information whether a value may be missing.
+    /// The scalar type; whether the value may be missing is stored in `optional`.
     pub scalar: Scalar,
     /// True if a value of the type may be missing.
     pub optional: bool,
@@ -32,7 +33,7 @@ impl OperandType {
     }
 }
 
-/// The treatment of missing arguments by an operator: skipping the operator, or leaving the decision to it.
+/// The way in which an operator treats missing arguments: its result is missing too, or its overloads decide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PresenceRule {
     /// If an argument is missing, the result is missing, and the operator's body is not called. The argument types of overloads are not optional.
@@ -41,19 +42,23 @@ pub enum PresenceRule {
     Custom,
 }
 
-/// A lowering rule: records the overload's instructions on the tape and returns the result.
+/// A lowering rule: a function that records an overload's instructions on a tape, for the given arguments, and returns
+/// the result.
 pub type Rule = fn(&mut Tape, &[Cell]) -> Cell;
 
 /// The way in which an overload becomes machine code: by a lowering rule, by a call of its kernel, or as a memory access.
 #[derive(Clone, Copy, Debug)]
 pub enum Lower {
-    /// A lowering rule records the overload's instructions. `record` lifts strict rules to optionals.
+    /// A lowering rule of this library records the overload's instructions. Rules of strict operators are written for
+    /// present arguments; [`record`](crate::record) extends them to optionals.
     Rule(Rule),
-    /// A user's rule recorded the instructions when the operator was registered. They were checked. `record` lifts strict rules to optionals.
+    /// A user's rule recorded these instructions when the operator was registered, and they were checked then.
+    /// [`record`](crate::record) extends strict rules to optionals.
     Recording(&'static Recording),
     /// Machine code calls the overload's kernel, a function on slots of the frame.
     Kernel,
-    /// Machine code accesses an element of a column, which the operands select by its address.
+    /// Machine code reads or writes an element of a column (elements in memory, a fixed number of bytes apart) itself,
+    /// without a call.
     Memory(MemoryAccess),
 }
 
@@ -69,16 +74,16 @@ impl Lower {
 pub enum MemoryAccess {
     /// The element at the given position is read.
     Read,
-    /// The element is written. The result is the position of the element, which was an operand.
+    /// The element at the given position is written. The result is this position, which is an operand.
     Write,
 }
 
-/// The data of an overload's kernels: a pointer to a closure that lives as long as the process, or to a `CompiledLiteral`
-/// that the model owns.
+/// The data that an overload's kernels receive besides their arguments: a pointer to a closure that lives as long as
+/// the process, or to a [`CompiledLiteral`] that the model owns.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelData(pub(crate) *const ());
 
-/// The result of compiling a literal of the model, such as a regular expression, for an operator that uses the result in each call. The result is
+/// The compiled form of a literal in the model, such as a regular expression; the operator uses it in each call. It is
 /// freed with its last clone.
 #[derive(Clone, Debug)]
 pub struct CompiledLiteral(Arc<dyn Any + Send + Sync>);
@@ -100,8 +105,8 @@ impl CompiledLiteral {
     }
 }
 
-/// A function that compiles a literal of a model for an operator, which uses the compiled form in each call. If compiling fails, the error tells the
-/// problem with the literal.
+/// A function that compiles a literal of a model, such as a regular expression, once, for an operator that uses the
+/// compiled form in each call. If compiling fails, the error describes the problem with the literal.
 #[derive(Clone, Copy)]
 pub struct Compile {
     pub(crate) from: CompiledFrom,
@@ -116,7 +121,8 @@ pub(crate) type CompileFn = dyn Fn(&Value) -> Result<CompiledLiteral, String> + 
 pub(crate) enum CompiledFrom {
     /// The literal that the operator is compiled from is a text.
     Text,
-    /// The literal is a dictionary. The first argument type of the overload is the type of its values.
+    /// The literal is a dictionary. In the overload's argument types, the dictionary is represented by the type of its
+    /// values.
     Dict,
 }
 
@@ -168,21 +174,22 @@ pub struct Overload {
     pub args: &'static [OperandType],
     /// The type of the overload's result.
     pub ret: OperandType,
-    /// The kernel of the overload for arguments of exactly the types in `args`.
+    /// The kernel (a function on slots of a frame) for arguments of exactly the types in `args`.
     pub kernel: Kernel,
-    /// The kernel that accepts optionals of all types in `args`; `None` if the operator is not strict.
+    /// The kernel that accepts optionals of all types in `args`, and returns a missing result if an argument is
+    /// missing. `None` if the operator is not strict.
     pub lifted: Option<Kernel>,
     /// The way in which the overload becomes machine code.
     pub lower: Lower,
-    /// The function on registers, for an overload without a lowering rule. `None` if the overload has a rule, or if a type cannot be passed in
-    /// registers, so that machine code calls the kernel.
+    /// The function that takes its arguments in registers, for an overload without a lowering rule. `None` if the
+    /// overload has a rule, or if a type cannot be passed in registers, so that machine code calls the kernel.
     pub direct: Option<RegisterFn>,
     /// The data that kernels receive in addition to slots, such as the closure of a user's operator.
     pub data: KernelData,
     /// The function that compiles the first argument, a literal, to the data that kernels receive. `None` if no argument is
     /// compiled.
     pub compile: Option<Compile>,
-    /// True if equal arguments give equal results; otherwise the overload is never evaluated ahead of time.
+    /// True if equal arguments always give equal results. Otherwise the overload is never evaluated ahead of time.
     pub pure: bool,
 }
 
@@ -196,8 +203,8 @@ impl Overload {
         }
     }
 
-    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`. They accept all types whose representation is that
-    /// of the argument type.
+    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`: the type must have the
+    /// same representation in memory as the argument type.
     #[must_use]
     pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
         let found = match found {
@@ -228,7 +235,7 @@ impl Overload {
     }
 }
 
-/// True if kernels cannot tell the types apart.
+/// True if values of both types have the same representation in memory, so that kernels treat them alike.
 fn alike(found: &QType, taken: &QType) -> bool {
     let representation = |qtype: &QType| qtype.scalar().map(Scalar::representation);
     representation(found) == representation(taken) && found.is_optional() == taken.is_optional()
@@ -241,24 +248,25 @@ pub struct NodeHandle(pub u32);
 /// A node that was added to a graph, or the reason why no node was added.
 pub(crate) type NodeResult<E = TypeFault> = Result<NodeHandle, E>;
 
-/// The graph in which an operator's expansion (the expression that replaces the operator) is built.
+/// The graph to which an operator adds its expansion (the expression that replaces the operator).
 pub trait Expansion {
     /// The type of the value `arg` in the graph.
     fn qtype(&self, arg: NodeHandle) -> QType;
     /// The value of a node that is a literal; `None` for other nodes.
     fn value(&self, arg: NodeHandle) -> Option<Value>;
-    /// The value of a node that is a literal or an array of literals, even if other nodes use it; `None` for other nodes.
+    /// The value of a node that is a literal or an array of literals; `None` for other nodes. The node may have several
+    /// uses.
     fn literal_array(&self, _: NodeHandle) -> Option<Value> {
         None
     }
-    /// The value of a node that is a literal or an array of literals, provided that no other node uses it. Because no other node uses it, work on all
-    /// elements of the literal is done only once. `None` for other nodes.
+    /// The value of a node that is a literal or an array of literals and has only one use, so that work on all elements
+    /// of the literal is done only once. `None` for other nodes.
     fn written(&self, _: NodeHandle) -> Option<Value> {
         None
     }
     /// Adds a literal to the graph.
     fn literal(&mut self, value: Value) -> NodeHandle;
-    /// Adds the application of an operator to values.
+    /// Adds a node that applies an operator to values.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -280,16 +288,18 @@ impl From<TypeFault> for Stop {
     }
 }
 
-/// The graph during type inference, in which operators on functions and sequences are expanded. Values, functions and sequences all have handles.
+/// The graph during type inference, to which operators on functions and sequences add their expansion. Values,
+/// functions and sequences all have handles.
 pub trait Instantiation: Expansion {
     /// Calls a function: adds its body with the arguments in place of its parameters, and returns the result.
     ///
-    /// # Errors If `function` is not a function with as many parameters as there are arguments, or its body does not accept the types of the
-    /// arguments.
+    /// # Errors
+    /// If `function` is not a function with as many parameters as there are arguments, or its body does not accept the
+    /// types of the arguments.
     fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
 
-    /// Counts `steps` steps of work whose number the length of the text does not bound. Applying operators and calling functions are counted
-    /// elsewhere.
+    /// Counts `steps` steps of work towards the limit for type inference. It is for work that a short text can cause
+    /// much of, such as the elements of a sequence. Applying operators and calling functions are counted elsewhere.
     ///
     /// # Errors
     /// If more steps have been counted than are allowed.
@@ -307,12 +317,12 @@ pub trait Instantiation: Expansion {
     /// If there is no such cast.
     fn widen(&mut self, arg: NodeHandle, wide: &QType) -> Result<NodeHandle, TypeFault>;
 
-    /// Returns a placeholder of type `qtype`, whose value is unknown. Calling a function with it tells the type of the
+    /// Returns a placeholder of type `qtype`, whose value is unknown. Calling a function with it finds the type of the
     /// function's result.
     fn unknown(&mut self, qtype: &QType) -> NodeHandle;
 
-    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. The function gets elements as
-    /// optionals. Arguments that are not arrays are the same for all elements.
+    /// Applies a function to the elements of the arrays among the arguments, and returns the array of results. The
+    /// function receives elements as optionals. An argument that is not an array is passed to every call as it is.
     ///
     /// # Errors
     /// If the function does not accept these types, or its results are not scalars.
@@ -329,7 +339,8 @@ pub trait Instantiation: Expansion {
 /// A function that builds a part of a loop (the condition or the next state) from the node of the loop's state.
 pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, Stop>;
 
-/// The kind of an operator that does not compute, but builds or takes apart structures such as tuples, optionals and functions.
+/// The kind of an operator that does not compute but builds or takes apart a structure, such as a tuple, an optional or
+/// a function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Structure {
     /// The operator makes a tuple of its operands.
@@ -338,24 +349,25 @@ pub enum Structure {
     MakeNamed,
     /// The operator reads a field of a tuple, by a literal index.
     GetNth,
-    /// The operator reads the presence of an optional, which is stored beside its value. The operator has overloads too, for presences that are
-    /// stored elsewhere and for values that are not optional.
+    /// The operator reads the presence of an optional. It also has overloads, for presences that are not stored beside
+    /// their value and for values that are not optional.
     Has,
-    /// The operator makes a function from its body and its parameters. The operator is removed during type inference.
+    /// The operator makes a function from a body and parameters. It is removed during type inference.
     Lambda,
-    /// The operator refers to another operator by name, as an operand. The reference is removed during type inference.
+    /// The operator refers to another operator by name, to pass it as an operand. It is removed during type inference.
     Named,
 }
 
-/// The way in which an operator is evaluated: by overloads, or by expanding to other operators.
+/// The way in which an operator is evaluated: by its own overloads, by expanding to other operators, or as a structure.
 pub enum Meaning {
     /// The operator computes its result, by one of these overloads.
     Overloads(&'static [Overload]),
-    /// The operator expands to other operators, once the types are known. The given function builds the expansion.
+    /// The operator is replaced by other operators once the types are known. The given function builds this expansion.
     Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
-    /// The operator accepts functions or sequences, and expands to other operators during type inference.
+    /// The operator accepts functions or sequences, and is replaced by other operators during type inference. The given
+    /// function builds this expansion.
     Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
-    /// The operator stands for another operator on its operands. The given function selects the other operator by the operands' types.
+    /// The operator is a name for several others. The given function selects one of them by the operands' types.
     Choose(fn(&[&QType]) -> OpId),
     /// The operator builds or takes apart tuples, optionals or functions.
     Structure(Structure),
@@ -368,11 +380,12 @@ pub enum Typing {
     Promote(Promotion),
     /// The call uses the first overload to whose types all arguments can be implicitly cast.
     Overloads,
-    /// The operator's kernel on whole arrays finds the types; the operator accepts only arrays.
+    /// The typing function of the operator's kernel on whole arrays finds the types; the operator accepts only arrays.
     OfArrays,
-    /// The operator belongs to models with tensors, which are not typed value by value.
+    /// The operator works on whole tensors. Typing refuses its calls here, because a model with tensors is lowered to a
+    /// graph of tensors instead.
     OfTensors,
-    /// The results of the functions and sequences among the operands determine the types of a call.
+    /// The types of a call follow from its expansion during type inference, for operators on functions and sequences.
     Instantiated,
     /// This function finds the types of a call of the operator.
     Rule(fn(&[Argument<'_>]) -> Result<Signature, TypeFault>),
@@ -386,15 +399,16 @@ impl Typing {
     }
 }
 
-/// The treatment of array operands by an operator: applying it to each element, or to whole arrays.
+/// The way in which an operator treats arrays among its operands: it is applied to each element, or works on whole
+/// arrays.
 #[derive(Clone, Copy)]
 pub enum OverArrays {
-    /// The operator is applied to each element of its array operands. Scalars and optionals are the same for all elements. If the operator expands,
-    /// its expansion becomes part of the expression for one element.
+    /// The operator is applied to each element of its array operands; an operand that is not an array is the same for
+    /// all elements. If the operator expands, its expansion becomes part of the expression for one element.
     Elementwise,
-    /// The types of a call are found as for single elements. The operator's expansion then works on whole arrays.
+    /// Types are found as for single elements; then the operator's expansion works on whole arrays.
     Expanded,
-    /// The operator's typing rule handles arrays. The operator expands, or builds or takes apart tuples.
+    /// The operator's own typing rule handles arrays. The operator expands, or builds or takes apart tuples.
     Own,
     /// The operator has a kernel on whole arrays, given here.
     Kernel(&'static ArrayOperator),
@@ -420,7 +434,7 @@ pub struct Example {
     pub value: &'static str,
 }
 
-/// A function that checks the literals among the arguments of a call. The error tells the problem with a literal.
+/// A function that checks the literals among the arguments of a call. The error describes the problem with a literal.
 pub(crate) type LiteralRule = fn(&[Argument<'_>]) -> Result<(), TypeFault>;
 
 /// The record of an operator. Only this crate makes records, because the kernels in the records are trusted.
@@ -428,8 +442,9 @@ pub(crate) type LiteralRule = fn(&[Argument<'_>]) -> Result<(), TypeFault>;
 pub struct OpDef {
     /// The canonical name of the operator, such as `math.add`.
     pub name: &'static str,
-    /// The short names of the operator in the text language. A name is never removed or given to another operator. There is one exception: an
-    /// operator further down in the list may have an earlier operator's name, for calls with only one operand.
+    /// The short names of the operator in the text language. A name is never removed or given to another operator, with
+    /// one exception: an operator later in the list may share a name with an earlier one, and is then meant by calls
+    /// with one operand.
     pub aliases: &'static [&'static str],
     /// The description of the operator in one or two sentences.
     pub summary: &'static str,
@@ -437,7 +452,7 @@ pub struct OpDef {
     pub params: &'static [Parameter],
     /// True if the operator's last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The treatment of missing arguments by the operator, such as skipping the call.
+    /// The way in which the operator treats missing arguments, such as returning a missing result.
     pub presence: PresenceRule,
     /// The faults that the operator can raise; empty if it cannot fail.
     pub faults: &'static [FaultKind],
@@ -453,9 +468,10 @@ pub struct OpDef {
     pub laws: &'static [Law],
     /// The examples of the operator, which a test runs in both backends.
     pub examples: &'static [Example],
-    /// The treatment of array operands by the operator, such as applying it to each element.
+    /// The way in which the operator treats arrays among its operands, such as being applied to each element.
     pub over_arrays: OverArrays,
-    /// The way in which the kernel on whole arrays can be computed strip by strip; `None` if it cannot.
+    /// The way in which the kernel on whole arrays can process strips (blocks of consecutive elements) instead: as an
+    /// aggregation or a scan. `None` if it cannot.
     pub in_strips: Option<InStrips>,
     /// The condition under which the result of the kernel on whole arrays is full (has no missing elements).
     pub full: FullRule,
@@ -470,14 +486,14 @@ pub struct OpDef {
     /// The operator that replaces this one if an operand is a struct, an optional struct or a list of structs; `None` if there is none. An operator
     /// that takes tuples itself is replaced only for optional structs and lists of structs.
     pub of_structs: Option<OpId>,
-    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none. If `of_structs` applies too, it is
-    /// used.
+    /// The operator that replaces this one if the last operand is an array of masks; `None` if there is none.
+    /// `of_structs` takes precedence if it applies too.
     pub of_masks: Option<OpId>,
-    /// The operands that are cast to f64 in a file that declares `numbers f64`. For an operator with a shared promotion rule this field is not set.
-    /// [`OpDef::integers`] gives the operands for all operators.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`. Operators whose arguments share a
+    /// promotion rule do not set this field: [`OpDef::integers`] derives it from the rule.
     pub integers: Integers,
-    /// True if only plans that this library makes may contain the operator: texts, builders and rewrites cannot refer to it
-    /// by name.
+    /// True if the operator may occur only in plans that this library makes: texts, builders and rewrites cannot refer
+    /// to it by name.
     pub is_of_plans: bool,
 }
 
@@ -528,7 +544,7 @@ impl OpDef {
         matches!((self.over_arrays, &self.meaning), (OverArrays::Kernel(_), Meaning::Overloads([])))
     }
 
-    /// Returns true if operands of these types may cause another operator to replace this one: see
+    /// Returns true if another operator may replace this one for operands of these types: see
     /// [`Registry::meant`](crate::Registry::meant).
     #[must_use]
     #[inline]
@@ -540,7 +556,8 @@ impl OpDef {
                 && types.into_iter().any(|qtype| is_special(qtype) || is_of_masks(qtype))
     }
 
-    /// The operator that the record names as the replacement of this one for operands of these types; `None` if it names no replacement.
+    /// The operator that replaces this one for operands of these types, by the fields `of_durations` and others; `None`
+    /// if no operator replaces it.
     pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
         let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
         // A tuple's own operators read its fields.
@@ -573,7 +590,7 @@ impl OpDef {
     }
 }
 
-/// A template of records for strict operators on one number that cannot fail.
+/// Default fields for the records of strict operators on one number that cannot fail.
 pub(crate) const UNARY: OpDef = OpDef {
     name: "",
     aliases: &[],
@@ -599,16 +616,18 @@ pub(crate) const UNARY: OpDef = OpDef {
     is_of_plans: false,
 };
 
-/// A template of records for operators that handle missing operands themselves; otherwise like `UNARY`.
+/// Default fields for the records of operators that handle missing operands themselves; otherwise like `UNARY`.
 pub(crate) const CUSTOM: OpDef = OpDef { presence: PresenceRule::Custom, ..UNARY };
 
-/// A template of records for operators that handle missing operands and arrays themselves; otherwise like `UNARY`.
+/// Default fields for the records of operators that handle missing operands and arrays themselves; otherwise like
+/// `UNARY`.
 pub(crate) const OWN: OpDef = OpDef { over_arrays: OverArrays::Own, ..CUSTOM };
 
-/// A template of records for strict operators whose calls use the first overload that fits; otherwise like `UNARY`.
+/// Default fields for the records of strict operators whose calls use the first overload that fits; otherwise like
+/// `UNARY`.
 pub(crate) const OVERLOADED: OpDef = OpDef { typing: Typing::Overloads, ..UNARY };
 
-/// A template of records for strict operators on two numbers that cannot fail.
+/// Default fields for the records of strict operators on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 
 /// Makes a parameter without a default, which each call must give.

@@ -1,5 +1,7 @@
-//! Derivatives of operators on elements: the cotangent of an operand, as an expression of the operands, the result and the
-//! result's cotangent. The record of an operator refers to its derivative; derivatives that several operators share are here.
+//! Derivatives of operators on elements, for differentiation in reverse mode. A derivative computes the cotangent of
+//! each operand (the derivative of the differentiated value by this operand) as an expression of the operands, the
+//! result and the result's cotangent. The record of an operator refers to its derivative; derivatives that several
+//! operators share are here.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::typing::TypeFault;
@@ -8,10 +10,10 @@ use cembra_runtime::Scalar;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// The cotangent of an operand, and where it exists.
+/// The cotangent of an operand, and the condition under which the operand has one.
 #[derive(Clone, Copy, Debug)]
 pub struct Cotangent {
-    /// The value of the cotangent, of the type of the operator's result.
+    /// The value of the cotangent, in the type of the operator's result.
     pub value: NodeHandle,
     /// A boolean that is true where the result depends on the operand; `None` if the result depends on it everywhere. Where the boolean is false, the
     /// operand has no cotangent, and `value` may be any number.
@@ -24,7 +26,7 @@ impl From<NodeHandle> for Cotangent {
     }
 }
 
-/// The cotangent of each operand; `None` for operands that do not change the result smoothly, or not at all.
+/// The cotangent of each operand; `None` for an operand that does not change the result, or changes it only in jumps.
 pub type Cotangents = SmallVec<[Option<Cotangent>; 3]>;
 
 /// The derivative of an operator: a function that computes the cotangents of the operands from that of the result.
@@ -87,14 +89,16 @@ impl Derived<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// Adds `factor`, or 0 where `limit` is 0. The result is the limit of a product if `limit` goes to 0 faster than `factor` grows.
+    /// Adds a node for `factor`, or 0 where `limit` is 0. It is for a product with `limit` whose limit is 0 there,
+    /// although `factor` may be infinite.
     pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
         self.apply(id::TENSOR_WHERE, &[vanishes, zero, factor])
     }
 
-    /// Adds `x` with +0 in place of -0, so that a function that begins at 0 has at -0 the slope to the right of 0.
+    /// Adds a node for `x` with +0 in place of -0. So a function whose domain begins at 0 has at -0 the same slope as
+    /// at +0.
     pub(crate) fn without_minus_zero(&mut self, x: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         self.apply(id::ADD, &[x, zero])
@@ -111,7 +115,8 @@ pub(crate) fn all<C: Into<Cotangent>, const N: usize>(made: [C; N]) -> Result<Co
     Ok(made.into_iter().map(|made| Some(made.into())).collect())
 }
 
-/// The cotangents if the result is the operand at a position, whatever the others are.
+/// The cotangents for a result that is the operand at position `at`: this operand gets the result's cotangent, other
+/// operands get none.
 fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
     (0..d.operands.len()).map(|operand| (operand == at).then_some(Cotangent::from(d.cotangent))).collect()
 }

@@ -1,6 +1,7 @@
-//! Operators on derived types: `WEAK_FLOAT` is based on `FLOAT64`, `DATE` on `INT32`, `TIMESTAMP` and `DURATION` on `INT64`, an optional of such a
-//! type on the optional of its base, and a named tuple on a tuple. The operators here convert between a type and its base, which changes no bit;
-//! `qtype.decay_derived_qtype` returns the base.
+//! Operators on derived types. A derived type has the representation of another type, its base: `WEAK_FLOAT` is based
+//! on `FLOAT64`, `DATE` on `INT32`, `TIMESTAMP` and `DURATION` on `INT64`, an optional of such a type on the optional
+//! of its base, and a named tuple on a tuple. The operators here convert between a type and its base, which changes no
+//! bit; `qtype.decay_derived_qtype` returns the base.
 
 use crate::compound::field;
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
@@ -11,7 +12,8 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{Date, QType, Scalar};
 use cembra_value::Value;
 
-/// Returns the derived type, the first operand. The second, the value, must be of the type that `expected` returns for it.
+/// Checks the operands of a conversion, and returns the derived type, which is the first operand. The second operand
+/// must be a value of the type that `expected` returns for the derived type.
 fn operands(
     g: &dyn Instantiation,
     operator: &str,
@@ -30,7 +32,7 @@ fn fields(g: &mut dyn Instantiation, value: NodeHandle, count: usize) -> Result<
     (0..count).map(|index| field(g, value, index)).collect()
 }
 
-/// The record fields that both records share.
+/// Default fields for the records of the two conversions.
 const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")], ..HIGHER_ORDER };
 
 pub(crate) static UPCAST: OpDef = OpDef {

@@ -19,7 +19,7 @@ pub type RegisterFn = unsafe extern "C" fn();
 #[derive(Clone, Copy)]
 pub(crate) struct Weak(pub(crate) f64);
 
-/// A type whose values can be passed in registers.
+/// A type of arguments and results, with its form in registers.
 pub trait Register: Sized {
     /// The type of one register that holds a value.
     type Machine: Copy;
@@ -104,7 +104,7 @@ pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option
     if cfg!(windows) { None } else { Some(function) }
 }
 
-/// Removes the lowest bit of `bits`, and returns true if it was set.
+/// Removes the lowest bit of `bits`, shifting the other bits down, and returns true if it was set.
 #[inline]
 pub(crate) fn next_bit(bits: &mut u64) -> bool {
     let bit = *bits & 1 != 0;

@@ -1,11 +1,11 @@
-//! The effects of evaluating an overload other than its value: whether it may stop the evaluation, whether it is a call, and
-//! its cost. They are derived from the overload's record and lowering rule, and registries store them. All code that decides
-//! where or whether something is evaluated must use these effects.
+//! Facts about evaluating an overload that optimisations need besides its value: whether it may stop the evaluation,
+//! whether it is a call, and its cost. They are derived from the overload's record and lowering rule, and registries
+//! store them. All code that decides where or whether something is evaluated must use these facts.
 
 use crate::definition::{Lower, OpDef, Overload};
 use cembra_tape::Instr;
 
-/// The most instructions, constants included, of a rule that costs less than a call.
+/// The most instructions, constants included, in a lowering rule that counts as cheaper than a call.
 const LONG: usize = 32;
 
 /// The cost of a read of an element of a column, in instructions.

@@ -1,5 +1,6 @@
-//! Operators on functions: calls, mapping the fields of a tuple, and the loop. Each expands during type inference, so that
-//! backends never see functions. The loop expands to a structure that backends support.
+//! Operators on functions: calls, mapping the fields of a tuple, and the loop. Each expands to other operators during
+//! type inference, so that backends never see functions. Only the loop expands to a structure of its own, which
+//! backends support.
 
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
 use crate::id;
@@ -7,7 +8,7 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 
-/// A template of records for operators on functions and sequences.
+/// Default fields for the records of operators on functions and sequences.
 pub(crate) const HIGHER_ORDER: OpDef = OpDef { params: &[], typing: Typing::Instantiated, ..OWN };
 
 /// Adds the INT64 literal `value` to the graph.
@@ -21,7 +22,7 @@ pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usi
     graph.apply(id::GET_NTH, &[tuple, index])
 }
 
-/// Reads all fields of an operand, which must be a tuple.
+/// Adds nodes that read all fields of an operand, which must be a tuple.
 fn fields(
     graph: &mut dyn Instantiation,
     operator: &str,

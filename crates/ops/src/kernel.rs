@@ -1,6 +1,7 @@
-//! Makes overloads from plain Rust functions on scalars, the bodies of operators: defines the representation of each Rust type in frames, and derives
-//! from a body the functions that call it, for built-in operators and for operators of the user. This is the only file that handles missing arguments
-//! for bodies.
+//! Makes overloads from plain Rust functions on scalars, called bodies: for `|x: i32, y: i32| x + y` this file derives
+//! the kernel, which reads the arguments from a frame and writes the result, the kernel for optional arguments, and the
+//! function with arguments in registers. It also defines how each Rust type is stored in frames. No other file handles
+//! missing arguments for bodies.
 //!
 //! Bodies and kernels define the meaning of an operator; lowering rules define it again, independently.
 
@@ -14,8 +15,8 @@ use cembra_tape::{Bin, Cell, Tape, Un};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration`, `Text`, `Bytes`, and
-/// `Option` of each. The trait is implemented here for all these types and nowhere else.
+/// A Rust type that operators compute with: `()`, `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`,
+/// `Duration`, `Text`, `Bytes`, and `Option` of each. The trait is implemented here for these types and for no others.
 pub trait Repr: Copy + Register + Work {
     /// The type of an operand with this representation.
     const OPERAND: OperandType;
@@ -41,7 +42,7 @@ pub trait Repr: Copy + Register + Work {
     /// There must be a slot for this type at `offset` (rule FRAME-SLOT in `docs/safety.md`).
     unsafe fn store(self, frame: FramePtr, offset: u32);
 
-    /// Converts a value to the optional form of its type: a present optional.
+    /// Converts a value to the optional form of its type, as a present value.
     fn lift(self) -> Self::Lifted;
 
     /// The missing value in the optional form of the type.
@@ -227,20 +228,22 @@ impl Repr for MaskValue {
     }
 }
 
-/// The computation of an operator on one list of types, built in or defined by the user. This file derives all functions that call the body from this
-/// trait: the kernel, the kernel on optionals and the function on registers.
+/// The computation (body) of an operator for one list of types, built in or defined by the user. The kernel, the kernel
+/// for optionals and the function on registers are derived from it in this file.
 pub trait Body: Sized {
-    /// The data that the body closes over: nothing, or the function of a user operator.
+    /// The data that the body uses besides its arguments: nothing, or the function of a user's operator.
     type Data: 'static;
     /// The types of the arguments, as a tuple.
     type Args: Operands;
     /// The type of the result.
     type Ret: Repr;
-    /// True if the body receives present arguments only, and is lifted to optionals.
+    /// True if the body receives only present arguments. For a missing argument, the derived functions return a missing
+    /// result without calling the body.
     const STRICT: bool;
     /// The way in which the overload becomes machine code.
     const LOWER: Lower;
-    /// True if a call is charged for the strings that it receives. A body with a rule does not read them.
+    /// True if each call is charged the work of reading its string arguments. False for a body with a rule, because it
+    /// does not read them.
     const CHARGED: bool = matches!(Self::LOWER, Lower::Kernel);
 
     /// Computes the result of the operator.
@@ -257,17 +260,21 @@ pub trait Operands: Sized {
     const TYPES: &'static [OperandType];
     /// True if an argument is a string.
     const STRINGS: bool;
-    /// The form on registers of a body with these arguments.
+    /// The function on registers that is derived from the body `B` with these arguments.
     type OnRegisters<B: Body<Args = Self>>: RegisterForm;
 
     /// Reads the arguments from the next slots of a call.
     ///
-    /// # Safety The call must have a slot of the right type for each argument (rules KERNEL-ROW and FRAME-SLOT in `docs/safety.md`).
+    /// # Safety
+    /// The call must have a slot of the right type for each argument (rules KERNEL-ROW and FRAME-SLOT in
+    /// `docs/safety.md`).
     unsafe fn load(frame: FramePtr, slots: &mut Slots) -> Self;
 
     /// Reads the optional forms of the arguments from the next slots of a call; `None` if an argument is missing.
     ///
-    /// # Safety The call must have a slot for the optional form of each argument (rules KERNEL-ROW and FRAME-SLOT in `docs/safety.md`).
+    /// # Safety
+    /// The call must have a slot for the optional form of each argument (rules KERNEL-ROW and FRAME-SLOT in
+    /// `docs/safety.md`).
     unsafe fn load_lifted(frame: FramePtr, slots: &mut Slots) -> Option<Self>;
 
     /// The work of reading the strings among the arguments, in bytes.
@@ -276,7 +283,7 @@ pub trait Operands: Sized {
 
 /// The function on registers that is derived from a body (the Rust function of an operator).
 pub trait RegisterForm {
-    /// The function; `None` if a type does not fit a register.
+    /// The function; `None` if a value of one of the types does not fit into a register.
     const FUNCTION: Option<RegisterFn>;
 }
 
@@ -352,7 +359,8 @@ operands! {
     (a A, b B, c C, d D, e E, f F, g G, h H)
 }
 
-/// Runs a body after charging for its strings. After one with long strings it also checks whether the token is cancelled.
+/// Runs a body after charging the work for its strings. If the strings are long, also checks for cancellation after the
+/// body.
 ///
 /// # Safety
 /// `data` must be the data of the body `B` (rule OPERATOR-DATA in `docs/safety.md`).
@@ -412,7 +420,7 @@ unsafe extern "C" fn lifted<B: Body>(context: &mut Context, frame: FramePtr, cal
     }
 }
 
-/// A bit set of the arguments that are not optional: they must be present for the body to be called.
+/// The arguments that are not optional, as a bit set: the body is called only if these are present.
 pub(crate) const fn required(args: &[OperandType]) -> u64 {
     let (mut at, mut bits) = (0, 0);
     while at < args.len() {
@@ -424,7 +432,7 @@ pub(crate) const fn required(args: &[OperandType]) -> u64 {
     bits
 }
 
-/// Runs a body on registers. The result is missing if an argument is that must be present.
+/// Runs a body on arguments in registers. If an argument that must be present is missing, the result is missing.
 ///
 /// # Safety
 /// `data` must be the data of the body `B` (rule OPERATOR-DATA in `docs/safety.md`).
@@ -479,15 +487,14 @@ pub(crate) fn two(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
     Cell::num(t.bin(op, x, y))
 }
 
-/// The overload of a strict operator: `strict!(|x: i32, y: i32| -> i32 { body }, rule)`. The body sees present scalars.
-///
-/// `try` before the bars: the body returns a `Result<_, Fault>`. `try in context` before the bars: it also gets the
-/// evaluation context, for its arena. Without a rule, machine code calls the kernel.
+/// Makes the overload of a strict operator: `strict!(|x: i32, y: i32| -> i32 { body }, rule)`. The body receives
+/// present scalars.
 macro_rules! strict {
     ($($body:tt)*) => { $crate::kernel::overload!(true, $($body)*) };
 }
 
-/// The overload of an operator with its own presence rule: the body sees exactly the types written.
+/// Makes the overload of an operator that handles missing arguments itself: the body receives exactly the types in its
+/// signature.
 macro_rules! custom {
     ($($body:tt)*) => { $crate::kernel::overload!(false, $($body)*) };
 }
@@ -527,16 +534,17 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Begins at the first slot of the call `call`.
+    /// Makes the iterator over the slots of the call `call`.
     #[inline(always)]
     pub(crate) fn of(call: Call) -> Self {
         Slots { call, taken: 0 }
     }
 
-    /// Returns the offset of the next slot.
+    /// Returns the offset of the next slot in the frame.
     ///
     /// # Safety
-    /// The call must be in a row that is running, and have one more slot (rule KERNEL-ROW in `docs/safety.md`).
+    /// The call must be in a row (sequence) of kernel calls that is running, and have one more slot (rule KERNEL-ROW in
+    /// `docs/safety.md`).
     #[inline(always)]
     pub(crate) unsafe fn next(&mut self) -> u32 {
         self.taken += 1;
@@ -544,7 +552,7 @@ impl Slots {
         unsafe { self.call.slot(self.taken - 1) }
     }
 
-    /// Continues with the next call of the row, once all slots of this call have been read.
+    /// Runs the next call of the row (sequence of kernel calls). All slots of this call must have been read.
     ///
     /// # Safety
     /// The call must be in a row of kernel calls that is running (rule KERNEL-ROW in `docs/safety.md`).

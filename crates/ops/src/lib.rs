@@ -1,8 +1,7 @@
-//! The operator registry: every operator is defined once, with its types, its meaning in plain Rust (`eval`), and the rule
-//! that lowers it onto the tape. All code that needs information about operators uses this registry: preparation, both
-//! backends, the parser's vocabulary, the documentation, the fuzzer.
-//!
-//! This crate is independent of code generators and columnar formats; the backends run the tapes.
+//! The operators of the language and their registry. Each operator is defined once: its types, its meaning as a plain
+//! Rust function, and the rule that records it as instructions on a tape for code generation. All code that needs
+//! information about operators uses this registry: preparation, both backends, the parser's vocabulary, the
+//! documentation, the fuzzer.
 
 mod annotation;
 mod array;

@@ -1,6 +1,6 @@
-//! Records overloads on a tape. Strict lowering rules are written for present scalars and are lifted to optionals here: the
-//! result is present where all arguments are, faults are raised only there, and strings that may be missing are made safe to
-//! read.
+//! Records overloads on a tape (a list of instructions without branches). Lowering rules of strict operators are
+//! written for present scalars; here they are extended to optionals: the result is present if all arguments are, and
+//! faults are raised only then. A string that may be missing is replaced by an empty one, so that it can be read.
 
 use crate::definition::PresenceRule;
 use crate::{Lower, OperandType, Overload};
@@ -8,8 +8,9 @@ use cembra_runtime::MachineType;
 use cembra_tape::{Cell, Datum, Presence, Tape};
 use smallvec::SmallVec;
 
-/// Records `overload`, of an operator with the presence rule `presence`, on the tape, and returns its result. If the overload has no lowering rule, a
-/// missing value is recorded; backends call the kernel instead.
+/// Records `overload` on the tape for the arguments `args`, and returns its result. `presence` is the operator's rule
+/// for missing arguments. If the overload has no lowering rule, a missing value is recorded; backends call the kernel
+/// instead.
 pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
     if matches!(overload.lower, Lower::Kernel | Lower::Memory(_)) {
         return Cell::missing(overload.ret.scalar, tape);

@@ -1,4 +1,5 @@
-//! The list of standard operators, each with the name of its id. Macros generate the ids and the list of records from it.
+//! The list of standard operators, with the name of the constant for each operator's id. Macros generate the ids and
+//! the list of records from it.
 
 /// Calls a macro with the list of standard operators.
 macro_rules! standard_operators {

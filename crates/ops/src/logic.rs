@@ -1,5 +1,6 @@
-//! Operators on booleans in three-valued logic: Kleene's and, or, not, and the four-way `logical_if`. Also the words `and`,
-//! `or`, `not` of the text language, which mean presence logic on masks and three-valued logic on booleans.
+//! Operators on booleans in three-valued logic: and, or, not (by Kleene's rules, in which `false and missing` is
+//! false), and `logical_if`, which has a value for each case of the condition. Also the words `and`, `or`, `not` of the
+//! text language, which combine presences for masks, and use three-valued logic for booleans.
 
 use crate::definition::{
     BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY,
@@ -16,7 +17,8 @@ use cembra_tape::{Cell, Presence};
 use cembra_value::{ScalarValue, Value};
 use smallvec::smallvec;
 
-/// The rule of Kleene's and. If one operand is optional, both are, and the result is too.
+/// The lowering rule of `and` in three-valued logic. If one operand is optional, typing makes both optional, and the
+/// result too.
 const AND_RULE: Rule = |t, a| {
     let (x, y) = (a[0].bool(t), a[1].bool(t));
     let (hx, hy) = (a[0].has(t), a[1].has(t));
@@ -231,7 +233,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
     Ok(Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret })
 }
 
-/// An operand as a mask; a boolean `b` becomes `b == true`.
+/// Adds nodes for an operand as a mask: a boolean `b` becomes `b == true`.
 fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> NodeResult {
     match graph.qtype(arg) {
         QType::Nothing => Ok(graph.literal(Value::Missing(Scalar::Unit))),

@@ -1,5 +1,5 @@
-//! Operators on named tuples: making one from values and the literal text of its names, and reading a field by name. At run
-//! time they are tuples; the names are only part of the type.
+//! Operators on named tuples: making one from values and a literal text with its names, and reading a field by name. At
+//! run time named tuples are plain tuples; the names are only part of the type.
 
 use crate::compound::{field, field_count, field_name, field_type, position};
 use crate::definition::{Meaning, OWN, OpDef, Structure, Typing, ex, param};
@@ -11,7 +11,8 @@ use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
 use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 
-/// The literal text with names; `None` if the argument is something else, for which each operator has its own hint.
+/// The literal text with names; `None` if the argument is not such a literal. Each operator has its own hint for that
+/// case.
 fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {
     match arg.literal {
         Some(Value::Scalar(ScalarValue::Text(text))) => Some(text),
@@ -19,8 +20,8 @@ fn literal_text<'a>(arg: &Argument<'a>) -> Option<&'a str> {
     }
 }
 
-/// The names in a literal, joined by commas: a text with commas, a tuple of texts, or an array of BYTES; `None` for other
-/// arguments.
+/// The field names in a literal argument, joined by commas. The literal may be a text with commas, a tuple of texts, or
+/// an array of BYTES; `None` for other arguments.
 fn literal_names(arg: &Argument<'_>) -> Option<String> {
     let text = |value: &Value| match value.as_scalar() {
         Some(ScalarValue::Text(text)) => Some(text.to_string()),
@@ -98,7 +99,7 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     }
 }
 
-/// The most names that a message lists.
+/// The most field names that an error message lists.
 const LISTED: usize = 8;
 
 /// The fault for the field name `name`, which the type `found` does not have, with a hint.
@@ -149,7 +150,8 @@ pub(crate) static GET_FIELD: OpDef = OpDef {
     ..OWN
 };
 
-/// The source of each field of a union: true for the second tuple, and the field's index in its tuple.
+/// The fields of the union of two named tuples. For each: true if it comes from the second tuple, and its index in that
+/// tuple.
 fn union_fields(first: &QType, second: &QType) -> Vec<(bool, usize)> {
     let count = |qtype| field_count(qtype).unwrap_or(0);
     let of_first = (0..count(first)).map(|index| {
@@ -209,7 +211,7 @@ mod tests {
     use cembra_runtime::ArrayKind;
     use cembra_value::Array;
 
-    /// Names are literals as in Arolla: a text, a tuple of texts, or an array of BYTES.
+    /// Names may be a text, a tuple of texts, or an array of BYTES, as in Arolla.
     #[test]
     fn names_are_literals_of_several_types() {
         let text = |name: &str| ScalarValue::Text(name.into());

@@ -24,8 +24,8 @@ fn expect_scalar(operator: &str, name: &str, index: usize, args: &[Argument<'_>]
     })
 }
 
-/// The signature of an operator on one scalar or optional; `ret` makes the result type from the scalar and whether the argument
-/// is optional.
+/// The signature of an operator on one scalar or optional. `ret` makes the result type from the scalar type, and from
+/// whether the argument is optional.
 fn unary_types(operator: &str, args: &[Argument<'_>], ret: fn(Scalar, bool) -> QType) -> Result<Signature, TypeFault> {
     let scalar = expect_scalar(operator, "x", 0, args)?;
     Ok(Signature { operands: smallvec![args[0].qtype.clone()], ret: ret(scalar, args[0].qtype.is_optional()) })
@@ -358,7 +358,7 @@ pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     ..CUSTOM
 };
 
-/// The signature of an aggregation of masks: a scalar or an optional is its only element.
+/// The signature of an aggregation of masks. An operand that is not an array counts as an array with one element.
 fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let found = args[0].qtype;
     if found.scalar() != Some(Scalar::Unit) {
@@ -376,7 +376,7 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
     Ok(Signature::unchanged(args, found.clone()))
 }
 
-/// The record fields that both records share. For one value, any and all are the same.
+/// Default fields for the records of `core.any` and `core.all` on one value, for which they are the same.
 const AGGREGATE: OpDef = OpDef {
     params: &[param("x"), param_or("into", Value::Unspecified)],
     typing: Typing::Overloads,

@@ -1,6 +1,7 @@
-//! Operators on types: the parts of a type, the common type of two types, and tests of types. Types are values only during
-//! type inference, so these operators are evaluated then: each becomes a literal, which `core.cast` and other operators read,
-//! and backends never see them. `NOTHING` stands for a type that does not exist.
+//! Operators on types, such as the element type of an array, the common type of two types, and tests of types. Types
+//! are values only during type inference. So these operators are evaluated then: each becomes a literal, which
+//! `core.cast` and other operators read, and backends never see them. The type `NOTHING` as a result means that there
+//! is no such type.
 
 use crate::compound::{field_count, field_name, field_type};
 use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
@@ -45,7 +46,7 @@ fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[NodeHan
     }
 }
 
-/// A literal mask.
+/// A mask as a literal value.
 fn mask(present: bool) -> Value {
     Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit))
 }
@@ -121,7 +122,7 @@ pub(crate) static SCALAR_QTYPE_OF: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// The form in which values of a scalar type come: bare, optional or array.
+/// The container in which values of a scalar type come: none (a bare scalar), an optional, or an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Bare,
@@ -130,7 +131,7 @@ enum Form {
 }
 
 impl Form {
-    /// The type of values in this form with a scalar type.
+    /// The type of values of the type `scalar` in this container.
     const fn of(self, scalar: Scalar) -> QType {
         match self {
             Form::Bare => QType::Scalar(scalar),
@@ -139,7 +140,7 @@ impl Form {
         }
     }
 
-    /// The type of the shape of values in this form.
+    /// The type of the shape of values in this container.
     const fn shape(self) -> QType {
         match self {
             Form::Bare => QType::Shape(ShapeType::Scalar),
@@ -148,7 +149,7 @@ impl Form {
         }
     }
 
-    /// The form of values whose shape has this type; `None` if it is not the type of a shape.
+    /// The container of values whose shape has the type `shape`; `None` if this is not the type of a shape.
     const fn of_shape(shape: &QType) -> Option<Form> {
         match shape {
             QType::Shape(ShapeType::Scalar) => Some(Form::Bare),
@@ -158,7 +159,8 @@ impl Form {
         }
     }
 
-    /// The form of a value that is broadcast from one form to another; `None` for arrays of different kinds.
+    /// The container of a value that is broadcast from one container to the shape of another; `None` for arrays of
+    /// different kinds.
     fn broadcast(self, other: Form) -> Option<Form> {
         match (self, other) {
             (Form::Array(a), Form::Array(b)) if a != b => None,
@@ -168,7 +170,7 @@ impl Form {
     }
 }
 
-/// The scalar and the form of a scalar, optional or array type; `None` for other types.
+/// The scalar type and the container of a scalar, optional or array type; `None` for other types.
 const fn form(qtype: &QType) -> Option<(Scalar, Form)> {
     match qtype {
         QType::Scalar(scalar) => Some((*scalar, Form::Bare)),
@@ -178,7 +180,7 @@ const fn form(qtype: &QType) -> Option<(Scalar, Form)> {
     }
 }
 
-/// A type made from the scalar and the form of a type; `NOTHING` if it has none.
+/// The type that `make` returns for the scalar type and the container of `qtype`; `NOTHING` if `qtype` has none.
 fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, Form) -> QType) -> QType {
     form(qtype).map_or(QType::Nothing, |(scalar, form)| make(scalar, form))
 }
@@ -463,7 +465,7 @@ pub(crate) static IS_OPTIONAL: OpDef = question!(
     ["qtype.is_optional_qtype(f32?)" => "present"]
 );
 
-/// The scalar of a type that is not optional.
+/// The scalar type of a type that is not optional.
 fn plain(qtype: &QType) -> Option<Scalar> {
     match qtype {
         QType::Scalar(scalar) => Some(*scalar),
@@ -471,7 +473,8 @@ fn plain(qtype: &QType) -> Option<Scalar> {
     }
 }
 
-/// The scalar of a scalar, an optional or an array type, or of a sequence's element type if that is not optional.
+/// The scalar type of a scalar, an optional or an array type, or of a sequence's element type, which must not be
+/// optional.
 fn scalar_behind(qtype: QType) -> Option<Scalar> {
     plain(&scalar_type(qtype))
 }

@@ -1,5 +1,5 @@
-//! The registry of operators: it gives each operator an id, finds operators by name or alias, and is the vocabulary of the
-//! text language.
+//! The registry of operators. It gives each operator an id, finds operators by name or alias, and is the vocabulary
+//! with which the text language is parsed.
 
 use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
@@ -20,12 +20,13 @@ use std::sync::OnceLock;
 pub struct Registry {
     defs: Vec<&'static OpDef>,
     resolutions: Resolutions,
-    /// The structure that each operator is; `None` if it computes.
+    /// For each operator, the kind of structure that it builds or takes apart; `None` for an operator that computes.
     structures: Vec<Option<Structure>>,
     /// The effects of each operator's overloads, computed on first use.
     effects: Vec<OnceLock<Box<[Effects]>>>,
     names: FxHashMap<&'static str, OpId>,
-    /// The operators that short names mean in calls with one operand, if they differ from those in `names`.
+    /// The operators that short names mean in calls with one operand, for names that mean another operator with more
+    /// operands.
     of_one: FxHashMap<&'static str, OpId>,
 }
 
@@ -81,7 +82,7 @@ impl Registry {
         Ok(id)
     }
 
-    /// Makes the registry live as long as the process, because models refer to it.
+    /// Leaks the registry, so that it lives as long as the process, because models refer to it.
     #[must_use]
     pub fn leak(self) -> &'static Registry {
         Box::leak(Box::new(self))
@@ -94,7 +95,8 @@ impl Registry {
         self.defs[id.index()]
     }
 
-    /// The operator that a call of `id` means for operands of the types `types`: an operator that replaces `id` for these types, or `id` itself.
+    /// The operator that a call of `id` means for operands of the types `types`: one that replaces `id` for these
+    /// types, for example for durations, or `id` itself.
     #[must_use]
     pub fn meant(&self, id: OpId, types: &[&QType]) -> OpId {
         let op = match self.get(id).meaning {
@@ -121,7 +123,8 @@ impl Registry {
         Ok(Cow::Owned(resolved))
     }
 
-    /// The effects (other than the value) of evaluating the overload with the index `overload` of the operator `id`.
+    /// Facts about evaluating the overload with the index `overload` of the operator `id`, such as whether it may fail
+    /// and its cost.
     #[must_use]
     pub fn effects(&self, id: OpId, overload: u16) -> Effects {
         let def = self.get(id);
@@ -162,10 +165,11 @@ impl std::fmt::Debug for Registry {
     }
 }
 
-/// The longest name in capital letters, in bytes, for which the name in small letters is suggested.
+/// The longest name that is written in capital letters, in bytes, for which an error suggests the name in small
+/// letters.
 const LONGEST_SUGGESTED: usize = 64;
 
-/// The name without its family, the part before the first dot.
+/// The part of an operator's name after the first dot, which ends the name of the family.
 fn own(name: &str) -> &str {
     name.split_once('.').map_or(name, |(_, own)| own)
 }

@@ -1,5 +1,6 @@
-//! Caches how operators were resolved for scalar operand types, as long as the registry lives, because models mostly use a few operators on a few
-//! types. The cache has a fixed size, and no thread waits for it. A call for which it has no room is resolved each time.
+//! Caches the types and overloads that were found for calls of operators on scalars, because models mostly use a few
+//! operators on a few types. The cache belongs to a registry. It has a fixed size, and no thread waits for it; a call
+//! for which it has no room is resolved each time.
 
 use crate::OpId;
 use crate::typing::{Argument, Resolved};
@@ -7,17 +8,17 @@ use cembra_runtime::Scalar;
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
 
-/// The most calls that are remembered.
+/// The number of entries in the cache.
 const PLACES: usize = 2048;
 
-/// The number of places in which a call is looked up.
+/// The number of consecutive entries in which a call may be stored, and is looked up.
 const TRIED: usize = 4;
 
 /// A cache of resolved calls of operators on scalars: their types and overloads.
 pub(crate) struct Resolutions(Box<[OnceLock<(Key, Resolved)>]>);
 
-/// The key of a call in the cache: an operator and the types of its operands, encoded as a number. One bit tells whether an
-/// operand is a literal, because a literal may influence the types.
+/// The key of a call in the cache: an operator and the types of its operands, encoded as a number. One bit is set if an
+/// operand is a literal, because the value of a literal may influence the types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u64);
 
@@ -37,7 +38,7 @@ impl Key {
         Some(Key((op.index() as u64) << 33 | types << 1 | u64::from(literal)))
     }
 
-    /// The places in which a call may be remembered.
+    /// The indices of the entries in which a call may be stored.
     fn places(self) -> impl Iterator<Item = usize> {
         let first = rustc_hash::FxBuildHasher.hash_one(self.0) as usize;
         (0..TRIED).map(move |more| first.wrapping_add(more) % PLACES)
@@ -67,7 +68,7 @@ impl Default for Resolutions {
 }
 
 impl Clone for Resolutions {
-    /// The clone is for another registry, which may get other operators, so it remembers nothing yet.
+    /// Returns an empty cache, because it is for another registry, which may get other operators.
     fn clone(&self) -> Self {
         Resolutions::default()
     }

@@ -1,8 +1,9 @@
-//! Sequences, which loops run over. A sequence is never stored in memory: it is a recipe that is known during type inference: how the size, and the
-//! element at an index, are computed. Mapping a sequence makes another recipe; reducing a sequence makes a loop that computes each element where it
-//! is needed. So a chain of sequence operators always becomes one loop.
+//! Operators on sequences. A sequence is never stored in memory: during type inference it is a recipe for computing its
+//! size, and the element at an index. Mapping a sequence makes another recipe; reducing a sequence makes a loop that
+//! computes each element where it is needed. So a chain such as `seq.reduce(math.add, seq.map(f, seq.range(n)), 0)`
+//! always becomes one loop.
 //!
-//! A sequence that is used twice is computed twice; A sequence cannot be an input, an output or a field of a tuple.
+//! A sequence that is used twice is computed twice. A sequence cannot be an input, an output or a field of a tuple.
 
 pub(crate) mod slice;
 
@@ -21,7 +22,8 @@ use cembra_tape::{Cell, Cmp};
 use cembra_value::{Code, ScalarValue, Value};
 use std::rc::Rc;
 
-/// The most levels of sequences whose elements are made from elements of other sequences.
+/// The most levels of nesting: a sequence whose elements are computed from those of other sequences has one level more
+/// than these.
 const NESTING: usize = 64;
 
 /// A sequence as a recipe: its size, and how its elements are computed.
@@ -44,7 +46,8 @@ enum Elements {
     Made(Vec<NodeHandle>),
     /// The elements are all equal to this value.
     Repeated(NodeHandle),
-    /// The elements are the results of a function. Its arguments are the elements of other sequences at the element's index.
+    /// The elements are the results of a function, which is called with the elements of other sequences at the same
+    /// index.
     Mapped { function: NodeHandle, sources: Vec<Rc<Sequence>> },
     /// The elements are tuples of the elements of these sequences at the tuple's index.
     Zipped(Vec<Rc<Sequence>>),
@@ -65,7 +68,7 @@ impl Sequence {
         Sequence { size, element, elements: Elements::Made(values), nesting: 0 }
     }
 
-    /// The number of elements; `None` if it is not known while types are found.
+    /// The number of elements; `None` if it is not known during type inference.
     fn known_size(&self) -> Option<usize> {
         match &self.elements {
             Elements::Made(values) => Some(values.len()),
@@ -90,7 +93,7 @@ impl Sequence {
         (0..size).map(element).collect::<Result<_, _>>().map(Some)
     }
 
-    /// The element at an index that is known to be in range.
+    /// Adds nodes for the element at an index, which must be in range.
     fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> NodeResult<Stop> {
         match &self.elements {
             Elements::Range { start, step } => {
@@ -130,7 +133,7 @@ fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
     }
 }
 
-/// The sum of two INT64; a literal if both are, so that a known index stays known.
+/// Adds two INT64; the result is a literal if both are, so that a known index stays known.
 fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResult {
     match (known(graph, a), known(graph, b)) {
         (Some(0), _) => Ok(b),
@@ -140,7 +143,7 @@ fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResul
     }
 }
 
-/// The elements of several sequences at one index.
+/// Adds nodes for the elements of several sequences at one index.
 fn elements(
     graph: &mut dyn Instantiation,
     sources: &[Rc<Sequence>],
@@ -149,7 +152,7 @@ fn elements(
     sources.iter().map(|source| source.at(graph, index)).collect()
 }
 
-/// Selects one of several values by an index.
+/// Adds nodes that select one of several values by an index.
 fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<Stop> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);
@@ -170,7 +173,8 @@ fn sequence(graph: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: 
     graph.sequence(args[at]).ok_or_else(|| no_sequence(operator, &graph.qtype(args[at]), at))
 }
 
-/// The sequences among the operands from `from` on, their common size, and the nesting of a sequence made from them.
+/// Returns the sequences among the operands from index `from` on, their common size, and the nesting level of a
+/// sequence that is made from them.
 fn sources(
     graph: &mut dyn Instantiation,
     operator: &str,
@@ -198,7 +202,7 @@ fn sources(
     Ok((all, size, nesting))
 }
 
-/// The nesting of a sequence that is made from these. Fails if it is above the limit.
+/// The nesting level of a sequence that is made from `sources`. Fails if it is above the limit.
 fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, TypeFault> {
     let nesting = 1 + sources.map(|source| source.nesting).max().unwrap_or(0);
     if nesting <= NESTING {
@@ -208,7 +212,7 @@ fn around<'s>(sources: impl Iterator<Item = &'s Sequence>) -> Result<usize, Type
     Err(TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) })
 }
 
-/// An integer operand as an INT64.
+/// Casts an integer operand to INT64.
 fn int64(graph: &mut dyn Instantiation, operator: &str, name: &str, args: &[NodeHandle], at: usize) -> NodeResult {
     if let Some(Value::Scalar(ScalarValue::Int32(value))) = graph.value(args[at]) {
         return Ok(integer(graph, i64::from(value)));
@@ -359,8 +363,8 @@ pub(crate) static ZIP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// The sequence of a function's results for `size` elements that are types. A function needs to know types when it is called,
-/// so all calls are made now.
+/// Makes the sequence of a function's results for `size` elements that are types. A function must know types when it is
+/// called, so all calls are made immediately.
 fn mapped(
     g: &mut dyn Instantiation,
     function: NodeHandle,
@@ -421,7 +425,8 @@ pub(crate) static MAP: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// Folds a sequence: by a loop over indices, or by one call per element if their number is known.
+/// Reduces a sequence by calling `call` with the result so far and each element. If the number of elements is known,
+/// one call is added per element; otherwise a loop over indices is added.
 fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call: Combine<'_>) -> NodeResult<Stop> {
     if let Some(size) = sequence.known_size() {
         let mut so_far = init;
@@ -535,7 +540,7 @@ pub(crate) static AT: OpDef = OpDef {
     ..HIGHER_ORDER
 };
 
-/// Combines the masks of a sequence by an operator.
+/// Reduces a sequence of masks by the operator `with`.
 fn masks(
     g: &mut dyn Instantiation,
     operator: &'static str,

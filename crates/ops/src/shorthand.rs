@@ -16,7 +16,7 @@ use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
-/// A template of records for operators that expand to others, also on whole arrays.
+/// Default fields for the records of operators that expand to others, also on whole arrays.
 const MADE: OpDef = OpDef { presence: PresenceRule::Custom, over_arrays: OverArrays::Expanded, ..UNARY };
 
 /// The result type of an operator on operands of these types.
@@ -32,7 +32,7 @@ fn scalar(g: &dyn Expansion, arg: NodeHandle) -> Option<Scalar> {
     g.qtype(arg).of_each().scalar()
 }
 
-/// The operator that `+` means for operands of these types.
+/// The operator that `+` means for operands of these types: addition, or joining strings.
 fn plus(types: &[&QType]) -> OpId {
     let is_string = |qtype: &&QType| qtype.of_each().scalar().is_some_and(Scalar::is_string);
     if types.iter().any(is_string) { id::STRINGS_JOIN } else { id::ADD }
@@ -62,8 +62,8 @@ pub(crate) static PLUS: OpDef = OpDef {
 /// The most digits that numbers are rounded to, before or after the point.
 const MOST_DIGITS: i32 = 15;
 
-/// `x` rounded to a multiple of a power of 10: the number of these powers in `x` is rounded. If it is so large that it has no
-/// fraction, `x` stays as it is.
+/// Adds nodes that round `x` to `digits` decimal digits: `x` is scaled by a power of 10 (by 100 for 2 digits), rounded,
+/// and scaled back. If the scaled number is so large that it has no fraction, the result is `x`.
 fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> NodeResult {
     let of_type = |value: f64| match scalar(g, x) {
         Some(Scalar::Float32) => ScalarValue::Float32(value as f32),

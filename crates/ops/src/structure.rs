@@ -1,4 +1,5 @@
-//! Operators that depend on the types of their operands, not on the values: making tuples, constants of another operand's type, the identity.
+//! Operators that depend only on the types of their operands and not on the values: making tuples, constants of another
+//! operand's type, the identity.
 
 pub mod structs;
 
@@ -40,7 +41,7 @@ pub(crate) static MAKE_TUPLE: OpDef = OpDef {
     ..OWN
 };
 
-/// A template of records for operators that exist only while types are found, and have no types of their own.
+/// Default fields for the records of operators that exist only during type inference.
 const FUNCTION: OpDef = OpDef {
     params: &[],
     variadic: true,
@@ -122,7 +123,7 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
     }
 }
 
-/// A present constant of the type of `arg`, whose value is not used.
+/// Adds a present constant of the type of `arg`; the value of `arg` is not used.
 fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> NodeResult {
     let qtype = graph.qtype(arg);
     let scalar = qtype.scalar().unwrap_or(Scalar::Int32);

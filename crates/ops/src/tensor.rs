@@ -1,5 +1,6 @@
-//! Operators on the elements of tensors that differ from Arolla's: minimum and maximum that order zeros, rounding to even, conditions that are
-//! booleans. They are registered as ordinary operators on scalars.
+//! Scalar operators for elements of tensors, where these must differ from Arolla's operators: minimum and maximum with
+//! -0 below +0, rounding halves to even, and conditions that are booleans. They are registered as ordinary operators on
+//! scalars.
 
 use crate::definition::{BINARY, Law, Meaning, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::derivative::{self, FLAT, all};
@@ -10,7 +11,7 @@ use cembra_expr::Integers;
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un, Val};
 
-/// Combines the bits of two floats.
+/// Records the bitwise combination `op` of two floats.
 fn bits(t: &mut Tape, op: Bin, x: Val, y: Val) -> Val {
     let float = t.ty(x);
     let int = if float == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
@@ -19,8 +20,8 @@ fn bits(t: &mut Tape, op: Bin, x: Val, y: Val) -> Val {
     t.un(Un::Bitcast(float), both)
 }
 
-/// The maximum or minimum. Equal floats, which differ for zeros only, are combined by their bits; if one is a NaN, the result
-/// is.
+/// Records the maximum or minimum. Equal floats, which can only differ as +0 and -0, are combined by their bits; if one
+/// operand is a NaN, the result is a NaN.
 fn extreme(t: &mut Tape, best: Bin, equal: Bin, a: &[Cell]) -> Cell {
     let (x, y) = (a[0].val(t), a[1].val(t));
     // The result of `best` is the second operand on ties and where one is a NaN.
@@ -153,7 +154,8 @@ pub(crate) static RECIP: OpDef = OpDef {
     ..UNARY
 };
 
-/// Rounds half to even: adding and subtracting a power of two drops the fraction. From this power on, all floats are whole.
+/// The lowering rule for rounding halves to even: adding and subtracting a power of two drops the fraction. Floats from
+/// this power on are whole numbers already.
 const ROUND_RULE: Rule = |t, a| {
     let x = a[0].val(t);
     let size = t.un(Un::Abs, x);

@@ -9,7 +9,8 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{Code, Value};
 
-/// The most fields of a tuple that these operators make, because each operator can double them in a few letters of text.
+/// The most fields of a tuple that these operators make. There is a limit because each operator can double the number
+/// of fields in a few letters of text.
 const MOST_FIELDS: usize = 1 << 16;
 
 fn fields<'a>(operator: &str, args: &[Argument<'a>], index: usize) -> Result<&'a Fields<QType>, TypeFault> {
@@ -50,7 +51,7 @@ fn nth_types(operator: &str, args: &[Argument<'_>], index: usize) -> Result<Sign
     }
 }
 
-/// The record fields that the records of this file share.
+/// Default fields for the records of operators on tuples.
 const TUPLE: OpDef = OpDef { params: &[param("tuple")], typing: Typing::Overloads, ..OWN };
 
 pub(crate) static GET_FIRST: OpDef = OpDef {
@@ -73,7 +74,7 @@ pub(crate) static GET_SECOND: OpDef = OpDef {
     ..TUPLE
 };
 
-/// The range of a slice from a tuple with `fields` fields. The offset and the size must be literals.
+/// The range of fields that a slice takes from a tuple with `fields` fields. The offset and the size must be literals.
 fn slice(fields: usize, offset: Option<&Value>, size: Option<&Value>) -> Result<std::ops::Range<usize>, TypeFault> {
     let literal = |at| TypeFault::mismatch("core.slice_tuple expects a literal offset and size", Some(at));
     let offset = literal_integer(offset).ok_or_else(|| literal(1))?;
@@ -174,7 +175,7 @@ pub(crate) static ZIP: OpDef = OpDef {
     ..TUPLE
 };
 
-/// The index of the first type that is not UNIT, or else of the last; `None` without types.
+/// The index of the first type that is not UNIT, or of the last type if all are UNIT; `None` without types.
 fn first_not_unit(types: impl ExactSizeIterator<Item = QType>) -> Option<usize> {
     let last = types.len().checked_sub(1)?;
     types.enumerate().find(|(_, qtype)| *qtype != QType::Scalar(Scalar::Unit)).map_or(Some(last), |(at, _)| Some(at))

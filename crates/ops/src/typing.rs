@@ -1,5 +1,5 @@
-//! Typing of operators: implicit casts, the promotion rules that most operators share, and how the signature and the overload
-//! of a call are found from the operator and the argument types. Preparation inserts the casts.
+//! Finds the types of operator calls: implicit casts, the promotion rules that most operators share, and the signature
+//! and the overload of a call, which are found from the operator and the argument types. Preparation inserts the casts.
 
 use crate::definition::{Compile, CompiledFrom, OpDef, OperandType, OverArrays, Overload, PresenceRule, Typing};
 use cembra_runtime::{ArrayKind, QType, Scalar};
@@ -31,14 +31,14 @@ impl Signature {
     }
 }
 
-/// A call of an operator with its types and its overload.
+/// The result of typing a call: its types and its overload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Resolved {
     /// The types that the arguments are cast to, and the type of the result.
     pub signature: Signature,
     /// The index of the overload that computes the call; `None` for an expansion, and for an operator that builds or takes apart structures.
     pub overload: Option<u16>,
-    /// True if an overload of a strict operator runs on optionals.
+    /// True if the overload is called on optionals, because an argument of a strict operator may be missing.
     pub lifted: bool,
 }
 
@@ -146,7 +146,8 @@ impl OpDef {
         self.resolve_typed(args)
     }
 
-    /// Finds the types of a call on arrays.
+    /// Finds the types of a call with arrays among its arguments, for an operator that is applied to elements or has a
+    /// kernel on whole arrays.
     fn resolve_over_arrays(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         match self.over_arrays {
             OverArrays::Own => self.resolve_typed(args),
@@ -246,14 +247,15 @@ impl OpDef {
         }
     }
 
-    /// True if the type of an argument is not a number, such as a date, and an overload has such operands: operands may differ
-    /// in type then.
+    /// Returns true if an argument is a date, a timestamp or a duration, and an overload has an operand of one of these
+    /// types. The operands of such a call may differ in type.
     fn takes_quoted(&self, args: &[Argument<'_>]) -> bool {
         args.iter().any(|arg| arg.qtype.scalar().is_some_and(Scalar::is_quoted))
             && self.overloads().iter().any(|overload| overload.args.iter().any(|arg| arg.scalar.is_quoted()))
     }
 
-    /// Selects the first overload that takes the arguments after implicit casts; a strict one takes optionals too.
+    /// Selects the first overload to whose types the arguments can be cast implicitly; the overload of a strict
+    /// operator also takes optionals.
     fn first_fit(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
         let strict = self.presence == PresenceRule::Strict;
         for (index, overload) in self.overloads().iter().enumerate() {
@@ -277,7 +279,8 @@ impl OpDef {
         Err(self.no_overload(&Signature { operands, ret: QType::Nothing }))
     }
 
-    /// Returns true for an unspecified argument of a parameter whose default is missing.
+    /// Returns true if an argument is unspecified and stands for a missing value, because the default of its parameter
+    /// is missing.
     fn stands_for_missing(&self, at: usize, arg: &Argument<'_>, want: &QType) -> bool {
         let default = self.params.get(at).and_then(|param| param.default.as_ref());
         *arg.qtype == QType::Unspecified && want.is_optional() && default == Some(&Value::Nothing)
@@ -379,8 +382,9 @@ impl OpDef {
         Ok(Resolved { signature, overload: Some(index), lifted })
     }
 
-    /// Returns true if weak floats are compared as FLOAT32. This happens if some operands are optional or arrays, and others are not. Arolla selects
-    /// the first kernel with compatible types, which for weak floats is the kernel for FLOAT32.
+    /// Returns true if weak floats are compared as FLOAT32. This happens if some operands are optionals or arrays and
+    /// others are not, because Arolla selects the first kernel with compatible types, which for weak floats is then the
+    /// kernel for FLOAT32.
     #[must_use]
     pub fn narrows_unlike(&self, common: Scalar) -> bool {
         matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat
@@ -424,7 +428,8 @@ impl OpDef {
     }
 }
 
-/// The kind of all arrays among the operands. The other operands must be scalars or types.
+/// The array kind (`DENSE_ARRAY` or `ARRAY`) that all arrays among the operands share. The other operands must be
+/// scalars or types.
 fn array_kind(operator: &str, args: &[Argument<'_>]) -> Result<ArrayKind, TypeFault> {
     let mut found = None;
     for (at, arg) in args.iter().enumerate() {
@@ -460,7 +465,7 @@ pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault
     }
 }
 
-/// The operator that parses a value of this type from a text; `None` if there is none.
+/// The name of the operator that parses a value of this type from a text; `None` if there is none.
 fn read_of_text(scalar: Scalar) -> Option<&'static str> {
     Some(match scalar {
         Scalar::Int32 => "strings.parse_int32",
@@ -474,7 +479,7 @@ fn read_of_text(scalar: Scalar) -> Option<&'static str> {
     })
 }
 
-/// The hint for a number in the place of a date or a timestamp; `None` for other types.
+/// The hint for a number that is given in place of a date or a timestamp; `None` for other types.
 fn counted(scalar: Scalar) -> Option<&'static str> {
     match scalar {
         Scalar::Date => {
@@ -487,7 +492,8 @@ fn counted(scalar: Scalar) -> Option<&'static str> {
     }
 }
 
-/// The hint for two operands, one of which is a duration or a timestamp, that an operator does not combine; `None` for others.
+/// The hint for a pair of operands that an operator does not combine, one of which is a duration or a timestamp; `None`
+/// for other pairs.
 fn beside_times(operands: &[QType]) -> Option<String> {
     let has = |wanted: &dyn Fn(Scalar) -> bool| operands.iter().any(|of| of.of_each().scalar().is_some_and(wanted));
     let [is_date, is_timestamp, is_duration] =
@@ -513,8 +519,8 @@ fn beside_times(operands: &[QType]) -> Option<String> {
     })
 }
 
-/// The hint for values whose types have no common type: numbers and days with texts, days with moments, truth values with
-/// numbers. `None` for other types.
+/// The hint for values whose types have no common type: a text with another scalar, a date with a number or a
+/// timestamp, or a boolean with a number. `None` for other types.
 fn written_as(types: &[&QType]) -> Option<String> {
     let scalars = || types.iter().filter_map(|qtype| qtype.of_each().scalar());
     let has = |wanted: fn(Scalar) -> bool| scalars().find(|scalar| wanted(*scalar));
@@ -552,7 +558,7 @@ fn written_as(types: &[&QType]) -> Option<String> {
     None
 }
 
-/// The hint for one value that is given to an operator which aggregates the elements of an array.
+/// The hint for a single value that is given to an operator which aggregates the elements of an array.
 fn of_rows(scalar: Scalar) -> String {
     format!(
         "write `[x, y]` for several values, or declare `input x: [{}]` for a column of all rows: a model computes with one row, and this is one value of it",

@@ -1,5 +1,5 @@
-//! Operators on whole tensors, as texts call them: their names, parameters and descriptions. They have no kernels: a model
-//! with tensors is lowered to a graph of tensors, which defines each operator.
+//! Declares the operators on whole tensors for texts: their names, parameters and descriptions. They have no kernels: a
+//! model with tensors is lowered to a graph of tensors, which defines each operator.
 
 use crate::definition::{Example, OWN, OpDef, Typing, ex, param, param_or};
 use crate::typing::TypeFault;
@@ -17,7 +17,7 @@ pub(crate) fn without_tensors(name: &str) -> TypeFault {
         .hint("declare one: `input x: tensor[f64, 2]`")
 }
 
-/// The record fields that all of these operators share.
+/// Default fields for the records of operators on whole tensors.
 const WHOLE: OpDef = OpDef { typing: Typing::OfTensors, ..OWN };
 
 const AXES: Parameter = param_or("axes", Value::Unspecified);

@@ -1,9 +1,10 @@
-//! The work of operators on strings: every built-in body without a lowering rule is charged for its string arguments before
-//! it runs. The function that makes the body's kernels does this, so that no operator can avoid it. A unit of work is a byte
-//! that is read once. Bodies that take longer per byte charge the rest themselves. Results are not charged, because
-//! `arena_bytes` limits them.
+//! Charges the work of operators on strings, so that an evaluation can be limited. Every built-in body (the Rust
+//! function of an operator) without a lowering rule is charged for its string arguments before it runs. The function
+//! that makes the body's kernels does this, so that no operator can avoid it. A unit of work is reading one byte once.
+//! Bodies that take longer per byte charge the rest themselves. Results are not charged, because `arena_bytes` limits
+//! them.
 //!
-//! Operators with a lowering rule do not read strings, except for comparisons, which charge in `Context::compare`, for
+//! Operators with a lowering rule do not read strings, except for comparisons, which charge in `Context::compare`, in
 //! machine code too.
 
 use crate::direct::Weak;
@@ -81,7 +82,8 @@ mod tests {
         if optional { Value::Present(value) } else { Value::Scalar(value) }
     }
 
-    /// The fault of an overload on strings of `length` bytes, with `work` units allowed; `None` without a fault.
+    /// Runs an overload on strings of `length` bytes, with `work` units allowed, and returns its fault; `None` without
+    /// a fault.
     fn run(overload: &Overload, lifted: bool, length: usize, work: u64) -> Option<FaultKind> {
         let operands: SmallVec<_> = (0..overload.args.len()).map(|at| overload.takes(at, lifted)).collect();
         let of = |(qtype, arg): (&QType, &OperandType)| value(arg.scalar, qtype.is_optional(), length);
@@ -94,7 +96,7 @@ mod tests {
         call_overload(&mut context, overload, &resolved, &values).err().map(|fault| fault.kind)
     }
 
-    /// True if an overload reads its strings. A rule reads them only to compare them.
+    /// Returns true if an overload reads its strings. An overload with a rule reads them only to compare them.
     fn reads_strings(def: &OpDef, overload: &Overload) -> bool {
         let compares = matches!(def.typing, Typing::Promote(Promotion::Comparable));
         matches!(overload.lower, Lower::Kernel) || compares

@@ -1,8 +1,9 @@
-//! Calendar arithmetic recorded on a tape, for lowering rules: days are 64-bit floats, and there are no branches.
+//! Calendar arithmetic for lowering rules: functions that record, for example, the year of a day as instructions on a
+//! tape. Days are 64-bit floats, and there are no branches, so that the instructions run on vectors of rows.
 //!
-//! Quotients that are rounded down are computed as products with the reciprocal of the divisor. The result is the same, because half a unit or less
-//! is added to each dividend, which is a whole number. So the exact quotient is not a whole number, and differs from one by more than rounding
-//! errors.
+//! A quotient that is rounded down is computed as a product with the reciprocal of the divisor. Every dividend is a
+//! whole number, to which half a unit or less is added. So the exact quotient is never a whole number, and its distance
+//! from one is larger than the rounding errors of the product: the result is the same as with a division.
 
 use cembra_runtime::{Date, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
@@ -34,7 +35,7 @@ pub(super) fn quotient(t: &mut Tape, x: Val, above: f64, divisor: f64) -> Val {
     t.un(Un::Floor, product)
 }
 
-/// Records the remainder `x - floor(count * size)`.
+/// Records the remainder `x - floor(count * size)`, what is left of `x` after `count` units of length `size`.
 pub(super) fn rest(t: &mut Tape, x: Val, count: Val, size: f64) -> Val {
     let taken = times(t, count, size);
     let taken = t.un(Un::Floor, taken);
@@ -59,7 +60,7 @@ pub(super) fn long(t: &mut Tape, x: Val) -> Cell {
     Cell::num(t.un(Un::Convert(MachineType::I64), x))
 }
 
-/// The days from 1970-01-01 to the date or timestamp in `cell`.
+/// Records the number of days from 1970-01-01 to the date or timestamp in `cell`.
 pub(super) fn days(t: &mut Tape, cell: Cell) -> Val {
     let x = cell.val(t);
     let days = if t.ty(x) == MachineType::I64 { split(t, x).0 } else { x };
@@ -79,7 +80,8 @@ pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
     (t.select(below, fewer, days), t.select(below, more, left))
 }
 
-/// A day as year, month and day, with years that begin in March, so that 29 February is the last day of its year.
+/// A day as year, month and day of a calendar in which years begin in March, so that 29 February is the last day of its
+/// year.
 pub(super) struct FromMarch {
     century: Val,
     year: Val,
@@ -102,7 +104,7 @@ impl FromMarch {
         FromMarch { century, year, month, day }
     }
 
-    /// The mask that is set in January and February, which belong to the next calendar year.
+    /// Records the mask that is set if the day is in January or February, which belong to the next calendar year.
     pub(super) fn is_next_year(&self, t: &mut Tape) -> Mask {
         let january = number(t, 10.0);
         t.cmp(Cmp::Ge, self.month, january)
@@ -122,7 +124,7 @@ impl FromMarch {
         t.bin(Bin::Add, year, more)
     }
 
-    /// The month of the day in the calendar year, from 1 for January.
+    /// Records the month of the day in the calendar year, from 1 for January.
     pub(super) fn month_of_year(&self, t: &mut Tape) -> Val {
         let next = self.is_next_year(t);
         let (early, late) = (number(t, -9.0), number(t, 3.0));
@@ -130,13 +132,13 @@ impl FromMarch {
         t.bin(Bin::Add, self.month, shift)
     }
 
-    /// The day of the month, counted from 0.
+    /// Records the day of the month, counted from 0.
     pub(super) fn day_of_month(&self, t: &mut Tape) -> Val {
         let before = days_before_month(t, self.month);
         t.bin(Bin::Sub, self.day, before)
     }
 
-    /// The number of months from March of the year 0 to the day's month.
+    /// The number of months from March of the year 0 to the month of this day.
     pub(super) fn months(&self, t: &mut Tape) -> Val {
         let year = self.year_from_march(t);
         let months = times(t, year, 12.0);
@@ -144,15 +146,15 @@ impl FromMarch {
     }
 }
 
-/// The days before a month, in a year that begins in March.
+/// The number of days before the month `month` in a year that begins in March.
 fn days_before_month(t: &mut Tape, month: Val) -> Val {
     let days = times(t, month, 30.6);
     let days = plus(t, days, 0.5);
     t.un(Un::Floor, days)
 }
 
-/// The days of the first `years` years in a cycle of 400. Every fourth year is a leap year, but not every hundredth, unless it
-/// is the four-hundredth.
+/// The number of days in the first `years` years of a cycle of 400 years. Every fourth year is a leap year, but of the
+/// hundredth years only the four-hundredth.
 fn days_of_years(t: &mut Tape, years: Val) -> Val {
     let [fourth, hundredth, four_hundredth] = [4.0, 100.0, 400.0].map(|length| quotient(t, years, 0.5, length));
     let days = times(t, years, 365.0);
@@ -161,7 +163,7 @@ fn days_of_years(t: &mut Tape, years: Val) -> Val {
     t.bin(Bin::Add, days, four_hundredth)
 }
 
-/// The first day of a month, in days since 1970-01-01. `months` is 0 for March of the year 0.
+/// Records the first day of a month, in days since 1970-01-01. `months` is 0 for March of the year 0.
 pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     let year = quotient(t, months, 0.5, 12.0);
     let month = rest(t, months, year, 12.0);
@@ -170,13 +172,14 @@ pub(super) fn first_day(t: &mut Tape, months: Val) -> Val {
     plus(t, days, -SHIFT)
 }
 
-/// The first day of the month after the month `months`, in days since 1970-01-01. `months` is 0 for March of the year 0.
+/// Records the first day of the month after the month `months`, in days since 1970-01-01. `months` is 0 for March of
+/// the year 0.
 pub(super) fn first_day_after(t: &mut Tape, months: Val) -> Val {
     let next = plus(t, months, 1.0);
     first_day(t, next)
 }
 
-/// The day of the week on the day `days`, from 1 for Monday.
+/// Records the day of the week on the day `days`, from 1 for Monday.
 pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     // 1970-01-01 is three days from a Monday.
     let days = plus(t, days, 3.0);
@@ -185,7 +188,7 @@ pub(super) fn weekday(t: &mut Tape, days: Val) -> Val {
     plus(t, day, 1.0)
 }
 
-/// The position of the day `days` in the year `year`, counted from 1.
+/// Records the position of the day `days` in the year `year`, counted from 1.
 pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     // The whole years since the year 1, whose first day is day 1.
     let years = plus(t, year, -1.0);

@@ -1,5 +1,5 @@
-//! Adds a 64-bit number of days to a date, or subtracts it; a result that is not a date is a fault. With 32-bit days, `math.add` and `math.subtract`
-//! wrap around instead.
+//! Adds a 64-bit number of days to a date, or subtracts it; a result outside the range of dates is a fault. For a
+//! 32-bit number of days, `math.add` and `math.subtract` wrap around instead.
 
 use super::months::outside;
 use crate::Rule;
@@ -8,12 +8,13 @@ use crate::kernel::strict;
 use cembra_runtime::{Date, Fault, FaultKind, MachineType};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
 
-/// Days since 1970 as a date; `None` if they exceed the range of dates.
+/// Converts days since 1970-01-01 to a date; `None` if they exceed the range of dates.
 fn made(days: Option<i64>) -> Option<Date> {
     days.and_then(|days| i32::try_from(days).ok()).map(Date)
 }
 
-/// The sum or difference of the operands as a date. The fault for a result that is not a date names the first operand.
+/// Records the sum or difference of the operands as a date. If the result is not a date, a fault is raised that reports
+/// the first operand.
 fn checked(t: &mut Tape, op: Bin, a: &[Cell]) -> Cell {
     let [first, second] = [a[0].val(t), a[1].val(t)];
     let [x, y] = [first, second].map(|x| match t.ty(x) {

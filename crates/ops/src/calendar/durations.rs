@@ -1,5 +1,5 @@
-//! Operators on durations. They replace `math.add` and similar operators if an operand is a duration or a timestamp. They
-//! compute in whole microseconds, and raise the fault `time-range` if a result does not fit into 64 bits. They never wrap
+//! Operators on durations, in whole microseconds. They replace `math.add` and similar operators if an operand is a
+//! duration or a timestamp. If a result does not fit into 64 bits, they raise the fault `time-range`, and never wrap
 //! around.
 
 use super::civil::{float, number};
@@ -12,18 +12,19 @@ use crate::math::division::{
 use cembra_runtime::{Duration, Fault, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
 
-/// The fault for a result that does not fit into 64 bits; `of` is the first operand.
+/// The fault for a result that does not fit into 64 bits; it reports the first operand, `of`.
 fn beyond(of: i64) -> Fault {
     Fault::with(FaultKind::TimeRange, of.cast_unsigned())
 }
 
-/// Raises in a rule the fault that `beyond` makes for a kernel; it names the first operand.
+/// Records the fault that `beyond` makes for a kernel: it is raised where `is_beyond` is set, and reports the first
+/// operand.
 fn fault_beyond(t: &mut Tape, a: &[Cell], is_beyond: Mask) {
     let operand = a[0].val(t);
     t.fault_if(is_beyond, FaultKind::TimeRange, [Some(operand), None]);
 }
 
-/// The mask that is present where an i64 is below 0.
+/// Records the mask that is set where an i64 is below 0.
 fn is_negative(t: &mut Tape, x: Val) -> Mask {
     let zero = t.konst_like(x, 0.0);
     t.cmp(Cmp::Lt, x, zero)
@@ -95,7 +96,8 @@ pub(crate) static SUBTRACT: OpDef = OpDef {
     ..DURATIONS
 };
 
-/// The negative or the absolute value; fails for the least number, which has neither.
+/// Records the negative (or absolute) value of a duration. A fault is raised for the least 64-bit number, whose
+/// negative does not fit.
 fn without_sign(t: &mut Tape, a: &[Cell], op: Un) -> Cell {
     let x = a[0].val(t);
     let least = t.konst(MachineType::I64, i64::MIN.cast_unsigned());
@@ -145,7 +147,8 @@ const TIMES_INTEGER_RULE: Rule = |t, a| {
     Cell::num(product)
 };
 
-/// Rounds a float to whole microseconds, halves to even. Raises the fault where it is NaN or does not fit into 64 bits.
+/// Records the rounding of a float to whole microseconds, halves to even. The fault is raised where the float is NaN or
+/// does not fit into 64 bits.
 fn micros(t: &mut Tape, a: &[Cell], x: Val) -> Cell {
     let below = t.un(Un::Floor, x);
     let rest = t.bin(Bin::Sub, x, below);
@@ -301,7 +304,7 @@ pub(crate) static MOD: OpDef = OpDef {
     ..DURATIONS
 };
 
-/// A duration as a number of units; `unit` is their length in microseconds.
+/// Records the conversion of a duration to a number of units; `unit` is the length of a unit in microseconds.
 fn in_units(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
     let (x, unit) = (float(t, a[0]), number(t, unit));
     Cell::num(t.bin(Bin::Div, x, unit))
@@ -334,7 +337,7 @@ pub(crate) static MILLISECONDS: OpDef =
 pub(crate) static MICROSECONDS: OpDef =
     length!("duration.microseconds", "microseconds", 1.0, ex("duration.microseconds(1ms)", "f64{1000}"));
 
-/// The record fields that conversions between a type and its microseconds share.
+/// Default fields for the records of operators that convert between a type and its number of microseconds.
 const RAW: OpDef = OVERLOADED;
 
 pub(crate) static MICROS: OpDef = OpDef {

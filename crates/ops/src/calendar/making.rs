@@ -1,5 +1,5 @@
-//! Makes dates and timestamps from numbers such as year, month and day; the result is missing if there is no such day or
-//! time.
+//! Makes dates and timestamps from numbers such as year, month and day. If there is no such day or time (30 February),
+//! the result is missing.
 
 use super::civil::{first_day, first_day_after, float, is_outside, number, plus, times, whole};
 use crate::Rule;
@@ -8,13 +8,13 @@ use crate::kernel::strict;
 use cembra_runtime::{Date, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Datum, Mask, Presence, Tape, Un, Val};
 
-/// A part of a date or a time of day, clamped to an i32. Numbers beyond an i32 are never valid parts, and neither are the least
-/// and the greatest i32.
+/// Clamps a part of a date or a time of day to an i32. Numbers that do not fit into an i32 are never valid parts, and
+/// neither are the least and the greatest i32, so the result is the same.
 fn part(number: i64) -> i32 {
     number.clamp(i32::MIN.into(), i32::MAX.into()) as i32
 }
 
-/// The mask that is present where `x` is at least `least` and at most `most`.
+/// Records the mask that is set where `x` is at least `least` and at most `most`.
 fn within(t: &mut Tape, x: Val, least: f64, most: f64) -> Mask {
     let (least, most) = (number(t, least), number(t, most));
     let (from, to) = (t.cmp(Cmp::Ge, x, least), t.cmp(Cmp::Le, x, most));

@@ -1,5 +1,6 @@
-//! Operators on dates, timestamps and durations, which Arolla does not have. The lowering rules that compute parts of a DATE (year, month and others)
-//! use exact 64-bit floats without branches, so that they run on vectors of rows; a TIMESTAMP is first split by an integer division.
+//! Operators on dates, timestamps and durations; Arolla does not have these. The lowering rules for parts of a DATE
+//! (year, month and others) use exact 64-bit floats without branches, so that they run on vectors of rows; a TIMESTAMP
+//! is first split into days and microseconds by an integer division.
 
 mod civil;
 pub(crate) mod days;
@@ -57,7 +58,7 @@ const DAY_OF_YEAR_RULE: Rule = |t, a| {
     whole(t, day)
 };
 
-/// The Thursday of the week, whose year is the ISO year of the week.
+/// Records the Thursday of a day's week. The year of the Thursday is the ISO year of the week.
 fn thursday(t: &mut Tape, a: &[Cell]) -> cembra_tape::Val {
     let days = days(t, a[0]);
     let weekday = weekday(t, days);
@@ -203,8 +204,8 @@ macro_rules! time {
     };
 }
 
-/// A part of the time of day, such as the minute. `unit` is its length in microseconds, and the part counts from 0 to `count` -
-/// 1.
+/// Records a part of the time of day, such as the minute. `unit` is the length of one unit in microseconds, and the
+/// part counts from 0 to `count` - 1.
 fn time(t: &mut Tape, a: &[Cell], unit: f64, count: f64) -> Cell {
     let x = a[0].val(t);
     let (_, left) = split(t, x);

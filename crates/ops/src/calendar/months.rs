@@ -8,18 +8,21 @@ use crate::kernel::strict;
 use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, Timestamp};
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 
-/// The fault for a result that is outside the years 1 to 9999 or that no date can represent. `date` is the operand that the fault reports.
+/// The fault for a result that is outside the years 1 to 9999, or not a date at all. `date` is the operand that the
+/// fault reports.
 pub(super) fn outside(date: Date) -> Fault {
     Fault::with(FaultKind::TimeRange, u64::from(date.0.cast_unsigned()))
 }
 
-/// Days as a date, checked to be in the years 1 to 9999. The fault names the first operand.
+/// Records the conversion of days to a date. A fault that reports the first operand is raised if the date is outside
+/// the years 1 to 9999.
 fn checked(t: &mut Tape, a: &[Cell], days: Val) -> Cell {
     check(t, a, days);
     whole(t, days)
 }
 
-/// The date `months` months later: on the same day of the month, or on the last day of a shorter month.
+/// Records the date that is `months` months after the date `a[0]`: the same day of the month, or the last day of a
+/// shorter month.
 fn months_later(t: &mut Tape, a: &[Cell], months: Val) -> Cell {
     let days = days(t, a[0]);
     let from = FromMarch::of(t, days);
@@ -83,7 +86,7 @@ pub(crate) static ADD_YEARS: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The full months from the first to the second date, with their sign.
+/// Records the number of full months from the first to the second date, negative if the second date is earlier.
 fn months_between(t: &mut Tape, a: &[Cell]) -> Val {
     // A month counts as 32 days, more than any has.
     let [from, to] = [a[0], a[1]].map(|cell| {
@@ -141,7 +144,7 @@ pub(crate) static YEARS_BETWEEN: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The months from March of the year 0 to the month of a date.
+/// Records the number of months from March of the year 0 to the month of a date.
 fn months_of(t: &mut Tape, a: &[Cell]) -> Val {
     let days = days(t, a[0]);
     FromMarch::of(t, days).months(t)

@@ -1,4 +1,5 @@
-//! Operators that return the beginning of the unit that contains a date or a timestamp: its year, week, hour and so on.
+//! Operators that truncate a date or a timestamp to a unit of time: they return the beginning of the year, week, hour
+//! or other unit that contains it.
 
 use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
@@ -10,11 +11,12 @@ use cembra_runtime::{CalendarUnit, Date, Fault, FaultKind, MachineType, Scalar, 
 use cembra_tape::{Bin, Cell, Tape, Un, Val};
 use cembra_value::{ScalarValue, Value, near_names};
 
-/// A function that records the first day of the unit that a day is in; both are counted from 1970.
+/// A function that records the first day of the unit (such as a month) that contains a day. Both days are counted from
+/// 1970-01-01.
 type Begin = fn(&mut Tape, Val) -> Val;
 
-/// The first day of the group of months that a day is in. A group has `count` months, such as 3 for quarters, and January
-/// begins one.
+/// Records the first day of the group of months that contains a day. A group has `count` months, such as 3 for
+/// quarters, and the first group of a year begins in January.
 fn first_of_months(t: &mut Tape, days: Val, count: f64) -> Val {
     let months = FromMarch::of(t, days).months(t);
     let from_january = plus(t, months, 2.0);
@@ -30,13 +32,13 @@ fn first_of_week(t: &mut Tape, days: Val) -> Val {
     plus(t, before, 1.0)
 }
 
-/// The midnight at which a day begins, as a timestamp.
+/// Records the midnight at which a day begins, as a timestamp.
 fn midnight(t: &mut Tape, days: Val) -> Val {
     let (days, size) = (t.un(Un::Convert(MachineType::I64), days), t.konst(MachineType::I64, Timestamp::DAY as u64));
     t.bin(Bin::Mul, days, size)
 }
 
-/// The beginning of a unit of whole days, for a date or a timestamp.
+/// Records the beginning of a unit of whole days, for a date or a timestamp.
 fn of_days(t: &mut Tape, a: &[Cell], begin: Begin) -> Cell {
     let given = days(t, a[0]);
     let start = begin(t, given);
@@ -45,7 +47,7 @@ fn of_days(t: &mut Tape, a: &[Cell], begin: Begin) -> Cell {
     if t.ty(x) == MachineType::I64 { Cell::num(midnight(t, start)) } else { whole(t, start) }
 }
 
-/// The beginning of a unit of the day; `unit` is its length in microseconds.
+/// Records the beginning of a unit within the day, such as an hour; `unit` is the length of the unit in microseconds.
 fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
     let x = a[0].val(t);
     let (_, of_day) = split(t, x);
@@ -175,7 +177,7 @@ pub(crate) static SECOND: OpDef = start!(
     ex("date.truncate(timestamp\"2026-11-20T10:15:42.5Z\", \"second\")", "timestamp{2026-11-20T10:15:42Z}")
 );
 
-/// The units by name, the longest first, with their operators. The last three do not apply to dates.
+/// The units by name, the longest first, with the operator for each unit. The last three units do not apply to dates.
 const UNITS: [(&str, OpId); 8] = [
     ("year", id::DATE_START_OF_YEAR),
     ("quarter", id::DATE_START_OF_QUARTER),

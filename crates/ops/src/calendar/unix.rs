@@ -10,9 +10,10 @@ use cembra_runtime::{Date, Fault, FaultKind, MachineType, QType, Scalar, Timesta
 use cembra_tape::{Bin, Cell, Cmp, Un};
 use cembra_value::{ScalarValue, Value, near_names};
 
-/// The product must be in the years 1 to 9999. It may wrap around into these years, so the product of the factors as floats
-/// must not be above 2^62 either. A product in these years is below 2^58, and one that wraps is above 2^63, so rounding does
-/// not matter.
+/// Multiplies the count by the length of its unit, as an integer and as floats. The product must be in the years 1 to
+/// 9999. An integer product may wrap around into these years, so the float product must also be at most 2^62. A product
+/// in these years is below 2^58, and a product that wraps around is above 2^63, so the rounding of the float product
+/// does not matter.
 const COUNTED_RULE: Rule = |t, a| {
     let (count, micros) = (a[0].val(t), a[1].val(t));
     let product = t.bin(Bin::Mul, count, micros);

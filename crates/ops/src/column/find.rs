@@ -40,7 +40,7 @@ unsafe impl Send for MapView {}
 // SAFETY: COLUMN: it is used during calls alone, and whoever makes a call has the dictionary then.
 unsafe impl Sync for MapView {}
 
-/// Memory for a key of any type; an optional text takes the most words.
+/// Memory for a key or a value of any type that is not a tuple; an optional text takes the most words.
 type Room = MaybeUninit<[u64; 3]>;
 
 /// Looks up a key, and writes its value to `value` unless that is null. Returns true if the dictionary has the key.

@@ -1,6 +1,7 @@
-//! Resolves the marks that the parser writes where integers become f64 in a file that declares `numbers f64`. The parser
-//! knows no types: it writes `core._wide(x)` where an integer always becomes f64, and `core._beside(x, y)` where an integer
-//! becomes f64 if the other operand is a float. Once types are known, both expand to a cast, or to `x` itself.
+//! Resolves the marks that the parser writes in a file that declares `numbers f64`, where integers may become f64. The
+//! parser knows no types: it writes `core._wide(x)` where an integer always becomes an f64, and `core._beside(x, y)`
+//! where an integer `x` becomes an f64 if the other operand `y` is a float. Once types are known, both expand to a
+//! cast, or to `x` itself.
 
 use crate::definition::{BINARY, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, UNARY, ex};
 use crate::function::HIGHER_ORDER;
@@ -22,7 +23,7 @@ fn is_of_floats(qtype: &QType) -> bool {
     qtype.of_each().scalar().is_some_and(Scalar::is_float)
 }
 
-/// The operand as an f64 if there is a wide type, else the operand itself.
+/// Casts the operand `x` to f64 if `wide` is a type; returns `x` itself if it is `None`.
 fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeResult<Stop> {
     if wide.is_none() {
         return Ok(x);
@@ -36,8 +37,10 @@ fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeRe
     }
 }
 
-/// The type that a marked operand of type `qtype` is cast to; `None` if the operand keeps its type. An integer becomes an f64 if it stands alone or
-/// beside a float. A literal fraction becomes an f64 beside a fraction that may be missing, because Arolla compares these two as f32.
+/// The type that a marked operand of type `qtype` is cast to; `None` if the operand keeps its type. `beside` is the
+/// type of the other operand, `None` if there is none. An integer becomes an f64 if there is no other operand, or if it
+/// is a float. A literal fraction becomes an f64 if the other operand is a fraction that may be missing, because Arolla
+/// would compare the two as f32.
 #[must_use]
 pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
     let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);

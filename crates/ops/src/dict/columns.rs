@@ -1,11 +1,9 @@
-//! Dictionaries with several columns: keys with several parts, and values that are structs. Typing represents such a table as a tuple of
-//! dictionaries. For each part of a key, one dictionary maps the values of the part to numbers from 1 on. One dictionary maps the combined numbers,
-//! or the only part, to a row. One dictionary per column maps the row to a value. A lookup in a table is a series of lookups in these dictionaries,
-//! so no other code has to support tables. If ranges contain the last part of a key, the combined number of the other parts selects a group of
-//! ranges, and the range with the key gives the row (`grouped.rs`).
-//!
-//! If the last part of a key is looked up in ranges, the combined number of the other parts is that of a group of ranges, and
-//! the range with the key leads to the row (`grouped.rs`).
+//! Tables: dictionaries whose keys have several parts, or whose values are structs, such as `table t: (text, i64) ->
+//! f64`. Typing represents a table as a tuple of dictionaries: one per part of the key, which maps the values of the
+//! part to numbers from 1 on; one that maps the combined number (or the only part) to a row; and one per column, which
+//! maps the row to a value. So a lookup in a table is a series of lookups in dictionaries, and no other code has to
+//! support tables. If the last part of a key is looked up in ranges, the combined number of the other parts selects a
+//! group of ranges, and the range that contains the last part gives the row (`grouped.rs`).
 
 use super::grouped::NO_ROW;
 use super::membership::nothing_in;
@@ -46,8 +44,8 @@ fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<
     Err(TypeFault::mismatch(format!("{operator} expects a dictionary or a table, found {found}"), None).into())
 }
 
-/// The number of a key's parts that a table numbers. The only part of a key is used as it is, and a part that is looked up in
-/// ranges is not numbered.
+/// The number of key parts that a table maps to numbers. A key with only one part is used as it is, and a part that is
+/// looked up in ranges has no number.
 fn numbered_parts(of: &TableForm) -> usize {
     match of.keys {
         1 => 0,
@@ -55,9 +53,9 @@ fn numbered_parts(of: &TableForm) -> usize {
     }
 }
 
-/// Returns the operand that leads from a key to its row: the key itself if it has one part, the combined number of its parts,
-/// or the row if the last part is looked up in ranges. A key that the table does not have leads to no row of the table; if a
-/// part is missing, the result is missing.
+/// Adds nodes for the operand from which the row of a key is found: the key itself if it has one part, the combined
+/// number of its parts, or already the row if the last part is looked up in ranges. For a key that the table does not
+/// have, the operand matches no row; if a part of the key is missing, it is missing.
 fn key_of(
     g: &mut dyn Instantiation,
     operator: &str,
@@ -101,7 +99,8 @@ fn key_of(
     row_in_ranges(g, operator, ranges, whole, own)
 }
 
-/// The row of a key whose last part is `key`: that of the range with the key, among the ranges of `group`.
+/// Adds a node for the row of a key whose last part is `key`: the row of the range that contains `key`, among the
+/// ranges of `group`.
 fn row_in_ranges(
     g: &mut dyn Instantiation,
     operator: &str,
@@ -123,12 +122,13 @@ fn row_in_ranges(
     Ok(g.apply(id::DICT_RANGED_ROW, &[ranges, group, key])?)
 }
 
-/// The member of the table with the rows or their values. It follows the members for the parts of keys and for ranges.
+/// Adds a node for the member of the table that maps keys to rows, or to values. It follows the members for the parts
+/// of keys and for ranges.
 fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> NodeResult<Stop> {
     Ok(part(g, table, numbered_parts(of) + usize::from(of.is_of_ranges))?)
 }
 
-/// The mask that is present if `row` is a row of the table, not [`NO_ROW`].
+/// Adds a node for the mask that is present if `row` is a row of the table, and not [`NO_ROW`].
 fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> NodeResult<Stop> {
     let first = g.literal(Value::from(0_i64));
     Ok(g.apply(id::GREATER_EQUAL, &[row, first])?)
@@ -195,7 +195,8 @@ fn lookup(
     Ok(g.apply(id::PRESENCE_AND, &[chosen, has])?)
 }
 
-/// The dictionary of ranges in groups. `arrays` must be literals: the groups, the starts and the ends of the ranges.
+/// Makes a dictionary of ranges in groups from three arrays, which must be literals: the groups, the starts and the
+/// ends of the ranges.
 fn grouped(g: &dyn Instantiation, arrays: [NodeHandle; 3]) -> Result<Dict, TypeFault> {
     let literal = |array: NodeHandle| match g.value(array) {
         Some(Value::Array(_, array)) => Ok(array),
@@ -211,7 +212,7 @@ fn grouped(g: &dyn Instantiation, arrays: [NodeHandle; 3]) -> Result<Dict, TypeF
     Dict::of_ranges_in(&groups, &from, &to).map_err(|fault| TypeFault::mismatch(fault.to_string(), None))
 }
 
-/// The record fields that operators on tables share; these operators replace those on dictionaries.
+/// Default fields for the records of operators on tables, which replace those on dictionaries.
 const OF_TABLES: OpDef = HIGHER_ORDER;
 
 pub(crate) static TABLE: OpDef = OpDef {

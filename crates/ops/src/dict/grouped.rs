@@ -1,6 +1,6 @@
-//! Looks up keys of several parts whose last part is in a range. One number stands for all other parts, and has a group of ranges. One call finds the
-//! group by this number, and in the group the row of the range that contains the last part. The values of the row are looked up afterwards, as in any
-//! table (`columns.rs`).
+//! Looks up keys of several parts, the last of which is looked up in ranges. One number stands for all other parts, and
+//! selects a group of ranges. One call finds the group by this number, then the row of the range in the group that
+//! contains the last part. The values of the row are looked up afterwards, as in any table (`columns.rs`).
 
 use super::ranges::{Bound, Bounds};
 use super::table::{Lookup, Table};
@@ -22,12 +22,13 @@ struct Group<K: Bound> {
     rows: Rows,
 }
 
-/// The row of each segment of a group.
+/// The rows of a group's segments. A segment is the interval from one bound to the next: a range, or a gap between
+/// ranges.
 enum Rows {
-    /// The first `count` segments (ranges between bounds) of the group have consecutive rows from `first` on. A segment after these has no row.
-    /// Ranges without gaps need no list of rows.
+    /// The first `count` segments of the group have consecutive rows from `first` on, and a segment after these has no
+    /// row. So ranges without gaps need no list of rows.
     Next { first: i64, count: usize },
-    /// The row of each segment (the interval from one bound to the next) of the group; `NO_ROW` if it is a gap.
+    /// The row of each segment of the group; `NO_ROW` for a gap.
     Each(Box<[i64]>),
 }
 
@@ -51,7 +52,8 @@ impl Rows {
     }
 }
 
-/// The groups of a dictionary by their numbers. A dictionary without groups becomes one group with the number 0.
+/// Makes a table of a dictionary's groups by their numbers. A dictionary without groups becomes one group with the
+/// number 0.
 fn groups_of<K: Bound>(dict: &Dict) -> Table<u64, Group<K>> {
     let mut groups: Vec<(u64, Vec<K::Owned>, Vec<i64>)> = Vec::new();
     for (at, (bound, row)) in dict.entries().enumerate() {
@@ -69,7 +71,8 @@ fn groups_of<K: Bound>(dict: &Dict) -> Table<u64, Group<K>> {
     Table::of_entries(groups.into_iter().map(|(number, bounds, rows)| (number, Some(group(bounds, rows)))).collect())
 }
 
-/// Finds the row of a key: that of the range with the key, in the group with the given number.
+/// The body (the Rust function) that finds the row of a key: the row of the range that contains the key, in the group
+/// with the given number.
 struct RowInGroup<K>(PhantomData<K>);
 
 impl<K: Bound> Body for RowInGroup<K> {

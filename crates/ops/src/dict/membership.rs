@@ -1,4 +1,5 @@
-//! The membership tests `x in [a, b]`, `x in a..b` and `x in e`. The list and the range are syntax: no array is made of them.
+//! The membership tests `x in [a, b]`, `x in a..b` and `x in e`. The list and the range are only syntax: no array is
+//! made of their elements.
 
 use super::{CONTAINS, FEW, contained, contains};
 use crate::comparison::{EQUAL, LESS};
@@ -13,7 +14,8 @@ use std::collections::HashSet;
 
 const MEMBERSHIP: OpDef = OpDef { ..CUSTOM };
 
-/// The signature with a mask as result. Fails if `comparison` does not take one of the operands together with the first.
+/// The signature of a membership test, whose result is a mask. Fails if the operator `comparison` cannot compare the
+/// first operand with each other operand.
 fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> Result<Signature, TypeFault> {
     let is_compared = |scalar: Scalar| {
         let mut taken = comparison.overloads().iter().flat_map(|overload| overload.args.first());
@@ -33,7 +35,8 @@ fn compared_types(operator: &str, args: &[Argument<'_>], comparison: &OpDef) -> 
     Ok(Signature::unchanged(args, QType::MASK))
 }
 
-/// The elements as keys of a dictionary; `None` if they are not all literals of a type that may be a key.
+/// Makes a dictionary whose keys are the elements, to look `x` up in it; `None` if an element is not a literal, or if
+/// their type may not be a key.
 fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<Dict> {
     let mut common = g.qtype(x).scalar()?;
     let mut known = Vec::with_capacity(elements.len());
@@ -52,7 +55,8 @@ fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<D
     Dict::new(Array::from_scalars(common, once.into_iter().map(Some)), units).ok()
 }
 
-/// The mask that is present if one of `masks` is. The masks are joined in a tree, so that a long list is not deep.
+/// Adds nodes for the mask that is present if one of `masks` is. The masks are joined in a balanced tree, so that a
+/// long list does not nest deep.
 fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> NodeResult {
     while masks.len() > 1 {
         let join = |pair: &[NodeHandle]| match pair {
@@ -108,7 +112,7 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     ..MEMBERSHIP
 };
 
-/// The fault for `in` followed by a value that has no elements.
+/// The fault for a test `x in e` where `e` has no elements.
 pub(super) fn nothing_in(found: &QType) -> TypeFault {
     TypeFault::mismatch(format!("`in` cannot look for a value in {found}"), Some(1)).hint(
         "write `x in [a, b]`, `x in a..b`, or `x in a` for an array, a dictionary or a table `a`; put a `let` with its body in brackets, as in `(let t = 2 in t * t)`",

@@ -1,6 +1,6 @@
-//! Dictionaries: looking up values by keys. If the dictionary is known during preparation and has only a few numeric keys, operators in the
-//! expression compare the key with each of them; otherwise it is compiled to a table. A lookup in a dictionary that is made from arrays finds a row
-//! first (`rows.rs`).
+//! Operators that look up values by keys in dictionaries. If a dictionary is known during preparation and has at most 8
+//! numeric keys, the lookup becomes comparisons of the key with each of them; a larger one is compiled to a table. A
+//! lookup in a dictionary that is made from arrays first finds the row of the key (`rows.rs`).
 
 mod columns;
 mod grouped;
@@ -26,7 +26,7 @@ use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Dict, Value, common_scalar, lossless_scalar};
 use std::sync::Arc;
 
-/// The most keys that are compared one after the other; more are looked up in a table.
+/// The most keys of a dictionary for which a lookup compares the key with each of them. For more keys it uses a table.
 const FEW: usize = 8;
 
 const DICT: OpDef = OpDef { params: &[param("dict")], ..UNARY };
@@ -40,8 +40,8 @@ fn dict_types(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Scala
     }
 }
 
-/// Checks that an operand can be compared with the keys of a dictionary. In an empty dictionary a key of any type can be looked
-/// up.
+/// Checks that an operand can be compared with the keys of a dictionary. Keys of any type can be looked up in an empty
+/// dictionary.
 fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> Result<(), TypeFault> {
     let found = args[at].qtype;
     let is_empty = |arg: &Argument<'_>| matches!(arg.literal, Some(Value::Dict(dict)) if dict.is_empty());
@@ -56,15 +56,15 @@ fn check_key(operator: &str, keys: Scalar, args: &[Argument<'_>], at: usize) -> 
     }
 }
 
-/// The contents of a dictionary.
+/// The contents of a dictionary operand: known during preparation, or arrays.
 enum Source {
     /// The dictionary is a literal, known during preparation.
     Literal(Arc<Dict>),
-    /// The dictionary is made of an array of keys and an array of values, both dense.
+    /// The dictionary is made while the model runs, from an array of keys and an array of values, both dense.
     Arrays([NodeHandle; 2]),
 }
 
-/// The contents of an operand that is a dictionary.
+/// Returns the contents of an operand that is a dictionary.
 fn dict_of(g: &mut dyn Expansion, operator: &str, dict: NodeHandle) -> Result<Source, TypeFault> {
     if let Some(arrays) = rows::arrays_of(g, dict)? {
         return Ok(Source::Arrays(arrays));
@@ -76,20 +76,21 @@ fn dict_of(g: &mut dyn Expansion, operator: &str, dict: NodeHandle) -> Result<So
     }
 }
 
-/// The common type of keys and `key`, and `key` cast to it.
+/// Returns the common type of `keys` and `key`, and `key` cast to it.
 fn as_key(g: &mut dyn Expansion, keys: Scalar, key: NodeHandle) -> Result<(Scalar, NodeHandle), TypeFault> {
     let common = g.qtype(key).of_each().scalar().and_then(|scalar| common_scalar(keys, scalar)).unwrap_or(keys);
     Ok((common, cast(g, key, common)?))
 }
 
-/// The rows that keys have in an array of keys.
+/// Adds nodes for the rows of `key` in `keys`, an array of keys.
 fn rows_of(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle) -> NodeResult {
     let scalar = g.qtype(keys).of_each().scalar().unwrap_or(Scalar::Unit);
     let (common, key) = as_key(g, scalar, key)?;
     rows::rows(g, keys, key, common)
 }
 
-/// The value of a key; `absent` if the dictionary does not have it, or its value is missing.
+/// Adds nodes for the value of a key; it is `absent` if the dictionary does not have the key, or if its value is
+/// missing.
 fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     match dict_of(g, operator, dict)? {
         Source::Literal(found) => get_known(g, found, dict, key, absent),
@@ -104,7 +105,8 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
     }
 }
 
-/// The value of a key in a literal dictionary; `absent` if the dictionary does not have it, or its value is missing.
+/// Adds nodes for the value of a key in a literal dictionary; it is `absent` if the dictionary does not have the key,
+/// or if its value is missing.
 fn get_known(
     g: &mut dyn Expansion,
     found: Arc<Dict>,
@@ -132,7 +134,7 @@ fn get_known(
     or_absent(g, found, absent)
 }
 
-/// The value found, or `absent` where it is missing.
+/// Adds nodes for `found`, with `absent` in place of a missing value.
 fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> NodeResult {
     match g.value(absent) {
         Some(Value::Missing(_) | Value::Nothing) => Ok(found),
@@ -149,7 +151,8 @@ fn value_type(dict: &QType) -> Scalar {
     values.unwrap_or(Scalar::Unit)
 }
 
-/// The value of the known key that equals `key`, or `absent`, by comparing with all known keys.
+/// Adds nodes that compare `key` with each key of the dictionary. The result is the value of the key that is equal, or
+/// `absent`.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     let scalar = g.qtype(key).scalar().unwrap_or(Scalar::Unit);
@@ -208,7 +211,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
     ..DICT
 };
 
-/// Present if a dictionary, which may be the tuple of its arrays, has a key.
+/// Adds nodes for the mask that is present if a dictionary, or the tuple of its arrays, has a key.
 fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeResult {
     match dict_of(g, CONTAINS.name, dict)? {
         Source::Literal(dict) => contains(g, dict.of_units(), key),
@@ -219,7 +222,8 @@ fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeRe
     }
 }
 
-/// Present if `key` is a key of `set`, whose values are units, or in one of its ranges.
+/// Adds nodes for the mask that is present if `key` is a key of `set`, a dictionary whose values are units, or is in
+/// one of its ranges.
 fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     let set = Arc::new(set);
     let dict = g.literal(Value::Dict(set.clone()));
@@ -227,7 +231,8 @@ fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     get_known(g, set, dict, key, absent)
 }
 
-/// The type that a default is cast to: f64 if this is the lossless common type with the values, else its own type.
+/// The type that the default of a lookup is cast to: f64 if that is the lossless common type of the values and the
+/// default, as for integers and a fraction; otherwise the default keeps its type.
 fn default_type(values: &QType, default: &QType) -> QType {
     let common = values.scalar().zip(default.scalar()).and_then(|(values, own)| lossless_scalar(values, own));
     match common {
@@ -304,7 +309,8 @@ pub(crate) static TABLE: OpDef = OpDef {
     ..DICT
 };
 
-/// The signature of an operator that returns an array of the keys or values of a dictionary; `of` selects its element type.
+/// The signature of an operator that returns all keys, or all values, of a dictionary as an array; `of` selects the
+/// type of the elements.
 fn array_types(
     operator: &str,
     args: &[Argument<'_>],
@@ -314,7 +320,7 @@ fn array_types(
     Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, of(keys, values))))
 }
 
-/// The fault for listing a dictionary of ranges, which has bounds and no keys.
+/// The fault for asking a dictionary of ranges for its keys or values: it has bounds of ranges instead of keys.
 fn no_lists(operator: &str) -> TypeFault {
     TypeFault::mismatch(format!("{operator} does not take a dictionary of ranges"), Some(0))
         .hint("use `lookup(key, ranges)`, or `key in ranges`")

@@ -1,6 +1,6 @@
-//! Dictionaries of ranges: for example, `0..5` has one value, `7..` another. A range contains its lower bound and not its
-//! upper bound. If there are only a few numeric bounds, comparison operators compare the key with each, which is fast for
-//! many keys at a time. Otherwise one call per key bisects the bounds.
+//! Lookups in dictionaries of ranges, in which for example `0..5` has one value and `7..` another. A range contains its
+//! lower bound and not its upper bound. If there are only a few numeric bounds, comparison operators compare the key
+//! with each bound, which is fast for many keys at a time. Otherwise one call per key finds the range by bisection.
 
 use super::table::{Lookup, TableValue, overloads, string};
 use super::{DICT, NodeResult, as_key, dict_types, or_absent};
@@ -29,11 +29,12 @@ pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, abs
     or_absent(g, made, absent)
 }
 
-/// The most bounds that are compared one after the other: those of 16 ranges without gaps, and an end. With more bounds a call
-/// that bisects is as fast for one key, and comparing many keys at a time gains little.
+/// The most bounds for which a lookup compares the key with each of them: 17, the bounds of 16 ranges without gaps.
+/// With more bounds, a call that bisects is as fast for one key, and comparing many keys at a time gains little.
 const COMPARED: usize = 17;
 
-/// The value of the last segment whose bound is not above the key, or `absent`. A NaN is above no bound.
+/// Adds nodes that compare `key` with each bound. The result is the value of the last segment (interval from one bound
+/// to the next) whose lower bound is not above the key, or `absent`. A NaN is in no segment.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     for (bound, value) in dict.entries() {
@@ -62,7 +63,7 @@ pub(super) fn promoted(bounds: Arc<Array>, scalar: Scalar) -> Arc<Array> {
     Arc::new(Array::from_scalars(scalar, wide))
 }
 
-/// The dictionary of ranges from three literal arrays: starts, ends and values.
+/// Makes a dictionary of ranges from three literal arrays: starts, ends and values.
 fn ranges_of(g: &dyn Expansion, args: &[NodeHandle]) -> Result<Dict, TypeFault> {
     let literal = |at: usize| match g.literal_array(args[at]) {
         Some(Value::Array(_, array)) => Ok(array),
@@ -172,11 +173,11 @@ impl Bound for Text<'static> {
     }
 }
 
-/// Bounds, and the values of the segments that begin at them.
+/// A dictionary of ranges, compiled for lookups: the bounds, and the value of the segment that begins at each bound.
 struct Ranged<K: Bound, W> {
     bounds: Bounds<K>,
     values: Box<[W]>,
-    /// One boolean per value, true if it is present. `None` if all are, which saves the check.
+    /// A boolean per value, true if the value is present. `None` if all values are present, which saves the check.
     presence: Option<Box<[bool]>>,
 }
 
@@ -186,20 +187,22 @@ pub(super) struct Bounds<K: Bound> {
     buckets: Option<Buckets>,
 }
 
-/// The number line in parts of one width, as many as there are bounds: a key is compared only with the bounds in its part. If
-/// bounds are spread evenly, a part has one of them; if all are in one part, nothing is gained.
+/// An index for bisection: the number line is divided into as many parts of equal width as there are bounds, and a key
+/// is compared only with the bounds in its part. If bounds are spread evenly, a part has about one of them; if all
+/// bounds are in one part, nothing is gained.
 struct Buckets {
     first: f64,
     parts_per_unit: f64,
-    /// The number of bounds before each part, and before its end.
+    /// For each part, the number of bounds before its start and before its end.
     before: Box<[[u32; 2]]>,
 }
 
 impl Buckets {
-    /// The fewest bounds for which there are parts; bisecting fewer is as fast.
+    /// The fewest bounds for which the index is made. For fewer bounds, bisection alone is as fast.
     const LEAST: usize = 32;
 
-    /// The parts for bounds at these positions, which ascend; `None` for few bounds, or if parts would have no width.
+    /// Makes the index for bounds at the positions `places`, which must ascend; `None` if there are too few bounds, or
+    /// if the parts would have no width.
     fn of(places: &[f64]) -> Option<Self> {
         let count = u32::try_from(places.len()).ok().filter(|count| *count as usize >= Buckets::LEAST)?;
         // The first bound may be the least number, and the last bound the largest, so they do not count.
@@ -221,8 +224,8 @@ impl Buckets {
         Some(buckets)
     }
 
-    /// The part of a position. Subtraction, multiplication and the cast are monotonic, so a larger position is in the same part
-    /// or a later one. A NaN is in the first part.
+    /// The part of the number line that contains a position. Subtraction, multiplication and the cast are monotonic, so
+    /// a larger position is never in an earlier part. A NaN is in the first part.
     #[inline(always)]
     fn part(&self, place: f64) -> usize {
         let part = (place - self.first) * self.parts_per_unit;
@@ -248,14 +251,16 @@ impl<K: Bound> Bounds<K> {
     }
 }
 
-/// The values of the segments of a dictionary, and one boolean per value for its presence unless all are present.
+/// The values of a dictionary's segments (intervals from one bound to the next). Also one boolean per value, true if it
+/// is present; `None` if all are.
 fn values_of<W: Default>(dict: &Dict, keep: fn(&ScalarValue) -> W) -> (Box<[W]>, Option<Box<[bool]>>) {
     let values = dict.entries().map(|(_, value)| value.as_ref().map(keep).unwrap_or_default()).collect();
     let presence: Box<[bool]> = dict.entries().map(|(_, value)| value.is_some()).collect();
     (values, presence.contains(&false).then_some(presence))
 }
 
-/// Looks up the value of the segment that contains a key; `None` below the first bound, and for a NaN.
+/// The body (the Rust function) that looks up the value of the segment that contains a key. The result is missing for a
+/// key below the first bound, and for a NaN.
 struct InRanges<K, V>(PhantomData<(K, V)>);
 
 impl<K: Bound, V: TableValue> Body for InRanges<K, V>

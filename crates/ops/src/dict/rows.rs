@@ -1,5 +1,6 @@
-//! Dictionaries that are made while a model runs, from an array of keys and an array of values. A lookup finds the row of a key, which is the key's
-//! index in the array of keys. Each operator that looks up rows first builds a table of all keys; no table outlives an evaluation.
+//! Dictionaries that are made while a model runs, from an array of keys and an array of values. A lookup finds the row
+//! of a key, its index in the array of keys, and then reads the value in this row. Each operator that looks up rows
+//! first builds a table of all keys; tables are not kept for later evaluations.
 
 use super::{DICT, FEW};
 use crate::array::composites::cast;
@@ -30,13 +31,14 @@ pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Optio
     }
 }
 
-/// Adds nodes for the row (the index in `keys`) of each key in `key`, after casting `keys` and `key` to the type `common`.
+/// Adds nodes for the row of each key in `key` (its index in `keys`), after casting `keys` and `key` to the type
+/// `common`.
 pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> NodeResult {
     let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
     g.apply(id::DICT_ROWS, &[keys, key])
 }
 
-/// Adds nodes for the elements of `values` in the rows `rows`.
+/// Adds nodes for the elements of `values` at the indices `rows`.
 pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> NodeResult {
     let values = match g.qtype(rows) {
         QType::Array(ArrayKind::Sparse, _) => g.apply(id::ARRAY_TO_ARRAY, &[values])?,
@@ -70,19 +72,19 @@ fn keys_argument(operator: &str, args: &[Argument<'_>], at: usize) -> Result<(Ar
     Ok((kind, scalar))
 }
 
-/// The rows of keys. A missing key has no row.
+/// A table from keys to their rows (their indices in an array of keys). A missing key has no row.
 enum Rows<'a> {
-    /// The numbers of the distinct present keys, in order of first occurrence, and the row of each number. If there is no list of rows, each number
-    /// is the row itself.
+    /// Keys that are not strings. [`Numbers`] numbers them in order of occurrence, and the list has the row for each
+    /// number. Without a list, each number is itself the row.
     Numbers(Numbers, Option<Vec<u32>>),
     Strings(HashMap<&'a [u8], u32, RandomState>),
 }
 
 impl<'a> Rows<'a> {
-    /// The rows of an array of keys.
+    /// Makes the table for an array of keys.
     ///
     /// # Errors
-    /// If two keys are equal, there are more than an array may have elements, or the run was cancelled.
+    /// If two keys are equal, there are more keys than an array may have elements, or the evaluation was cancelled.
     fn of(args: &ArrayOperands<'_>, keys: &'a Array) -> Result<Self, Fault> {
         let equal = || invalid("two keys of the dictionary are equal");
         let count = args.room_for(keys.len(), 24)?;
@@ -114,10 +116,11 @@ impl<'a> Rows<'a> {
         Ok(Rows::Strings(rows))
     }
 
-    /// The row of each key of an array of the same type; missing where the key is missing, or has no row.
+    /// Looks up an array of keys of the same type, and returns their rows; missing where the key is missing, or has no
+    /// row.
     ///
     /// # Errors
-    /// If the run was cancelled.
+    /// If the evaluation was cancelled.
     fn find(&self, args: &ArrayOperands<'_>, keys: &Array) -> Result<Array, Fault> {
         let mut found = Vec::with_capacity(args.room_for(keys.len(), 16)?);
         match self {
@@ -166,7 +169,7 @@ pub(crate) static ROWS: OpDef = OpDef {
     ..ARRAY
 };
 
-/// A key in a form that is compared with other keys of its type.
+/// A key in the form in which keys of one type are compared and hashed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key<'a> {
     Bits(u64),
@@ -186,7 +189,8 @@ fn keys_of<'a>(args: &ArrayOperands<'_>, array: &'a Array) -> Result<Vec<Option<
     })
 }
 
-/// The dictionary of one row: a part of the keys of all rows. A few keys are compared one after the other, more are in a table.
+/// The keys of one row's dictionary: a range of the keys of all rows. A few keys are compared one after the other; more
+/// are in a hash table.
 struct RowKeys<'a> {
     keys: &'a [Option<Key<'a>>],
     part: Range<usize>,
@@ -194,7 +198,7 @@ struct RowKeys<'a> {
 }
 
 impl<'a> RowKeys<'a> {
-    /// Replaces the dictionary by that of the next row, whose keys are `part`.
+    /// Replaces the keys by those of the next row, which are in the range `part`.
     ///
     /// # Errors
     /// If two of these keys are equal.
@@ -223,8 +227,9 @@ impl<'a> RowKeys<'a> {
     }
 }
 
-/// Finds each of `sought` among the keys of its row, which are between `starts` and `ends`; `rows` has the part of `sought` for
-/// each row.
+/// Looks keys up when each row has its own dictionary. Row `i` has the dictionary keys from `starts[i]` to before
+/// `ends[i]`, and looks up the keys of `sought` in the `i`-th range of `rows`. Returns the index in `keys` of each key
+/// that is found.
 fn find_in_rows(
     args: &ArrayOperands<'_>,
     keys: &Array,
@@ -385,7 +390,7 @@ mod tests {
         Rows::of(&args, keys)?.find(&args, sought)
     }
 
-    /// Keys of each type, close together and far apart, all different.
+    /// Keys of each type for tests, all different: close together in value or far apart.
     fn distinct() -> Vec<Vec<ScalarValue>> {
         vec![
             (-9..9).map(ScalarValue::Int32).collect(),
@@ -423,7 +428,7 @@ mod tests {
         }
     }
 
-    /// A large dictionary, then middle-sized and small ones, each of which has the keys from 0 on.
+    /// Rows with a large dictionary, then middle-sized and small ones. Each dictionary has the keys from 0 on.
     #[test]
     fn each_row_has_the_dictionary_between_its_points() {
         let sizes = [1_000, 20, 9, 8, 0, 300, 9];

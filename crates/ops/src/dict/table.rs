@@ -1,5 +1,5 @@
-//! Tables: the form to which a dictionary is compiled, and the kernels that look up keys in it. Integer keys that are close
-//! to each other are indices of a list; other keys are in a hash table with a random seed.
+//! Compiles literal dictionaries to tables, and defines the kernels that look up keys in them. Integer keys that are
+//! close to each other become indices of a list; other keys are in a hash table with a random seed.
 
 use crate::definition::{Compile, CompiledFrom, CompiledLiteral, Overload};
 use crate::kernel::{Body, Repr};
@@ -14,16 +14,17 @@ use std::hash::Hash;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The type as which a table stores keys. The code of a table is compiled once for each stored type, which several key types share.
+/// The type in which a table stores keys. Several key types share a stored type, so that the code of a table is
+/// compiled once for each stored type.
 pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
-    /// A key as it is looked up.
+    /// The type that the table is searched by: the stored type, borrowed.
     type Sought: Eq + Hash + ?Sized;
 
     /// The position of a key among all values of its type, for tables that are lists; `None` for strings.
     fn place(sought: &Self::Sought) -> Option<u64>;
 }
 
-/// The position of a number among all numbers of its type.
+/// Numbers of all types are stored as `u64`, which is also their position.
 impl KeptKey for u64 {
     type Sought = u64;
 
@@ -33,7 +34,7 @@ impl KeptKey for u64 {
     }
 }
 
-/// The bytes of a string.
+/// Strings are stored as their bytes, and have no position.
 impl KeptKey for Box<[u8]> {
     type Sought = [u8];
 
@@ -45,7 +46,7 @@ impl KeptKey for Box<[u8]> {
 
 /// A type that keys of a dictionary may have.
 pub(super) trait Key: Repr + 'static {
-    /// A key as a table stores it.
+    /// The type in which a table stores keys of this type.
     type Owned: KeptKey;
 
     /// Converts a key of a dictionary to the type in which a table stores keys.
@@ -118,7 +119,8 @@ pub(super) fn string(value: &ScalarValue) -> &[u8] {
 
 /// A type that values in a dictionary's table may have.
 pub(super) trait TableValue: Repr + 'static {
-    /// A value as a table stores it: a number is a word of its own width.
+    /// The type in which a table stores values of this type: numbers in words of their own width, strings as owned
+    /// bytes.
     type Owned: Default + Send + Sync + 'static;
 
     /// Converts a value of a dictionary to the type in which a table stores values.
@@ -190,7 +192,7 @@ impl TableValue for Bytes<'static> {
     }
 }
 
-/// A compiled dictionary: a list or a hash table with the value of each key.
+/// A compiled dictionary, which finds the value of a key: a list or a hash table.
 pub(super) enum Table<K, V> {
     /// A list of values by position: the value of a key is at the key's position less `first`, the position of the least key. `None` for a position
     /// without a key.
@@ -199,7 +201,7 @@ pub(super) enum Table<K, V> {
     Hashed(HashMap<K, Option<V>, RandomState>),
 }
 
-/// The most positions of a list per key.
+/// The most list positions per key: if the keys span more positions, a hash table is used.
 const PLACES: u64 = 4;
 
 impl<K: KeptKey, V> Table<K, V> {
@@ -244,7 +246,7 @@ impl<K: KeptKey, V> Table<K, V> {
     }
 }
 
-/// Looks up a key in the table that is compiled from the dictionary.
+/// The body (the Rust function) that looks up a key in the table of a dictionary.
 struct Get<K, V>(PhantomData<(K, V)>);
 
 impl<K: Key, V: TableValue> Body for Get<K, V>
@@ -274,7 +276,7 @@ where
     }
 }
 
-/// The overloads of a lookup: for keys of some types, each with values of every type.
+/// The overloads of a lookup: for each of the given key types, one overload per type of values.
 macro_rules! overloads {
     ($lookup:ident of $($key:ty),*) => {
         &[$(
@@ -296,12 +298,12 @@ pub(super) use overloads;
 /// The overloads of the lookup operator, for all types of keys and values.
 pub(super) static OVERLOADS: &[Overload] = overloads!(Get of bool, i32, i64, u64, Text<'static>, Bytes<'static>);
 
-/// A body that looks keys up in data that is compiled from a literal dictionary.
+/// A body (the Rust function of an operator) that looks keys up in data that is compiled from a literal dictionary.
 pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
-    /// The types of the operands. The dictionary has the type of its values here.
+    /// The types of the operands. The dictionary is represented by the type of its values.
     const OPERANDS: &'static [OperandType];
 
-    /// The overload whose kernel is the body.
+    /// The overload that calls the body, with the dictionary compiled to the body's data.
     const OVERLOAD: Overload = Overload {
         args: Self::OPERANDS,
         compile: Some(Compile { from: CompiledFrom::Dict, function: &Self::compile }),
@@ -311,7 +313,8 @@ pub(super) trait Lookup: Body<Data: Send + Sync> + 'static {
     /// Compiles a dictionary to the data that keys are looked up in.
     fn data_of(dict: &Dict) -> Self::Data;
 
-    /// Compiles a literal that is a dictionary. All lookups that share the dictionary share its data, which is made once.
+    /// Compiles a literal that is a dictionary. If several lookups share the dictionary, they share its compiled data
+    /// too.
     ///
     /// # Errors
     /// If the literal is not a dictionary.

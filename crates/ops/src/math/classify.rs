@@ -1,4 +1,5 @@
-//! Tests whether floats are NaN, infinite or finite. The results are masks. Integers are always finite, which their type tells.
+//! Operators that test whether numbers are NaN, infinite or finite. The results are masks. The result for an integer is
+//! known from its type: it is finite.
 
 use crate::Rule;
 use crate::definition::{Meaning, OpDef, UNARY, ex};

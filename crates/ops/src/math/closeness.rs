@@ -1,4 +1,5 @@
-//! `math.is_close`: whether two numbers are close to each other, computed in FLOAT64 whatever their types.
+//! Defines `math.is_close`, which tests whether two numbers are close to each other. It computes in FLOAT64 whatever
+//! their types.
 
 use crate::Rule;
 use crate::definition::{CUSTOM, Meaning, OpDef, Typing, ex, param, param_or};
@@ -44,14 +45,15 @@ const IS_CLOSE_RULE: Rule = |t, a| {
     Cell::mask(t.mand(has_both, is_close))
 };
 
-/// The result for numbers that are present. `tolerance` is `None` if one of its two parts is missing.
+/// The result for two present numbers. `tolerance` has the relative and the absolute tolerance; `None` if one of them
+/// is missing.
 fn is_close(x: f64, y: f64, tolerance: Option<(f64, f64)>) -> bool {
     let near =
         |(rtol, atol)| x.is_finite() && y.is_finite() && (x - y).abs() <= larger(rtol * larger(x.abs(), y.abs()), atol);
     x == y || tolerance.is_some_and(near)
 }
 
-/// `a`, unless `b` is larger.
+/// Returns `b` if it is larger than `a`, else `a`, also if one of them is NaN.
 fn larger(a: f64, b: f64) -> f64 {
     if a < b { b } else { a }
 }

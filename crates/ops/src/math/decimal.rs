@@ -1,7 +1,8 @@
-//! Rounding to decimal digits as people do it on paper: the shortest digits that read back as the number are rounded, so `1.005` is exactly between
-//! two hundredths. `round(x, digits)` of the text language, in another file, computes with powers of ten instead.
+//! Rounding to decimal digits as people do it on paper. It rounds the shortest digits that read back as the number, so
+//! `1.005` is exactly in the middle between `1.00` and `1.01`, although the float is a little below. (`round(x,
+//! digits)` of the text language, in another file, computes with powers of ten instead.)
 //!
-//! Source: `Decimal(repr(x)).quantize` of Python, for each way of rounding.
+//! The reference is `Decimal(repr(x)).quantize` of Python, for each way of rounding.
 
 use crate::definition::{
     CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, OverArrays, Typing, ex, param, param_or,
@@ -20,7 +21,8 @@ use std::str::FromStr;
 /// The most digits before or after the point: 10^22 is the largest power of ten that a 64-bit float represents exactly.
 const MOST_DIGITS: i32 = 22;
 
-/// Below this number the fraction of a 64-bit float is exact to a quarter.
+/// The number below which a 64-bit float has at least two binary digits after the point, so that `nearest` can compare
+/// its fraction with a half.
 const MOST_COUNTED: f64 = (1_u64 << 51) as f64;
 
 /// The powers of ten, each exact. (`powi` does not promise a precision.)
@@ -29,8 +31,8 @@ const POWERS: [f64; 1 + MOST_DIGITS as usize] = [
     1e21, 1e22,
 ];
 
-/// A way of rounding a number to one of its neighbours. The numbers of the variants are operands of `math._decimal`, in files
-/// too.
+/// A way of rounding a number to one of its neighbours. The numbers of the variants are operands of `math._decimal`,
+/// and are stored in files of models, so they must not change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rounding {
     HalfAway = 0,
@@ -51,7 +53,8 @@ impl Rounding {
         }
     }
 
-    /// True if the kept digits increase by one: `rest` of `unit` was cut off, and is not 0.
+    /// Returns true if the kept digits `kept` must increase by one. `rest / unit` is the fraction that was cut off; it
+    /// is not 0.
     fn is_more(self, kept: u64, rest: u64, unit: u128, is_negative: bool) -> bool {
         let twice = 2 * u128::from(rest);
         match self {
@@ -64,8 +67,8 @@ impl Rounding {
     }
 }
 
-/// The shortest digits of a finite number that is not 0: an integer of up to 17 digits, and the power of ten that multiplies
-/// it.
+/// The shortest decimal digits that read back as a finite number that is not 0: an integer of up to 17 digits, and the
+/// exponent of the power of ten that multiplies it.
 fn shortest_digits(number: impl LowerExp) -> (u64, i32) {
     let mut text = StackText::<40>::new();
     // `1.2345e-7`; there is room for all digits, so that writing never fails.
@@ -83,8 +86,8 @@ fn scaled<F: FromStr + Default>(count: u64, power: i32) -> F {
     text.as_str().parse().unwrap_or_default()
 }
 
-/// The rounded number in units of `10^-digits`: 101 for 1.005 and 2 digits. `None` if the number is a whole number of these
-/// units already. The number must be finite and above 0.
+/// Rounds a number, which must be finite and above 0, and returns the result in units of `10^-digits`: 101 for 1.005
+/// and 2 digits. `None` if the number is already a whole number of these units.
 fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Rounding) -> Option<u64> {
     let (all, power) = shortest_digits(number);
     let cut = -digits - power;
@@ -98,8 +101,9 @@ fn kept_digits(number: impl LowerExp, is_negative: bool, digits: i32, way: Round
     Some(if rest != 0 && way.is_more(kept, rest, unit, is_negative) { kept + 1 } else { kept })
 }
 
-/// The multiple of `10^-digits` nearest to `size`, in units of `10^-digits`, without computing the decimal digits of `size`.
-/// `None` if `size` may be close to the middle of two multiples, or if `way` does not round to nearest.
+/// Rounds a number to the nearest multiple of `10^-digits`, and returns it in units of `10^-digits`, without computing
+/// the decimal digits of `size`. `None` if `size` may be too close to the middle between two multiples, or if `way`
+/// does not round to nearest.
 fn nearest(size: f64, digits: i32, way: Rounding) -> Option<u64> {
     let is_to_nearest = matches!(way, Rounding::HalfAway | Rounding::HalfEven);
     let power = POWERS.get(usize::try_from(digits).ok()?).filter(|_| is_to_nearest)?;
@@ -179,7 +183,7 @@ pub(crate) fn check_digits(name: &str, digits: i32, x: &QType) -> Result<(), Typ
     Err(TypeFault::mismatch(message, Some(0)).hint(format!("write `{name}(core.to_float64(x), {digits})`")))
 }
 
-/// The signature; the result has the type of `x`, which must be a number.
+/// The signature of a rounding operator: the result has the type of `x`, which must be a number.
 fn decimal_type(name: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     let x = args[0].qtype;
     let is_number = |scalar: Scalar| scalar.is_float() || matches!(scalar, Scalar::Int32 | Scalar::Int64);
@@ -241,7 +245,7 @@ pub(crate) static ROUND_EVEN: OpDef = OpDef {
     ..TO_DIGITS
 };
 
-/// An operator that rounds to whole numbers without `digits`, and on decimal digits with them.
+/// Default fields for the records of operators that round to whole numbers, or to decimal digits if `digits` is given.
 const WITH_DIGITS: OpDef = OpDef { params: X_AND_DIGITS, ..TO_DIGITS };
 
 const X_AND_DIGITS: &[Parameter] = &[param("x"), param_or("digits", Value::Unspecified).of(ArgumentForm::Position)];
@@ -299,7 +303,8 @@ pub(crate) static SHORT_TRUNC: OpDef = OpDef {
 mod tests {
     use super::*;
 
-    /// Numbers with few digits, which are often close to ties, their neighbours, and any others.
+    /// Random numbers for tests: numbers with few digits, which are often close to the middle between two results,
+    /// their neighbours, and any other numbers.
     fn numbers(random: &mut fastrand::Rng) -> [f64; 4] {
         let bits = random.u32(1..53);
         let short = random.u64(..1 << bits) as f64 / POWERS[random.usize(..12)];

@@ -1,5 +1,5 @@
-//! Divisions and remainders of Arolla. `divide` and `fmod` never fail; `floordiv` and `mod` fail for a zero divisor, for
-//! floats too. The `//` and `%` of texts are in `floor_division.rs`.
+//! Division and remainder operators with Arolla's semantics. `divide` and `fmod` never fail; `floordiv` and `mod` fail
+//! for a zero divisor, for floats too. The operators `//` and `%` of the text language are in `floor_division.rs`.
 
 use crate::definition::{BINARY, Meaning, OpDef, Typing, ex};
 use crate::derivative::{FLAT, REMAINDER, all};
@@ -22,7 +22,7 @@ pub(super) fn quotient(t: &mut Tape, x: Val, y: Val) -> Val {
     }
 }
 
-/// The reciprocal of a constant power of two; `None` if it is not exact.
+/// The reciprocal of `y` if it is a constant power of two; `None` for other divisors, whose reciprocal is not exact.
 fn reciprocal(t: &mut Tape, y: Val) -> Option<Val> {
     let (ty, bits) = (t.ty(y), t.known_bits(y)?);
     let exact = match ty {
@@ -82,7 +82,8 @@ pub(crate) static FMOD: OpDef = OpDef {
 /// The fault that division by zero raises.
 pub(crate) const ZERO: Fault = Fault::new(FaultKind::DivisionByZero);
 
-/// Raises the fault of a zero divisor. Returns a divisor with 1 in place of 0 and of -1, and the mask where it was -1.
+/// Records the fault for a zero divisor. Returns the divisor with 1 in place of 0 and -1, and the mask that is set
+/// where the divisor was -1.
 fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     let (zero, one, minus) = (t.konst_like(y, 0.0), t.konst_like(y, 1.0), t.konst_like(y, -1.0));
     let is_zero = t.cmp(Cmp::Eq, y, zero);
@@ -92,11 +93,12 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     (t.select_rare(special, one, y), is_minus)
 }
 
-/// The results of an integer division that truncates, and a mask of the rows for which rounding down gives another quotient.
+/// The results of an integer division that truncates, and what is needed to round the quotient down instead.
 pub(crate) struct Truncated {
     pub(crate) quotient: Val,
     pub(crate) rest: Val,
-    /// Present where there is a remainder, and the signs differ.
+    /// The mask that is set where truncation rounded the quotient up: there is a remainder, and its sign differs from
+    /// the divisor's.
     rounded_up: cembra_tape::Mask,
     /// The divisor, with 0 and -1 replaced by 1.
     pub(crate) divisor: Val,
@@ -227,7 +229,7 @@ fn nan(t: &mut Tape, like: Val) -> Val {
     }
 }
 
-/// The mask where the sign bit of a float is set.
+/// Records the mask that is set where the sign bit of a float is set.
 fn sign_bit(t: &mut Tape, x: Val) -> cembra_tape::Mask {
     let as_int = if t.ty(x) == MachineType::F32 { MachineType::I32 } else { MachineType::I64 };
     let bits = t.un(Un::Bitcast(as_int), x);
@@ -235,7 +237,8 @@ fn sign_bit(t: &mut Tape, x: Val) -> cembra_tape::Mask {
     t.cmp(Cmp::Lt, bits, zero)
 }
 
-/// Raises the fault of a zero divisor. Returns the quotient, the mask where it is finite, and the constant 0.
+/// Records a division of floats and the fault for a zero divisor. Returns the quotient, the mask that is set where it
+/// is finite, and the constant 0.
 fn float_quotient(t: &mut Tape, x: Val, y: Val) -> (Val, cembra_tape::Mask, Val) {
     let zero = t.konst_like(y, 0.0);
     let is_zero = t.cmp(Cmp::Eq, y, zero);

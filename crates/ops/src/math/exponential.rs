@@ -1,5 +1,5 @@
-//! Exponentials and logarithms. Each is a function of the runtime, which a tape calls or contains as instructions; integers
-//! become FLOAT32.
+//! Exponentials and logarithms. A tape calls a function of the runtime for each of them, or contains the function
+//! inlined as instructions; integers become FLOAT32.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
 use crate::derivative::{Cotangents, Derived, all};
@@ -9,17 +9,17 @@ use crate::{Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 use cembra_tape::{Cell, Tape};
 
-/// A template of records for functions of one float that cannot fail.
+/// Default fields for the records of functions of one float that cannot fail.
 pub(super) const FUNCTION: OpDef = OpDef { typing: Typing::Promote(Promotion::Float), ..UNARY };
 
-/// Records a function of one float: `f32` or `f64`, by the type of the argument.
+/// Records a call of a runtime function of one float: `f32` or `f64`, by the type of the argument.
 pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> Cell {
     let x = a[0].val(t);
     let function = if t.ty(x) == MachineType::F32 { f32 } else { f64 };
     Cell::num(t.function(function, &[x]))
 }
 
-/// The derivative of a logarithm; `of_base` is the natural logarithm of its base.
+/// The derivative of a logarithm; `of_base` is the natural logarithm of its base, such as 0.693 for base 2.
 fn scaled_logarithm(d: &mut Derived<'_>, of_base: f64) -> Result<Cotangents, TypeFault> {
     let of_base = d.number(of_base);
     let x = d.without_minus_zero(d.operands[0])?;

@@ -1,5 +1,5 @@
-//! The greater and the lesser of two numbers, and the later and the earlier of two dates. If an operand is NaN, the result is
-//! NaN; of two zeros of unlike sign the first operand is the result.
+//! Operators for the greater and the lesser of two numbers, and for the later and the earlier of two dates. If an
+//! operand is NaN, the result is NaN; of two zeros with different signs, the first operand is the result.
 
 use crate::definition::{BINARY, Meaning, OpDef, ex};
 use crate::kernel::strict;

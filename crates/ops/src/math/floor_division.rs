@@ -1,6 +1,6 @@
-//! The operators `//` and `%` of texts: the floor of the exact quotient, and its remainder. Arolla's `math.floordiv` and `math.mod`, which round the
-//! quotient before they take its floor, are in `division.rs`. So are the rules for integers, which are the same for the operators of texts and of
-//! Arolla.
+//! The operators `//` and `%` of the text language: the floor of the exact quotient, and the remainder that belongs to
+//! it. Arolla's `math.floordiv` and `math.mod`, which round the quotient before they take its floor, are in
+//! `division.rs`. So are the rules for integers, which the two pairs of operators share.
 
 use super::division::{INT_FLOORDIV_RULE, INT_MOD_RULE, ZERO, int_floordiv, int_mod, quotient};
 use crate::definition::{BINARY, Meaning, OpDef, ex};
@@ -16,7 +16,7 @@ macro_rules! float {
     };
 }
 
-/// A division of floats, as far as both operators need it.
+/// The intermediate results of a division of floats that `//` and `%` share.
 struct Division {
     /// The whole part of the rounded quotient: the floor of the exact quotient, or 1 more.
     whole: Val,
@@ -24,18 +24,21 @@ struct Division {
     rest: Val,
     /// The remainder with the sign of the divisor.
     signed: Val,
-    /// Present where `rest` and `signed` differ: `whole` is 1 too large, and the remainder lacks a divisor.
+    /// The mask that is set where the signs of `rest` and the divisor differ: `whole` is 1 too large there, and the
+    /// remainder is too small by the divisor.
     is_above: Mask,
-    /// Present where the runtime's function must be called: the quotient is too large, or a NaN, or the divisor is infinite.
+    /// The mask that is set where the runtime's function must be called: the quotient is too large or a NaN, or the
+    /// divisor is infinite.
     is_special: Mask,
 }
 
-/// Divides; a zero divisor is a fault.
+/// Records a division of floats; a zero divisor is a fault.
 ///
-/// While the magnitude of the rounded quotient is less than 2^53 (2^24 in binary32), it differs from the exact quotient by at
-/// most a half. So the whole parts of both are equal or, where the quotient was rounded to a whole number, differ by 1. The
-/// remainder for such a whole number is a float, so the fused instruction is exact. If the remainder has the sign of the
-/// divisor, or is zero, the whole part is the floor; else it is 1 too large.
+/// While the magnitude of the rounded quotient is less than 2^53 (2^24 in binary32), it differs from the exact quotient
+/// by at most a half. So the whole parts of the rounded and the exact quotient are equal, or differ by 1 where the
+/// quotient was rounded to a whole number. The remainder for such a whole number is a float, so the fused instruction
+/// is exact. If the remainder has the sign of the divisor, or is zero, the whole part is the floor; else it is 1 too
+/// large.
 fn divide(t: &mut Tape, x: Val, y: Val) -> Division {
     let zero = t.konst_like(y, 0.0);
     let is_zero = t.cmp(Cmp::Eq, y, zero);
@@ -54,7 +57,7 @@ fn divide(t: &mut Tape, x: Val, y: Val) -> Division {
     Division { whole, rest, signed, is_above, is_special: t.mor(is_large, is_nan) }
 }
 
-/// Calls the function where the operands are special; elsewhere the result is `ordinary`.
+/// Records a call of a runtime function where `is_special` is set, and `ordinary` as the result elsewhere.
 fn call(t: &mut Tape, is_special: Mask, [of_f32, of_f64]: [RuntimeFn; 2], [x, y]: [Val; 2], ordinary: Val) -> Cell {
     let function = if t.ty(x) == MachineType::F32 { of_f32 } else { of_f64 };
     Cell::num(t.call_where(is_special, function, &[x, y], ordinary))

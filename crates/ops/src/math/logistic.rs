@@ -1,4 +1,5 @@
-//! Probabilities, odds, and a logarithm for both signs. They are combinations of exponentials and logarithms, and each step is rounded in the working
+//! Conversions between probabilities and log-odds (`math.sigmoid`, `math.logit`), and a logarithm for both signs
+//! (`math.symlog1p`). They are combinations of exponentials and logarithms, and each step is rounded in the working
 //! precision. Integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};

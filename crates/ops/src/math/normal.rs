@@ -1,5 +1,5 @@
-//! The error function, its complement and the normal distribution. Each is a function of the runtime, which a tape calls or
-//! contains as instructions; integers become FLOAT32.
+//! The error function, its complement and the normal distribution. A tape calls a function of the runtime for each of
+//! them, or contains the function inlined as instructions; integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex};
@@ -9,7 +9,7 @@ use crate::typing::TypeFault;
 use crate::{Rule, id};
 use cembra_runtime::{RuntimeFn, math};
 
-/// The cotangent for the derivative `scale * exp(rate * x^2)`.
+/// The cotangent of an operand `x` if the derivative of the operator is `scale * exp(rate * x^2)`, a bell curve.
 fn bell(d: &mut Derived<'_>, scale: f64, rate: f64) -> Result<Cotangents, TypeFault> {
     let square = d.apply(id::TENSOR_SQUARE, &[d.operands[0]])?;
     let (scale, rate) = (d.number(scale), d.number(rate));

@@ -1,4 +1,5 @@
-//! Trigonometric functions, in radians. Each is a function of the runtime, which a tape calls or contains as instructions; integers become FLOAT32.
+//! Trigonometric functions, in radians. A tape calls a function of the runtime for each of them, or contains the
+//! function inlined as instructions; integers become FLOAT32.
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex, param};

@@ -37,7 +37,7 @@ fn mixed(value: u64) -> u64 {
     value ^ (value >> 47)
 }
 
-/// Combines two numbers to one.
+/// Combines two 64-bit numbers to one.
 fn combine(u: u64, v: u64) -> u64 {
     combine_by(u, v, 0x9ddf_ea08_eb38_2d69)
 }
@@ -144,7 +144,7 @@ fn beyond_64(bytes: &[u8]) -> u64 {
 mod tests {
     use super::city_hash_64_with_seed;
 
-    /// Arolla's results of `random.cityhash`, for texts of all lengths at which the function changes.
+    /// Compares with Arolla's results of `random.cityhash`, for texts of all lengths at which the function changes.
     #[test]
     fn texts_of_every_kind_of_length() {
         let letters: Vec<u8> = (0..1000_u32).map(|n| b'a' + (n * n % 26) as u8).collect();

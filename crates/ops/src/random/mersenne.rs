@@ -2,11 +2,11 @@
 //! from a sequence of words (`std::seed_seq`), and whole numbers below a bound as libstdc++ draws them, by Lemire's method.
 //! Equal seeds give Arolla's numbers.
 
-/// The number of 64-bit words in the state.
+/// The number of 64-bit words in the generator's state.
 const WORDS: usize = 312;
-/// The distance between two words that are mixed.
+/// The distance between two words of the state that are mixed.
 const MIDDLE: usize = 156;
-/// The upper 33 bits of a word.
+/// A mask of the upper 33 bits of a word.
 const UPPER: u64 = !0 << 31;
 
 /// The Mersenne twister: a generator of random numbers.
@@ -65,7 +65,8 @@ impl Mersenne {
     }
 }
 
-/// Spreads the seeds to `words` words of 32 bits, each of which depends on all seeds, by the standard's recipe.
+/// Expands the seeds to `words` 32-bit words, each of which depends on all seeds, as the C++ standard defines for
+/// `std::seed_seq`.
 fn spread(seeds: &[u32], words: usize) -> Vec<u32> {
     let mut all = vec![0x8b8b_8b8b_u32; words];
     let lag = match words {

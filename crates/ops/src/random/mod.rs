@@ -1,4 +1,5 @@
-//! Operators that derive random numbers from their operands: equal operands give equal numbers, as for all operators.
+//! Operators that derive random numbers from their operands. They have no state: equal operands give equal numbers, as
+//! for all operators.
 
 mod cityhash;
 pub(crate) mod mersenne;
@@ -12,7 +13,7 @@ use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
 use cityhash::city_hash_64_with_seed;
 use smallvec::smallvec;
 
-/// The hash of a text, without its highest bit.
+/// The hash of a text; its highest bit is cleared, so that the number is not negative.
 fn hash(text: impl AsRef<[u8]>, seed: i64) -> i64 {
     (city_hash_64_with_seed(text.as_ref(), seed.cast_unsigned()) & i64::MAX.cast_unsigned()).cast_signed()
 }

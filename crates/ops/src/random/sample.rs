@@ -1,5 +1,5 @@
-//! Sampling of array elements. Which elements are chosen depends on the hashes of keys, or of positions if there are no keys,
-//! so it is the same in each evaluation.
+//! Operators that draw a random sample from the elements of an array. An element is drawn or not depending on the hash
+//! of its key, or of its position if there are no keys, so the sample is the same in each evaluation.
 
 use super::hash;
 use crate::array::groups::Groups;
@@ -49,8 +49,8 @@ fn hash_of_key(context: &mut Context, key: &ScalarValue, seed: i64) -> Result<i6
     })
 }
 
-/// The hashes of keys, or of positions if there are no keys; `None` for a missing key. The kernel takes `bytes_each` bytes per
-/// element, the hash included.
+/// The hashes of the keys, or of the positions if there are no keys; `None` for a missing key. `bytes_each` is the
+/// memory per element that the kernel needs, the hash included.
 fn hashes(args: &ArrayOperands<'_>, bytes_each: usize) -> Result<Vec<Option<i64>>, Fault> {
     let seed = integer_of(&args[2])?;
     match (&args[3], &args[0]) {
@@ -72,7 +72,7 @@ fn hashes(args: &ArrayOperands<'_>, bytes_each: usize) -> Result<Vec<Option<i64>
     }
 }
 
-/// An array of masks.
+/// Makes an array of masks.
 fn masks(present: impl IntoIterator<Item = bool>, ret: &QType) -> Result<Value, Fault> {
     let mut all = ArrayBuilder::new(Scalar::Unit, 0);
     for present in present {
@@ -133,8 +133,8 @@ fn sample_n_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signa
     Ok(Signature::unchanged(args, QType::Array(kind, Scalar::Unit)))
 }
 
-/// Whether each element is among the first of its group, ordered by hash and then by position. `wanted` has the number of
-/// elements per group.
+/// Draws the first elements of each group, in the order of hash and then position. `wanted` has the number of elements
+/// to draw per group. The result is true for elements that are drawn.
 fn firsts(
     args: &ArrayOperands<'_>,
     hashes: &[Option<i64>],

@@ -1,4 +1,4 @@
-//! `strings.agg_join`: joins the strings of each group of an array.
+//! Defines `strings.agg_join`, an aggregation of arrays that joins the strings of each group.
 
 use crate::array::groups::Groups;
 use crate::array::{
@@ -107,7 +107,7 @@ impl Join for Vec<u8> {
     }
 }
 
-/// The strings of each group, joined with the separator between them; `None` for a group without strings.
+/// Joins the strings of each group, with the separator between them; `None` for a group without strings.
 fn joined<J: Join>(
     args: &ArrayOperands<'_>,
     array: &Array,

@@ -6,7 +6,8 @@ use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
 use cembra_runtime::{Context, Fault, FaultKind, Text};
 
-/// Charges for a text that is not ASCII, whose characters are looked up in tables, twice.
+/// Charges the additional work for a text that is not ASCII: its characters are looked up in tables, once to count the
+/// bytes of the result and once to write it.
 fn charge_for_mapping(context: &mut Context, text: &str) -> Result<(), Fault> {
     if text.is_ascii() { Ok(()) } else { context.charge(text.len().saturating_mul(15)) }
 }

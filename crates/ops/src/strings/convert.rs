@@ -21,7 +21,7 @@ pub(super) fn utf8(bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     str::from_utf8(bytes.as_slice()).map(Text::new).map_err(|_| invalid(NOT_UTF_8))
 }
 
-/// Bytes as a text; a fault with the position at which they are not UTF-8.
+/// Converts bytes to a text. If they are not UTF-8, the fault tells the position of the first invalid byte.
 fn utf8_or_position(context: &mut Context, bytes: Bytes<'static>) -> Result<Text<'static>, Fault> {
     let error = match str::from_utf8(bytes.as_slice()) {
         Ok(text) => return Ok(Text::new(text)),
@@ -46,7 +46,7 @@ pub(crate) fn with_float<T>(number: impl LowerExp + Into<f64> + Copy, then: impl
     then(number::shortest(number).as_str())
 }
 
-/// A date or timestamp as text; a fault outside of the years 1 to 9999.
+/// Formats a date or a timestamp as a text. Fails outside of the years 1 to 9999, for which `has_text` is false.
 fn moment(context: &mut Context, moment: impl Display, has_text: bool, number: i64) -> Result<Text<'static>, Fault> {
     if !has_text {
         return Err(Fault::with(FaultKind::CastRange, number.cast_unsigned()));
@@ -57,8 +57,9 @@ fn moment(context: &mut Context, moment: impl Display, has_text: bool, number: i
     copied(context, text.as_str())
 }
 
-/// The form of a byte in `b'..'`: C's escapes, and hexadecimal ones for ASCII that cannot be printed. A hexadecimal digit is
-/// escaped too if it would extend the escape before it. Also returns whether this form is a hexadecimal escape.
+/// The characters for a byte in `b'..'`, and true if they are a hexadecimal escape. C's escapes are used, and
+/// hexadecimal ones for other ASCII that cannot be printed. After a hexadecimal escape (`after_hex`), a hexadecimal
+/// digit is escaped too, because it would extend the escape.
 fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     let mut text = StackText::new();
     let hex = match byte {
@@ -114,7 +115,8 @@ pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'s
     Ok(made.finish())
 }
 
-/// Bytes as a text; `errors` selects the treatment of parts that are not UTF-8.
+/// Converts bytes to a text. `errors` selects the treatment of invalid UTF-8: a fault, leaving it out, or a replacement
+/// character.
 fn decoded(
     context: &mut Context,
     bytes: Bytes<'static>,

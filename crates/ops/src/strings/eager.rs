@@ -1,4 +1,5 @@
-//! Evaluates operators on values in tests, expansions included, with the implicit casts that preparation would insert.
+//! Evaluates operators on values, for tests. Expansions are evaluated too, and arguments are cast implicitly as
+//! preparation would do.
 
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult};
 use crate::typing::Argument;
@@ -6,7 +7,7 @@ use crate::{OpId, Registry, call as call_resolved};
 use cembra_runtime::{FaultKind, QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// Strings of every kind for tests: empty, blank, ASCII, with characters of one to four bytes, repetitive.
+/// Strings for tests: empty, blank, ASCII, with characters of one to four bytes, and repetitive.
 pub(super) const STRINGS: [&str; 16] = [
     "",
     "a",
@@ -26,14 +27,14 @@ pub(super) const STRINGS: [&str; 16] = [
     "\0\u{7f}'\"\\",
 ];
 
-/// The cause of a failed call: the types of the arguments, or a fault of the evaluation.
+/// The reason why a call failed: the types of the arguments, or a fault of the evaluation.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Failure {
     Types(String),
     Fault(FaultKind),
 }
 
-/// The values of arguments and of an expansion's nodes, which are evaluated as they are built.
+/// An expansion graph whose nodes are evaluated as soon as they are added.
 struct Eager {
     values: Vec<Value>,
     failed: Option<FaultKind>,
@@ -77,7 +78,7 @@ impl Expansion for Eager {
     }
 }
 
-/// An implicit cast.
+/// Casts a value implicitly to the type `to`.
 fn cast_to(value: &Value, to: &QType) -> Value {
     let scalar = to.scalar().expect("a scalar");
     let Some(value) = value.as_scalar() else { return Value::Missing(scalar) };

@@ -1,10 +1,10 @@
-//! Parses `printf` formats piece by piece: `%-8.3f`, `%*d`, `%2$s`. The language is Abseil's, without `%n` and `%p`. This
-//! file parses only; `rendering.rs` prints the values.
+//! Parses `printf` formats field by field: `%-8.3f`, `%*d`, `%2$s`. The format language is Abseil's, without `%n` and
+//! `%p`. `rendering.rs` prints values by the parsed fields.
 
 use super::Reason;
 use crate::strings::limits;
 
-/// The width or precision of a field, as the format gives it: a number, `*` or nothing.
+/// The width or the precision of a field, as the format gives it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Amount {
     /// The format gives no width (or precision) for the field.
@@ -27,7 +27,7 @@ pub(super) struct Field {
     pub(super) width: Amount,
     pub(super) precision: Amount,
     pub(super) conversion: u8,
-    /// True for `%lc`, which prints a character by its number; `%c` prints a byte.
+    /// True if the field is `%lc`, which prints a character by its number; `%c` prints a byte.
     pub(super) wide: bool,
     /// The index of the argument that the field prints.
     pub(super) argument: usize,
@@ -44,9 +44,9 @@ pub(super) enum Piece<'f> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'f> {
     text: &'f [u8],
-    /// More of the format, after `text`.
+    /// The part of the format that follows `text`.
     last: &'f [u8],
-    /// True directly after a percent sign.
+    /// True if the parser is directly after a percent sign.
     in_field: bool,
     /// The number of arguments that fields without numbers have taken so far.
     taken: usize,
@@ -74,7 +74,8 @@ impl<'f> Fields<'f> {
         Fields { text, last: b"", in_field: false, taken: 0, numbered: false }
     }
 
-    /// Begins in a format after its first percent sign. The rest of the format is `text` followed by `last`.
+    /// Makes a parser that continues after the first percent sign of a format. The rest of the format is `text`
+    /// followed by `last`.
     pub(super) const fn of_field(text: &'f [u8], last: &'f [u8]) -> Self {
         Fields { text, last, in_field: true, taken: 0, numbered: false }
     }
@@ -176,7 +177,7 @@ impl<'f> Fields<'f> {
         Ok(Piece::Field(field))
     }
 
-    /// The index of the argument for a `*`.
+    /// Parses what follows a `*`, and returns the index of the argument that has the width or precision.
     fn star(&mut self) -> Result<usize, Reason> {
         if self.numbered {
             return self.index()?.ok_or_else(malformed);
@@ -185,8 +186,8 @@ impl<'f> Fields<'f> {
         Ok(self.taken - 1)
     }
 
-    /// The index of an argument that is written as its number and a dollar sign; `None` for anything else, of which a part may
-    /// have been read.
+    /// Parses an argument's number and a dollar sign, and returns the argument's index. `None` if something else
+    /// follows; a part of it may have been consumed.
     fn index(&mut self) -> Result<Option<usize>, Reason> {
         let from_one = matches!(self.peek(), Some(b'1'..=b'9'));
         Ok(match from_one {
@@ -195,7 +196,7 @@ impl<'f> Fields<'f> {
         })
     }
 
-    /// A number of up to nine digits; `None` if there is no digit.
+    /// Parses a number of up to nine digits; `None` if there is no digit.
     fn number(&mut self) -> Result<Option<usize>, Reason> {
         let mut number = None::<usize>;
         let mut digits = 0;

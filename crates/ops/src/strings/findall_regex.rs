@@ -1,5 +1,6 @@
-//! `strings.findall_regex`: all captures of a regular expression's groups, as repeated calls of RE2's `FindAndConsume` give them. Each match is
-//! searched for in the text after the previous match, as if that were the complete text.
+//! Defines `strings.findall_regex`: all captures of a regular expression's groups in a text, match by match, as
+//! repeated calls of RE2's `FindAndConsume` give them. So each search sees only the text after the previous match, as
+//! if that were the complete text.
 
 use super::agg_join::strings_argument;
 use super::limits;
@@ -31,17 +32,17 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::tuple(parts)))
 }
 
-/// The matches found so far.
+/// The matches found so far in all texts.
 struct MatchList {
     captured: ArrayBuilder,
     /// The number of matches in each text.
     matches: Vec<i64>,
-    /// The bytes of the captures, and of the edge from captures to matches.
+    /// The bytes of memory for the captures, and for the edge (mapping) from captures to matches.
     bytes: u64,
 }
 
 impl MatchList {
-    /// Appends the captures in a text.
+    /// Finds the matches in a text, and appends their captures.
     fn add(
         &mut self,
         args: &ArrayOperands<'_>,
@@ -79,7 +80,7 @@ impl MatchList {
     }
 }
 
-/// The matches in all texts, and the number of groups in the pattern.
+/// Finds the matches in all texts. Returns them, and the number of groups in the pattern.
 fn find<'t>(
     args: &ArrayOperands<'_>,
     texts: impl Iterator<Item = Option<&'t str>>,

@@ -1,5 +1,6 @@
-//! `strings.format`: formats values by a format with named fields in braces. Like `strings.printf`, it is composed of other operators, and the part
-//! of a field after the colon is in the language of `printf`. Errors in a literal format are reported during preparation.
+//! Defines `strings.format`: prints values by a format with named fields in braces, as in `"{name}: {price:.2f}"`. Like
+//! `strings.printf`, it is composed of other operators, and the part of a field after the colon is in the language of
+//! `printf`. Errors in a literal format are reported during preparation.
 
 use super::fields::Fields;
 use super::made::ArenaBytes;
@@ -17,7 +18,7 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Excerpt, Fault, QType, Scalar, Text};
 use cembra_value::{ScalarValue, Value};
 
-/// A part of a format.
+/// A part of a format: literal text, or a field in braces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FormatPart<'f> {
     /// Text of the format that is copied as it is; a doubled brace becomes a single one.
@@ -37,7 +38,8 @@ enum Malformed<'f> {
     Name(&'f [u8]),
 }
 
-/// A format that is being read: `{{` and `}}` are braces, `{name}` and `{name:spec}` are fields.
+/// The rest of a format that is still to be parsed. `{{` and `}}` stand for braces, `{name}` and `{name:spec}` are
+/// fields.
 #[derive(Clone, Copy)]
 struct Parts<'f>(&'f [u8]);
 
@@ -73,7 +75,7 @@ fn is_name(name: &[u8]) -> bool {
         && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
 
-/// The names in a text with commas between them, sorted for lookups.
+/// The argument names in a text, which are separated by commas, sorted for lookups.
 #[derive(Clone, Copy)]
 struct Names<'n> {
     text: &'n [u8],
@@ -115,7 +117,7 @@ fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
     (text.get(start..end).unwrap_or_default(), index)
 }
 
-/// A format, the names of its arguments, and their values.
+/// A format of `strings.format`, the names of its arguments, and their values.
 struct Named {
     format: &'static [u8],
     unit: Unit,
@@ -147,8 +149,9 @@ impl Print for Named {
     }
 }
 
-/// Prints one value. Without a form, or with the form `v`, it is printed as by `%v`, but a FLOAT32 has its shortest digits and
-/// a point. Other forms are for numbers; a form without a letter at the end gets that of the value's type.
+/// Prints one value by the specification `spec`. An empty `spec` or `v` prints the value as `%v` does, except that a
+/// FLOAT32 has its shortest digits and a point. Other specifications are for numbers; one without a letter at the end
+/// gets the letter for the value's type.
 fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'static>) -> Result<(), Reason> {
     let (spec, last): (&[u8], &[u8]) = match (spec, value) {
         (b"" | b"v", Packed::Float32(value)) => {
@@ -213,7 +216,7 @@ fn malformed(malformed: Malformed<'_>) -> TypeFault {
     }
 }
 
-/// The names in a literal, sorted. Fails if there are not `count` names, or two are equal.
+/// The names in a literal text, sorted. Fails if there are not `count` names, or if two are equal.
 fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
     let mut names: Vec<&str> = names.split(',').filter(|_| !names.is_empty()).collect();
     if names.len() != count {
@@ -226,8 +229,8 @@ fn checked_names(names: &str, count: usize) -> Result<Vec<&[u8]>, TypeFault> {
     }
 }
 
-/// Checks the fields of a literal format with literal names against the types of the arguments. Problems of its braces and
-/// names are reported by `check`.
+/// Checks the fields of a literal format with literal names against the types of the arguments. `check` reports
+/// problems with braces and names.
 fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     let (Some(format), Some(names)) = (literal_string(args, 0), literal_string(args, 1)) else { return Ok(()) };
     let mut arguments: Vec<(&[u8], &Argument<'_>)> = names.split(|byte| *byte == b',').zip(&args[2..]).collect();

@@ -8,7 +8,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{Bytes, FaultKind, QType, Scalar, Text};
 use cembra_value::Value;
 
-/// The type of all strings, texts or bytes, and whether one is optional.
+/// The common type of the operands, TEXT or BYTES, and true if one of them is optional.
 fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), TypeFault> {
     let mut common = None;
     for (index, arg) in args.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
     Ok(Signature { operands: args.iter().map(|_| ret.clone()).collect(), ret })
 }
 
-/// The most strings that are joined at once.
+/// The most strings that one operator call joins.
 const WIDEST: usize = 6;
 
 /// Adds nodes that join strings, at least one. They join six strings at a time, then the results, so that no string is copied often.

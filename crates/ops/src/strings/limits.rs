@@ -1,7 +1,8 @@
-//! Limits of single operators. They are the same for every model, because they are constants in kernels; limits that a host sets are in
-//! `cembra_value::Limits`.
+//! Limits of single operators, such as the greatest length of a regular expression. They are constants in kernels, so
+//! they are the same for every model. The limits that a host can set are in `cembra_value::Limits`.
 
-/// The greatest width, and the greatest precision, of a field of `strings.printf` and `strings.format`.
+/// The greatest width, and the greatest precision, of a field of `strings.printf` and `strings.format`, in characters
+/// or bytes.
 pub const FIELD_WIDTH: usize = 1_000;
 /// The greatest length of a regular expression in bytes.
 pub const PATTERN_BYTES: usize = 64 << 10;
@@ -9,7 +10,7 @@ pub const PATTERN_BYTES: usize = 64 << 10;
 pub const PATTERN_MEMORY: usize = 1 << 20;
 /// The greatest length in bytes of a text that a regular expression is matched with.
 pub const MATCHED_BYTES: usize = 1 << 20;
-/// The most work for matching a text with a regular expression's NFA, in the units of `Limits::string_work`.
+/// The most work for matching one text with a regular expression's NFA, in the units of `Limits::string_work`.
 pub const MATCHING_WORK: usize = 128 << 20;
 
 pub use cembra_value::time_format::TIME_FORMAT_BYTES;

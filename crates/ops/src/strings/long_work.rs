@@ -8,14 +8,14 @@ pub(super) const LOOKED_EVERY: usize = 1 << 20;
 
 /// The progress of an operator that does long work on a string.
 pub(super) struct LongWork {
-    /// The token; `None` for a string that is not long.
+    /// The cancellation token; `None` for a string that is so short that it is not checked.
     token: Option<Cancellation>,
-    /// The position of the next check.
+    /// The position in bytes of the next check for cancellation.
     next: usize,
 }
 
 impl LongWork {
-    /// Begins work on `bytes` bytes.
+    /// Begins work on a string of `bytes` bytes.
     pub(super) fn of(context: &Context, bytes: usize) -> LongWork {
         let token = if bytes > LOOKED_EVERY { context.cancellation() } else { None };
         LongWork { next: if token.is_some() { LOOKED_EVERY } else { usize::MAX }, token }

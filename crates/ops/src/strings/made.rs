@@ -1,4 +1,5 @@
-//! Strings under construction: memory of the right length in the arena of the evaluation, written from left to right.
+//! Builds strings in the arena of an evaluation: memory of the greatest possible length is allocated first, and then
+//! written from left to right. Also a buffer on the stack for short texts.
 
 use super::{Chars, invalid, text_fault};
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};

@@ -128,7 +128,7 @@ impl Chars for Bytes<'static> {
     }
 }
 
-/// The reason why a text in a language of its own (a format, a regular expression) is invalid, for an error message.
+/// The reason why a text in a language of its own (a format, a regular expression) is invalid, as an error message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reason(pub(crate) &'static str);
 
@@ -138,7 +138,7 @@ impl From<Reason> for Fault {
     }
 }
 
-/// The fault of a call whose literal argument `operand` is refused.
+/// The fault of a call whose argument `operand`, a literal, is refused with this message.
 fn refused_literal(operand: usize, message: impl Into<String>) -> TypeFault {
     TypeFault { code: Code::Arguments, message: message.into(), operand: Some(operand), hint: None }
 }

@@ -14,7 +14,7 @@ use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// The signature of an operator on a text or a moment and a literal format, which is checked.
+/// The signature of an operator on a text, date or timestamp and a format. A literal format is checked.
 fn types(
     operator: &'static str,
     args: &[Argument<'_>],
@@ -49,7 +49,7 @@ fn types(
     Ok(Signature { operands, ret: if optional { ret.to_optional() } else { ret } })
 }
 
-/// Parses a text by a format.
+/// Parses a text by a format. `read` returns `None` if the text does not match.
 fn by_format<T>(text: Text<'static>, format: Text<'static>, read: fn(&str, &str) -> Option<T>) -> Result<T, Fault> {
     read(format.as_str(), text.as_str()).ok_or(text_fault(FaultKind::Parse, text))
 }
@@ -169,7 +169,7 @@ pub(crate) static TRY_PARSE_TIMESTAMP: OpDef = try_parse!(
     [ex("strings.try_parse_timestamp(\"2026-11-20\")", "timestamp?{NA}")]
 );
 
-/// Formats a moment; fails outside of the years 1 to 9999.
+/// Formats a date or timestamp by a format. Fails outside of the years 1 to 9999.
 fn written(
     context: &mut Context,
     moment: Option<Timestamp>,

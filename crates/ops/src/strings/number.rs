@@ -1,9 +1,11 @@
-//! Formats numbers as text: the shortest digits that read back as the same number, in the layout of Arolla and JavaScript.
+//! Formats numbers as text: the shortest digits that read back as the same number, laid out as in Arolla and JavaScript
+//! (`1.1`, `1e300`).
 
 use super::made::StackText;
 use std::fmt::{LowerExp, Write};
 
-/// A buffer for the shortest text of any number: a sign, `0.00000` or 21 digits and a point.
+/// A buffer that holds the shortest text of any number. The longest is a sign, then `0.00000` or 21 digits, and a
+/// point.
 pub(super) type Shortest = StackText<40>;
 
 /// The decimal exponents of numbers that are written without an exponent.

@@ -1,5 +1,7 @@
-//! Encodes the values of several arguments in one string of bytes. `strings.printf` and `strings.format` pass this string to the operators that
-//! print, so that a format may refer to its arguments in any order. Bytes from elsewhere are checked before they are decoded.
+//! Encodes the values of several arguments in one string of bytes, because an operator has a fixed number of operands.
+//! `strings.printf` and `strings.format` pass this string to the operators that print, so that a format may refer to
+//! its arguments in any order. The bytes are checked before they are decoded, because they may come from another
+//! source.
 
 use super::made::ArenaBytes;
 use super::rendering::Rendered;
@@ -24,7 +26,7 @@ pub(super) enum Packed<'r> {
 }
 
 impl<'r> Packed<'r> {
-    /// The value as the type that fields of `printf` print.
+    /// Converts the value to the type that fields of `printf` print.
     pub(super) fn rendered(self) -> Rendered<'r> {
         match self {
             Packed::Boolean(value) => Rendered::Boolean(value),
@@ -46,7 +48,8 @@ impl<'r> Packed<'r> {
         }
     }
 
-    /// The first value of a run, and the rest of the run; `None` if the run is empty or malformed.
+    /// Decodes the first value of `run`, a sequence of encoded values, and returns it with the rest of the sequence;
+    /// `None` if the sequence is empty or malformed.
     fn first(run: &'r [u8]) -> Option<(Self, &'r [u8])> {
         let (kind, run) = run.split_first()?;
         match kind {
@@ -69,7 +72,7 @@ impl<'r> Packed<'r> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PackedRun<'r> {
     bytes: &'r [u8],
-    /// The start of each value, eight bytes per value.
+    /// The offset of each value in the encoded sequence, as eight bytes.
     places: &'r [[u8; 8]],
 }
 
@@ -107,7 +110,7 @@ impl PackedRun<'static> {
     }
 }
 
-/// Encodes a value as a run of its own.
+/// Encodes one value.
 fn pack(context: &mut Context, kind: u8, length: &[u8], value: &[u8]) -> Result<Bytes<'static>, Fault> {
     let mut made = ArenaBytes::new(context, 1 + length.len() + value.len())?;
     made.push_bytes(&[kind]);

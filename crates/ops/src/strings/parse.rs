@@ -18,7 +18,7 @@ pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Missp
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// A template of records for operators that parse a string.
+/// Default fields for the records of operators that parse a string.
 const PARSE: OpDef = OpDef { faults: &[FaultKind::Parse, FaultKind::Invalid], ..OVERLOADED };
 
 macro_rules! parse {

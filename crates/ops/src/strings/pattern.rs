@@ -1,8 +1,9 @@
-//! Compiles regular expressions, and matches them in bounded time. The time of a match is bounded by the product of the bytes
-//! in the text and the bytes in the pattern's NFA, but this can be minutes, if both are as long as they may be. So a small
-//! product is charged as work. For a large product, a lazy DFA is tried, which takes a step per byte. It is built as far as
-//! the text needs it, in limited memory, and anew for each match, so that the charge does not depend on earlier matches. If
-//! the DFA needs more memory than that, the NFA matches the pattern after all, provided that the product is below a limit.
+//! Compiles regular expressions, and matches them in bounded time. With an NFA, the time of a match is bounded by the
+//! product of the bytes in the text and the bytes in the NFA; if both are as long as allowed, this can be minutes. A
+//! small product is charged as work, and the text is matched at once. For a large product, a lazy DFA is tried first,
+//! which takes one step per byte of the text. Its states are built only as far as the text needs them, in limited
+//! memory, and anew for each match, so that the charge does not depend on earlier matches. If the DFA needs more memory
+//! than that, the NFA matches the pattern after all, provided that the product is below a limit.
 
 use super::re2::translated;
 use super::{Reason, invalid};
@@ -15,29 +16,31 @@ use regex_automata::{Anchored, Input, hybrid};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The bytes of an NFA that one byte of a text passes per unit of work: measured, two nanoseconds at most.
+/// The bytes of the NFA that count as one unit of work for each byte of a text. A unit takes two nanoseconds at most,
+/// as measured.
 const BYTES_PER_UNIT: usize = 8;
-/// The largest product of text and NFA for which the `regex` crate matches a text at once.
+/// The largest product of a text's bytes and the NFA's weight for which the `regex` crate matches the text directly.
 const SMALL: usize = 8 << 20;
-/// The units of work per byte of the lazy DFA, for the time to build it.
+/// The units of work per byte of memory of the lazy DFA, charged for building it.
 const UNITS_PER_BYTE_MADE: usize = 8;
-/// The units of work per byte of the NFA, to compile a pattern.
+/// The units of work per byte of the NFA, charged for compiling a pattern.
 const UNITS_PER_BYTE_COMPILED: usize = 6;
-/// The units of work per byte of the NFA, to compile the automata for long texts.
+/// The units of work per byte of the NFA, charged for compiling the automata for long texts.
 const UNITS_PER_BYTE_OF_LONG: usize = 12;
 
 /// A compiled regular expression, with the text that it was compiled from.
 pub(super) struct Pattern {
     text: Box<str>,
-    /// The pattern in the syntax of the crates that match it.
+    /// The pattern in the syntax of the `regex` crate.
     translated: Box<str>,
     regex: Regex,
     captures: CaptureLocations,
-    /// The units of work per byte of a text.
+    /// The units of work per byte of a text, for matching by the NFA.
     weight: usize,
 }
 
-/// The automata that match a pattern with long texts: a lazy DFA, and an NFA.
+/// The automata that match a pattern with texts for which the product is large: a lazy DFA, and an NFA in case the DFA
+/// gives up.
 pub(super) struct Long {
     pattern: Box<str>,
     dfa: hybrid::regex::Regex,
@@ -54,7 +57,8 @@ const TOO_LARGE: &str = "the pattern compiles to more than 1 MiB";
 impl Pattern {
     /// Compiles a regular expression.
     ///
-    /// # Errors If `pattern` is not a regular expression, or is too large. The error is a line of text with the reason.
+    /// # Errors
+    /// If `pattern` is not a regular expression, or is too large. The error is a line of text with the reason.
     #[cold]
     pub(super) fn compile(pattern: &str) -> Result<Pattern, Cow<'static, str>> {
         if pattern.len() > limits::PATTERN_BYTES {
@@ -78,10 +82,11 @@ impl Pattern {
         Ok(Pattern { text: pattern.into(), translated: translated.into(), captures, regex, weight })
     }
 
-    /// Charges the work of compiling the pattern. Each use is charged, even if the compiled pattern was cached, because the
-    /// work of an evaluation must not depend on earlier evaluations in this thread.
+    /// Charges the work of compiling the pattern. Each use is charged, even if the compiled pattern was cached, because
+    /// the work of an evaluation must not depend on earlier evaluations in this thread.
     ///
-    /// # Errors If the evaluation would exceed its limit of work.
+    /// # Errors
+    /// If the evaluation would exceed its limit of work.
     pub(super) fn charge_compiling(&self, context: &mut Context) -> Result<(), Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_COMPILED))
     }
@@ -147,8 +152,8 @@ impl Pattern {
         Ok(found.map(|_| part(slots[2].map(NonMaxUsize::get).zip(slots[3].map(NonMaxUsize::get)))))
     }
 
-    /// Charges the work of `searches` searches in the text from the position `from` on. Each search may read the text from there to its end, even if
-    /// the match is near.
+    /// Charges the work of `searches` searches in the text that begin at the position `from`. Each search may read the
+    /// text to its end, even if the match is near.
     ///
     /// # Errors
     /// If the searches would take too long.
@@ -169,13 +174,14 @@ impl Pattern {
         if context.poll_cancelled() { Err(Fault::new(FaultKind::Cancelled)) } else { Ok(()) }
     }
 
-    /// The captures of the groups in the next match, which is searched for from the position `from` on; `None` if there is no match.
+    /// Searches for the next match from the position `from` on, and returns the captures of its groups; `None` if there
+    /// is no match.
     pub(super) fn captures_at(&mut self, text: &str, from: usize) -> Option<&CaptureLocations> {
         self.regex.captures_read_at(&mut self.captures, text, from)?;
         Some(&self.captures)
     }
 
-    /// The most work that matching the text can take.
+    /// The most work that matching the text by the NFA can take. Fails for a text above the limit.
     fn product(&self, text: &str) -> Result<usize, Fault> {
         if text.len() > limits::MATCHED_BYTES {
             return Err(invalid("a text must not be longer than 1 MiB to be matched"));
@@ -183,7 +189,8 @@ impl Pattern {
         Ok(text.len().saturating_mul(self.weight))
     }
 
-    /// The automata for long texts, of this pattern. They are charged for even if they were cached.
+    /// Returns the automata for long texts, from the cache `kept` if they are there. They are charged for in both
+    /// cases.
     fn long<'l>(&self, context: &mut Context, kept: &'l mut Option<Long>) -> Result<&'l mut Long, Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_OF_LONG))?;
         if kept.as_ref().is_some_and(|long| *long.pattern != *self.translated) {
@@ -209,7 +216,8 @@ fn too_long() -> Fault {
 }
 
 impl Long {
-    /// Compiles the automata. `None` if one is too large: a pattern can be larger from its end than from its start.
+    /// Compiles the automata. `None` if one is too large. That is possible although the pattern was within the limit,
+    /// because its automaton for searching backwards can be larger.
     #[cold]
     fn compile(pattern: &str) -> Option<Long> {
         let vm = pikevm::Builder::new().thompson(nfa_config()).build(pattern).ok()?;
@@ -227,7 +235,7 @@ impl Long {
         Some(Long { pattern: pattern.into(), dfa, vm, vm_cache })
     }
 
-    /// Runs the lazy DFA, built anew; `None` if it gives up.
+    /// Builds the lazy DFA anew, and runs it; `None` if the DFA gives up.
     fn by_steps<T>(
         &self,
         context: &mut Context,
@@ -267,7 +275,7 @@ mod tests {
         context
     }
 
-    /// Both ways of matching give the same results.
+    /// The results of matching by the lazy DFA and by the NFA, which must be equal.
     fn both(pattern: &str, text: &str) -> [(bool, Option<String>); 2] {
         let context = &mut context(u64::MAX >> 1);
         let mut of = Pattern::compile(pattern).expect("a pattern");

@@ -1,6 +1,6 @@
-//! `strings.printf`: prints arguments by a format. It is composed of two operators: one encodes the arguments in one string
-//! of bytes, the other prints the format with them. Formats are parsed twice, to compute the greatest length of the result
-//! and to write it.
+//! Defines `strings.printf`: prints arguments by a format. It is composed of two operators: one encodes the arguments
+//! in one string of bytes, the other prints the format with them. Formats are parsed twice, first to compute the
+//! greatest length of the result and then to write it.
 
 use super::convert::utf8;
 use super::fields::{Amount, Field, Fields, Piece, within_limit};
@@ -17,7 +17,7 @@ use cembra_runtime::{Bytes, Context, Fault, FaultKind, QType, Scalar, Text};
 
 /// The types that a `printf` format may have, TEXT and BYTES. The result of formatting has the type of the format.
 pub(super) trait Format: Chars {
-    /// The unit of widths and precisions.
+    /// The unit of widths and precisions in a format of this type.
     const UNIT: Unit;
 
     fn made(bytes: Bytes<'static>) -> Result<Self, Fault>;
@@ -40,13 +40,13 @@ impl Format for Bytes<'static> {
     }
 }
 
-/// A destination for the text and the values of a format.
+/// A destination for the literal texts and the values of a format, in order.
 pub(super) trait Sink {
     fn text(&mut self, text: &[u8]);
     fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason>;
 }
 
-/// The most bytes that a format may take.
+/// A destination that only adds up the most bytes that the result can take.
 struct Most(usize);
 
 impl Sink for Most {
@@ -81,7 +81,7 @@ impl Sink for KindCheck {
     }
 }
 
-/// An example value of an argument's type, or of its elements' type. A format is checked with it before there are values.
+/// An example value of an argument's type, or of its element type. A format is checked with it before there are values.
 pub(super) fn sample(arg: &Argument<'_>) -> Packed<'static> {
     match arg.qtype.of_each().scalar() {
         Some(Scalar::Boolean) => Packed::Boolean(true),
@@ -101,7 +101,7 @@ fn check_fields(args: &[Argument<'_>]) -> Result<(), TypeFault> {
     checked.map_err(|Reason(reason)| refused_literal(0, reason))
 }
 
-/// A format with its values, which can be printed to any destination.
+/// A format with its values, which can be printed to any [`Sink`].
 pub(super) trait Print {
     fn print(&self, sink: &mut impl Sink) -> Result<(), Reason>;
 }
@@ -115,7 +115,7 @@ pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> R
     S::made(made.finish())
 }
 
-/// A `printf` format whose values are found by index.
+/// A `printf` format; `values` returns the value of an argument by its index.
 pub(super) struct Printf<'f, V> {
     pub(super) fields: Fields<'f>,
     pub(super) unit: Unit,
@@ -154,7 +154,7 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
         })
     }
 
-    /// The form of a field, with amounts read from arguments.
+    /// The field with its width and precision, which are read from arguments if the format has `*`.
     fn form(&self, field: Field) -> Result<Form, Reason> {
         let within = |amount: u64| within_limit(usize::try_from(amount).unwrap_or(usize::MAX));
         let width = self.amount(field.width)?.unwrap_or(0);

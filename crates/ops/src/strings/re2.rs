@@ -1,9 +1,10 @@
-//! Translates RE2's syntax of regular expressions, which is Arolla's, to that of the `regex` crate. Both match in the same
-//! way, but some patterns have another meaning in the crate: its `\d`, `\w`, `\s` and `\b` are about all letters, not only
-//! ASCII; its classes have `&&`, `--` and nested classes. In RE2, braces that repeat nothing are letters, and only RE2 has
-//! `\Q`, octal numbers and `\p{^..}`. A pattern that is an error in either is an error here. There are exceptions: RE2's
-//! `\C`, a byte of a character, is refused, because it would cut characters apart. Two kinds of patterns that RE2 refuses are
-//! accepted: counts beyond 1,000, which the memory limit of a pattern bounds, and names of classes that only the crate has.
+//! Translates regular expressions from RE2's syntax, which Arolla uses, to the syntax of the `regex` crate. Both
+//! libraries find the same matches, but some patterns have another meaning in the crate: its `\d`, `\w`, `\s` and `\b`
+//! are about all letters, not only ASCII; its classes have `&&`, `--` and nested classes. In RE2, braces that repeat
+//! nothing are letters, and only RE2 has `\Q`, octal numbers and `\p{^..}`. A pattern that is an error in one of the
+//! syntaxes is an error here. There are exceptions. RE2's `\C`, a byte of a character, is refused, because it would cut
+//! characters apart. Two kinds of patterns that RE2 refuses are accepted: counts beyond 1,000, which the memory limit
+//! of a pattern bounds, and names of classes that only the crate has.
 
 use super::Reason;
 
@@ -12,17 +13,20 @@ struct Translation<'p> {
     source: &'p str,
     rest: &'p str,
     made: String,
-    /// The start of the last translated item in `made`; `None` if it cannot be repeated.
+    /// The position in `made` of the last translated item, which an operator such as `*` would repeat; `None` if there
+    /// is no such item.
     last: Option<usize>,
-    /// The starts of the open groups in `made`.
+    /// The positions in `made` at which the open groups start.
     open: Vec<usize>,
-    /// Flags that are set from here on. In RE2 they may be between an item and its repetition.
+    /// Flags that apply to the following items and are not written yet. In RE2 they may be between an item and its
+    /// repetition.
     flags: String,
-    /// True directly after an operator that repeats.
+    /// True if the last item was already repeated, by an operator such as `*`.
     repeated: bool,
 }
 
-/// Translates `pattern` to the syntax of the `regex` crate; fails if RE2 refuses the pattern. An error in both syntaxes is left to the crate.
+/// Translates `pattern` to the syntax of the `regex` crate. Fails for patterns that only RE2 refuses; the crate itself
+/// reports errors of its own syntax.
 pub(super) fn translated(pattern: &str) -> Result<String, Reason> {
     let made = String::with_capacity(pattern.len());
     let mut translation = Translation {
@@ -47,7 +51,7 @@ const POSIX_CLASSES: &[&str] = &[
     "xdigit",
 ];
 
-/// The content of an ASCII class of one letter, for use inside of brackets.
+/// The content of the ASCII class that a letter such as `d` stands for, for use inside brackets.
 fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "0-9",
@@ -82,7 +86,7 @@ impl<'p> Translation<'p> {
         rest.is_some()
     }
 
-    /// The text before the next `end`; reading continues after `end`.
+    /// Returns the text before the next `end`, and continues reading after `end`.
     fn until(&mut self, end: &str) -> Option<&'p str> {
         let (before, behind) = self.rest.split_once(end)?;
         self.rest = behind;
@@ -135,7 +139,7 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// Translates an operator that repeats.
+    /// Translates an operator that repeats the last item. `repeated` is true if the item is repeated already.
     fn repetition(&mut self, repeated: bool, operator: &str) -> Result<(), Reason> {
         if repeated {
             return Err(Reason("a repetition of the pattern directly follows another one"));
@@ -154,7 +158,8 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// The counts of a repetition with their braces, after the first brace was read; `None` if that is only a letter.
+    /// Reads the counts of a repetition, after its opening brace, and returns them with the braces; `None` if the brace
+    /// is only a letter.
     fn counts(&mut self) -> Result<Option<&'p str>, Reason> {
         let number = |text: &str| {
             let plain = text.len() < 10 && (text.len() == 1 || !text.starts_with('0'));
@@ -281,7 +286,7 @@ impl<'p> Translation<'p> {
         Ok(())
     }
 
-    /// The character that an escape stands for, after its backslash.
+    /// Reads an escape after its backslash, and returns the character that it stands for.
     fn escaped(&mut self) -> Result<char, Reason> {
         let octal = |char: Option<char>| char.and_then(|char| char.to_digit(8));
         Ok(match self.next().ok_or(Reason("the pattern ends with a backslash"))? {

@@ -18,9 +18,9 @@ const KEPT: usize = 16;
 /// The compiled patterns that a thread caches.
 #[derive(Default)]
 struct PatternCache {
-    /// The patterns used last, the latest first.
+    /// The compiled patterns, the most recently used first.
     patterns: Vec<Pattern>,
-    /// The automata of one of the patterns for long texts.
+    /// The automata for long texts, of the pattern that needed them last.
     long: Option<Long>,
 }
 
@@ -28,8 +28,8 @@ thread_local! {
     static KEPT_PATTERNS: RefCell<PatternCache> = const { RefCell::new(PatternCache { patterns: Vec::new(), long: None }) };
 }
 
-/// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models, so each is compiled once per thread;
-/// but a thread that is ending and has dropped its cache compiles a pattern at each call.
+/// Calls `use_it` with the compiled pattern. Patterns are literals in almost all models, so a thread compiles each
+/// pattern once and caches it. A thread that is ending and has dropped its cache compiles the pattern at each call.
 pub(super) fn with_pattern<T>(
     context: &mut Context,
     pattern: Text<'static>,
@@ -42,7 +42,7 @@ pub(super) fn with_pattern<T>(
     })
 }
 
-/// The fault for a pattern that is refused.
+/// The fault for a pattern that cannot be compiled, with the reason.
 fn fault_of(context: &mut Context, refused: Cow<'static, str>) -> Fault {
     match refused {
         Cow::Borrowed(reason) => Reason(reason).into(),
@@ -59,8 +59,8 @@ fn with_kept<T>(use_it: impl FnOnce(&mut PatternCache) -> T) -> T {
     result
 }
 
-/// Checks the regular expression `args[1]` if it is a literal: one that is not a regular expression, or that `takes` refuses,
-/// is a problem of the model. The compiled pattern stays in the thread's cache for the first row.
+/// Checks the regular expression `args[1]` if it is a literal. If it is not a valid regular expression, or `takes`
+/// refuses it, this is an error of the model. The compiled pattern stays in the thread's cache for the first row.
 fn check_pattern(args: &[Argument<'_>], takes: impl FnOnce(&Pattern) -> Result<(), Reason>) -> Result<(), TypeFault> {
     let Some(pattern) = literal_string(args, 1).and_then(|pattern| str::from_utf8(pattern).ok()) else { return Ok(()) };
     with_kept(|kept| {
@@ -82,7 +82,7 @@ fn has_one_group(pattern: &Pattern) -> Result<(), Reason> {
     }
 }
 
-/// Moves a pattern to the front, compiling it if it is not cached.
+/// Moves a pattern to the front of the cache. Compiles the pattern if it is not cached.
 fn find(patterns: &mut Vec<Pattern>, pattern: &str) -> Result<(), Cow<'static, str>> {
     match patterns.iter().position(|kept| kept.text() == pattern) {
         Some(0) => {}

@@ -1,5 +1,5 @@
-//! Prints single values by the fields of `printf` formats, as Abseil and C do. Widths and precisions count characters if the format is a text, and
-//! bytes if it is bytes.
+//! Prints single values by the fields of `printf` formats, such as `%8.3f`, in the way of Abseil and C. Widths and
+//! precisions count characters if the format is a text, and bytes if it is bytes.
 
 use super::Reason;
 use super::fields::Field;
@@ -32,13 +32,13 @@ impl Unit {
     }
 }
 
-/// A field of a format whose width and precision are known, so that a value can be printed by it.
+/// A field of a format with its width and precision as numbers, ready to print a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     /// The flags and the conversion of the field.
     field: Field,
     unit: Unit,
-    /// The least number of units.
+    /// The least width of the result in units (characters or bytes).
     width: usize,
     precision: Option<usize>,
 }
@@ -56,7 +56,7 @@ pub(super) enum Rendered<'v> {
 /// A buffer for the digits of any number in any precision.
 type Digits = StackText<{ limits::FIELD_WIDTH + 400 }>;
 
-/// A rendered value before it is padded.
+/// A value as text before it is padded to the field's width.
 #[derive(Clone, Copy)]
 struct Body<'b> {
     /// A sign, or a prefix such as `0x`.
@@ -64,7 +64,7 @@ struct Body<'b> {
     /// The number of zeros between the sign and the text.
     zeros: usize,
     text: &'b [u8],
-    /// True if zeros may fill the width.
+    /// True if zeros may pad the text to the field's width, as the flag `0` asks for.
     may_fill: bool,
 }
 
@@ -74,7 +74,7 @@ impl<'b> Body<'b> {
     }
 }
 
-/// The message for a field of another kind than its argument.
+/// The error message for a field whose argument is of another kind, such as `%d` for a string.
 const MISMATCH: &str =
     "a field of the format does not fit its argument: `d` is for integers, `f` for numbers, `s` for strings";
 
@@ -87,7 +87,7 @@ impl Form {
         Form { field, unit, width, precision }
     }
 
-    /// The part of a string within the precision.
+    /// The first characters (or bytes) of a string, as many as the precision says.
     fn cut(self, string: &[u8]) -> &[u8] {
         self.precision.map_or(string, |most| self.unit.cut(string, most))
     }
@@ -266,7 +266,7 @@ fn whole_digits(value: f64) -> usize {
 /// The number of hexadecimal digits in the fraction of a binary64.
 const HEX_PLACES: usize = 13;
 
-/// A sign with the prefix of hexadecimal numbers.
+/// The prefix of a hexadecimal number, `0x` or `0X`, after the sign `sign`.
 fn prefixed(sign: &str, upper: bool) -> &'static str {
     match (sign, upper) {
         ("-", false) => "-0x",
@@ -280,8 +280,8 @@ fn prefixed(sign: &str, upper: bool) -> &'static str {
     }
 }
 
-/// C's `%.{precision}a` of a number that is not negative, without its prefix: all its digits if there is no precision, and a
-/// zero before the point for subnormal numbers.
+/// Writes a number that is not negative as C's `%.{precision}a` does, but without the prefix `0x`. Without a precision,
+/// all digits are written. Subnormal numbers have a zero before the point.
 fn write_hexadecimal(
     digits: &mut Digits,
     size: f64,
@@ -319,12 +319,12 @@ fn write_hexadecimal(
     write!(digits, "{}{exponent:+}", if upper { 'P' } else { 'p' })
 }
 
-/// C's `%.{precision}f` of a number that is not negative.
+/// Writes a number that is not negative as C's `%.{precision}f` does.
 fn write_fixed(digits: &mut Digits, size: f64, precision: usize, point: bool) -> std::fmt::Result {
     write!(digits, "{size:.precision$}{}", if precision == 0 && point { "." } else { "" })
 }
 
-/// C's `%.{precision}e` of a number that is not negative: its exponent has a sign and two digits at least.
+/// Writes a number that is not negative as C's `%.{precision}e` does: the exponent has a sign and at least two digits.
 fn write_scientific(digits: &mut Digits, size: f64, precision: usize, point: bool, upper: bool) -> std::fmt::Result {
     let mut scientific = Digits::new();
     write!(scientific, "{size:.precision$e}")?;

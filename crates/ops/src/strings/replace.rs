@@ -9,7 +9,7 @@ use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use memchr::memmem;
 
-/// The index of the first byte of each part to replace.
+/// The index of the first byte of each occurrence of `old` that is replaced.
 fn places<S: Chars>(s: S, old: &[u8]) -> impl Iterator<Item = usize> {
     // The empty string is between all characters, and the search for bytes would find it inside of a character too.
     let between = old.is_empty().then(|| (0..=s.bytes().len()).filter(move |at| s.begins_at(*at)));

@@ -12,13 +12,13 @@ use cembra_runtime::{Context, Fault, FaultKind, Text};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReplacementPart<'r> {
     Literal(&'r str),
-    /// A reference to a group of the regular expression, which stands for the text that the group matched. Group 0 is the match of the complete
-    /// expression.
+    /// A reference to a group of the regular expression; it is replaced by the text that the group matched. Group 0 is
+    /// the whole match.
     Group(usize),
 }
 
-/// The parts of a replacement: `\0` to `\9` are groups and `\\` is a backslash. At any other character after a backslash the
-/// replacement ends, as in RE2.
+/// An iterator over the parts of a replacement. `\0` to `\9` are groups, and `\\` is a backslash. A backslash before
+/// any other character ends the replacement, as in RE2.
 struct Parts<'r>(&'r str);
 
 impl<'r> Iterator for Parts<'r> {
@@ -46,7 +46,7 @@ impl<'r> Iterator for Parts<'r> {
     }
 }
 
-/// The highest group that a replacement names, also after a mistake.
+/// The highest group number in a replacement, also after an invalid backslash.
 fn highest_group(replacement: &str) -> usize {
     let mut bytes = replacement.bytes();
     let mut highest = 0;
@@ -58,11 +58,12 @@ fn highest_group(replacement: &str) -> usize {
     highest
 }
 
-/// The end of the previous match before there is one. No text is as long.
+/// A value for the end of the previous match before there is one; no text is as long.
 const NOWHERE: usize = usize::MAX;
 
-/// Calls `part` with the parts of the result. Each call searches for the matches again; an empty match directly after another
-/// match does not count. `search` is called before each search, with its start, and may stop the search with a fault.
+/// Replaces matches, and calls `part` with the parts of the result in order. Each call of this function searches for
+/// the matches anew. An empty match directly after another match is not replaced. `search` is called before each
+/// search, with its start, and may stop the replacement with a fault.
 fn each_part(
     pattern: &mut Pattern,
     text: &str,
@@ -147,7 +148,7 @@ mod tests {
     use crate::strings::limits;
     use cembra_value::Value;
 
-    /// Arolla's results.
+    /// Compares with the results of Arolla.
     #[test]
     fn matches_are_replaced_as_re2_does() {
         for (of, pattern, replacement, expected) in [

@@ -10,9 +10,11 @@ use memchr::memmem;
 /// A search for the second string in the first; returns the index of a byte.
 type Search = fn(&[u8], &[u8]) -> Option<usize>;
 
-/// The position of `substr` in `s` between two positions, in characters from the start of `s`; `None` if it is not there.
+/// Finds `substr` in the part of `s` between two positions. Returns the position in characters from the start of `s`;
+/// `None` if it is not there.
 ///
-/// Bytes are searched, because a text that is found in a text begins where a character does.
+/// The bytes of the strings are searched. The result is a position in characters, because a text that occurs in another
+/// text begins at a character.
 fn found<S: Chars>(search: Search, s: S, substr: S, start: Option<i64>, end: Option<i64>) -> Option<i64> {
     let length = s.length();
     let positions = positions(length, start, end)?;
@@ -136,11 +138,11 @@ fn count<S: Chars>(s: S, substr: S) -> i64 {
     overlapping(s.bytes(), substr.bytes()) as i64
 }
 
-/// The number of times that a needle occurs, overlapping occurrences included. The needle must not be empty.
+/// Counts the occurrences of a needle, which must not be empty; overlapping occurrences count too.
 ///
-/// Two occurrences that overlap are a period of the needle apart. If its smallest period p is short, the next occurrence is p
-/// further on, which only p bytes decide, or it does not overlap by p or more. If p is more than half of the needle,
-/// occurrences are that far apart anyway. Either way no byte is read more than a few times.
+/// Two occurrences that overlap are a period of the needle apart. If the smallest period p is short, the next
+/// occurrence begins p bytes later, which is decided by p bytes, or does not overlap by p bytes or more. If p is more
+/// than half of the needle, occurrences are that far apart anyway. In both cases no byte is read more than a few times.
 fn overlapping(haystack: &[u8], needle: &[u8]) -> usize {
     let finder = memmem::Finder::new(needle);
     let period = short_period(needle);
@@ -160,16 +162,19 @@ fn overlapping(haystack: &[u8], needle: &[u8]) -> usize {
     count
 }
 
-/// The smallest period of a string that is not empty, if it is short; `None` means that it is more than half the string.
+/// The smallest period of a string that is not empty. It may be `None` if the period is more than half of the string,
+/// but not otherwise.
 ///
-/// By the critical factorization: the string is cut at the later of its two maximal suffixes, and its period is that of
-/// the suffix if the part before the cut repeats with it.
+/// The method is the critical factorization. The string is cut at the later of its two maximal suffixes (for the order
+/// of bytes and for the opposite order). If the part before the cut repeats with the period of this suffix, that is the
+/// period of the string.
 fn short_period(string: &[u8]) -> Option<usize> {
     let (cut, period) = maximal_suffix(string, false).max(maximal_suffix(string, true));
     string.get(period..period + cut).is_some_and(|shifted| shifted == &string[..cut]).then_some(period)
 }
 
-/// The start of the greatest suffix, in the order of bytes or the opposite order, and the period of this suffix.
+/// The start of the greatest suffix in the order of bytes (in the opposite order if `opposite`), and the period of this
+/// suffix.
 fn maximal_suffix(string: &[u8], opposite: bool) -> (usize, usize) {
     let (mut best, mut next, mut same, mut period) = (0, 1, 0, 1);
     while let Some(&found) = string.get(next + same) {
@@ -201,7 +206,7 @@ mod tests {
     use super::*;
     use cembra_value::{ScalarValue, Value};
 
-    /// Every string over `ab` with up to `longest` letters.
+    /// The strings over the letters `a` and `b` of up to `longest` letters.
     fn words(longest: u32) -> Vec<Vec<u8>> {
         (0..=longest)
             .flat_map(|length| {

@@ -16,7 +16,7 @@ fn types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, Typ
     Ok(Signature::unchanged(args, QType::tuple(parts)))
 }
 
-/// Returns true for white space in ASCII, which separates words, as in C.
+/// Returns true if a byte is white space in ASCII, as in C.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
@@ -33,8 +33,8 @@ fn words(string: &[u8], mut part: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Calls `part` with the range of each character in a string, or of each byte if the string is not a text; with an empty range
-/// if the string is empty.
+/// Calls `part` with the range of each character in a string, or of each byte if `text` is `None`. If the string is
+/// empty, `part` is called once, with an empty range.
 fn characters(string: &[u8], text: Option<&str>, mut part: impl FnMut(Range<usize>)) {
     match text {
         _ if string.is_empty() => part(0..0),
@@ -43,7 +43,8 @@ fn characters(string: &[u8], text: Option<&str>, mut part: impl FnMut(Range<usiz
     }
 }
 
-/// The parts of all strings, and the number of parts of each string.
+/// Splits all strings of an array at the separator, or into words without one. Returns the parts of all strings, and
+/// the number of parts of each string.
 fn split(args: &ArrayOperands<'_>, array: &Array, separator: Option<&[u8]>) -> Result<(Array, Vec<i64>), Fault> {
     let mut parts = ArrayBuilder::new(array.scalar(), array.len());
     let mut sizes = Vec::with_capacity(array.len());
@@ -90,8 +91,8 @@ pub(super) fn with_edges(kind: ArrayKind, array: Array, edges: impl IntoIterator
     Ok(Value::Tuple(array.chain(edges.into_iter().map(Value::from)).collect()))
 }
 
-/// The edge (grouping) whose groups are contiguous and have the sizes `sizes`. The sizes were counted, so the only possible failure is the limit on
-/// elements.
+/// Makes the edge (grouping) whose groups are contiguous and have the sizes `sizes`. The sizes are counts of elements,
+/// so the edge can only fail for the limit on elements.
 pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
     Edge::from_sizes(kind, sizes).map_err(|_| Fault::new(FaultKind::ArenaLimit))
 }

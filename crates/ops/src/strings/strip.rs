@@ -7,7 +7,7 @@ use crate::kernel::custom;
 use cembra_runtime::{Bytes, Context, Fault, FaultKind, Text};
 use cembra_value::Value;
 
-/// The ends of a string at which characters are cut.
+/// The ends of a string (start, end or both) at which characters are removed.
 #[derive(Clone, Copy)]
 struct Ends {
     left: bool,
@@ -70,10 +70,11 @@ impl Strip for Text<'static> {
     }
 }
 
-/// The most bytes of `chars` that are searched one by one.
+/// The most bytes of `chars` for which each character is looked up by a linear search; a longer list is sorted first.
 const FEW: usize = 32;
 
-/// The characters in order, each as the bytes of its number, so that a long list takes no longer than a long text.
+/// The characters of `chars`, sorted, each as the bytes of its number. Lookups in the sorted list bound the time, even
+/// if the list of characters is long.
 fn sorted<'a>(context: &'a mut Context, chars: &str) -> Result<&'a [[u8; 4]], Fault> {
     // Sorting takes longer than reading.
     context.charge(chars.len().saturating_mul(15))?;

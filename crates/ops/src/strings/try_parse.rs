@@ -1,5 +1,5 @@
-//! Parses numbers and durations from strings that may be anything: the result is missing if the operator without `try` would
-//! fail.
+//! Operators `try_..` that parse numbers and durations from strings that may contain anything: the result is missing if
+//! the operator without `try_` would fail.
 
 use super::convert::utf8;
 use super::parse::parsed;

@@ -1,6 +1,6 @@
-//! Calls of a user's function by an evaluation: the types that parameters and results may have, and how a Rust function
-//! becomes kernels. Borrowed texts are valid only during one call: the function must accept every lifetime, so it cannot
-//! store a part of them.
+//! Makes kernels from functions of the user: defines the types that parameters and results may have, and converts
+//! arguments and results. Borrowed texts are valid only during one call: the function must accept every lifetime, so it
+//! cannot store them.
 
 use crate::kernel::{Body, Operands, Repr, required};
 use crate::strings::made::{copied, copied_bytes};
@@ -12,12 +12,12 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Restricts the traits of this file to the types that implement them here, because these implementations are trusted.
+/// Makes it impossible to implement the traits of this file elsewhere, because their implementations are trusted.
 mod sealed {
     pub trait Sealed {}
 
-    /// A parameter type that code outside this crate cannot name, so that it cannot call or implement functions with such a
-    /// parameter.
+    /// The type of a parameter that code outside this crate cannot name. So such code can neither call nor implement
+    /// functions with this parameter.
     #[derive(Debug)]
     pub struct Token;
 }
@@ -270,7 +270,7 @@ pub trait Arguments: Sealed {
 /// The type of a function's result in frames.
 type FrameResult<F, Args> = <<F as UserFunction<Args>>::Ret as UserResult>::FrameForm;
 
-/// The body of an operator that calls a user's function.
+/// The body (the computation) of an operator that calls a user's function.
 pub(super) struct UserBody<Args, F>(PhantomData<(Args, F)>);
 
 impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
@@ -281,7 +281,7 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     const LOWER: Lower = Lower::Kernel;
     const CHARGED: bool = false;
 
-    /// Calls the function; a reason, or a panic, becomes a fault.
+    /// Calls the function. An error of the function, or a panic, becomes a fault.
     #[inline]
     fn run(function: &F, context: &mut Context, args: Args::FrameForm) -> Result<FrameResult<F, Args>, Fault> {
         match catch_unwind(AssertUnwindSafe(|| function.call(args, Token))) {
@@ -292,7 +292,7 @@ impl<Args: Arguments, F: UserFunction<Args>> Body for UserBody<Args, F> {
     }
 }
 
-/// Makes a function live as long as the process, because models contain bare pointers to it.
+/// Leaks a function, so that it lives as long as the process, because models contain bare pointers to it.
 pub(super) fn forever(function: impl Send + Sync + 'static) -> KernelData {
     KernelData(std::ptr::from_ref(Box::leak(Box::new(function))).cast())
 }

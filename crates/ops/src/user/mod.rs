@@ -31,7 +31,8 @@ pub struct UserOperator {
 /// A function of an operator that is not registered yet.
 #[derive(Debug)]
 struct UserOverload {
-    /// The overload, which registration completes: with the rule, and with the literal's type for a compiled operator.
+    /// The overload. Registration completes it with the lowering rule and, for an operator that is compiled from a
+    /// literal, with the literal's type.
     overload: Overload,
     total: bool,
     rule: Option<Result<Recording, &'static str>>,
@@ -43,7 +44,7 @@ impl UserOverload {
     }
 }
 
-/// The error for an operator that is not registered.
+/// The error for an operator that cannot be registered.
 pub(crate) fn refused(message: String) -> Error {
     Diagnostic::new(Code::Registration, message).into()
 }

@@ -1,10 +1,12 @@
-//! Records and checks the lowering rules of users. The instructions of such a rule become machine code, which runs without
-//! protection. So the rule runs once, when its operator is registered, on a tape of its own. Its instructions are checked one
-//! by one, without trusting anything that the rule had access to. The checked instructions are stored, and recorded again in
-//! each model that uses the operator. The rule itself does not run again, so it cannot record other instructions later.
+//! Records and checks the lowering rules of users. The instructions of such a rule become machine code, which runs
+//! without protection. So the rule runs once, when its operator is registered, on a tape (a list of instructions) of
+//! its own. Its instructions are checked one by one, without trusting anything that the rule had access to. The checked
+//! instructions are stored, and copied into each model that uses the operator. The rule itself does not run again, so
+//! it cannot record other instructions later.
 //!
-//! The checks: every instruction uses earlier results of the kind and the types that it requires; a division of integers has
-//! a divisor that cannot be 0 or -1; texts are arguments, whole, or empty; the result is of the type of the overload.
+//! The checks: every instruction uses earlier results of the kind and the types that it requires; the divisor of an
+//! integer division cannot be 0 or -1; each text is a whole argument, or empty; the result is of the type of the
+//! overload.
 
 use crate::OperandType;
 use crate::lift;
@@ -15,7 +17,7 @@ use rustc_hash::FxHashSet;
 /// The instructions that a user's lowering rule recorded for one overload, after they were checked.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The arguments as the rule received them: the first instructions.
+    /// The arguments as the rule received them; they are the first instructions.
     args: Box<[Cell]>,
     instrs: Box<[Instr]>,
     result: Cell,
@@ -93,7 +95,7 @@ impl Recording {
     }
 }
 
-/// The state of playing instructions back to another tape: the result of each there.
+/// The state of copying recorded instructions to another tape: for each instruction, its result on that tape.
 struct Playing<'t> {
     vals: Vec<Option<Val>>,
     masks: Vec<Option<Mask>>,
@@ -101,7 +103,7 @@ struct Playing<'t> {
 }
 
 impl Playing<'_> {
-    /// The number on the other tape. Recordings are checked, so there always is one.
+    /// The number on the other tape that corresponds to `val`. Recordings are checked, so there always is one.
     fn val(&mut self, val: Val) -> Val {
         match self.vals[val.index()] {
             Some(val) => val,
@@ -224,10 +226,11 @@ enum ResultKind {
     Nothing,
 }
 
-/// The state of checking instructions. Facts that the tape stores about them are not trusted.
+/// The state of checking recorded instructions. Facts that the tape itself stores about the instructions are not
+/// trusted.
 struct Check<'t> {
     instrs: &'t [Instr],
-    /// The kinds of the results so far.
+    /// The kind of each result that was checked so far.
     made: Vec<ResultKind>,
     /// The address, the length and the type of each argument that is a string.
     views: Vec<(Val, Val, Scalar)>,
@@ -267,7 +270,7 @@ impl Check<'_> {
         }
     }
 
-    /// The type of numbers, which must share one.
+    /// The type of several earlier results, which must be numbers of the same type.
     fn numbers(&self, vals: &[Val]) -> Result<MachineType, Refusal> {
         let Some((first, others)) = vals.split_first() else { return Err(FOREIGN) };
         let ty = self.number(*first)?;
@@ -387,8 +390,8 @@ impl Check<'_> {
         Ok(ret)
     }
 
-    /// Checks that an address and a length are a string of this type: an argument, a selection between such strings, or an
-    /// empty one.
+    /// Checks that an address and a length are a valid string of type `scalar`: that of an argument, a selection
+    /// between such strings, or an empty string.
     fn view(&self, ptr: Val, len: Val, scalar: Scalar) -> Result<(), Refusal> {
         const PIECED: Refusal = "a text must have the address and the length of a text that was given";
         let mut open = vec![(ptr, len)];
@@ -413,7 +416,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// True if it is proved that an integer is never `number`.
+    /// Returns true if the instructions prove that an integer is never `number`.
     fn is_never(&self, val: Val, ty: MachineType, number: i64) -> bool {
         match &self.instrs[val.index()] {
             Instr::Const(..) => self.constant(val, ty) != Some(number),
@@ -429,7 +432,8 @@ impl Check<'_> {
         }
     }
 
-    /// True if it is proved that a mask holds wherever a value equals `number` (`Eq`), or only where it does not (`Ne`).
+    /// Returns true if the instructions prove a relation between a mask and the equality of `val` and `number`. With
+    /// `how` = `Eq`, the mask is set wherever they are equal; with `Ne`, it is set only where they differ.
     fn tells(&self, mask: Mask, val: Val, ty: MachineType, number: i64, how: Cmp) -> bool {
         let mut open = vec![mask];
         while let Some(mask) = open.pop() {

@@ -9,7 +9,8 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// Selects one of two values by a condition: structs field by field, so that only the fields that are needed are evaluated.
+/// Adds nodes that select one of two values by a condition. Structs are selected field by field, so that only the
+/// fields that are needed are evaluated.
 fn chosen(g: &mut dyn Instantiation, condition: NodeHandle, on: NodeHandle, off: NodeHandle) -> NodeResult<Stop> {
     let (a, b) = (g.qtype(on), g.qtype(off));
     // The text that spells types bounds how deep they nest.
@@ -41,13 +42,13 @@ fn unlike(a: &QType, b: &QType) -> TypeFault {
         .hint("give both structs the same fields, in the same order")
 }
 
-/// The optional struct that is present where the mask `has` is.
+/// Adds nodes for the optional struct `of` that is present where the mask `has` is.
 fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeResult<Stop> {
     let qtype = g.qtype(of).optional_struct();
     Ok(formed(g, &qtype, &[has, of])?)
 }
 
-/// Replaces every scalar and optional in a struct by another value.
+/// Adds nodes for a struct in which each scalar and optional is replaced by the result of `make`.
 fn each(
     g: &mut dyn Instantiation,
     of: NodeHandle,
@@ -63,13 +64,13 @@ fn each(
     if qtype.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, &qtype, &members)?) }
 }
 
-/// The presence and the struct of an operator's only operand.
+/// Adds nodes for the presence of an operator's only operand, and for its struct.
 fn parts(g: &mut dyn Instantiation, operator: &str, x: NodeHandle) -> Result<[NodeHandle; 2], Stop> {
     let found = g.qtype(x);
     Ok(optional_parts(g, operator, x, &found).map_err(|fault| TypeFault { operand: Some(0), ..fault })?)
 }
 
-/// The record fields that operators on optional structs share; these operators replace others.
+/// Default fields for the records of operators on optional structs, which replace the operators of the model.
 const CHOSEN: OpDef = OpDef { params: &[param("x")], ..HIGHER_ORDER };
 
 pub(crate) static HAS: OpDef = OpDef {

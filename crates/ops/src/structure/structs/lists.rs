@@ -1,5 +1,5 @@
-//! Operators on lists of structs: making a list from structs, splitting a list into the arrays of its fields, and reading
-//! elements.
+//! Operators on lists of structs: making a list from structs, splitting a list into the arrays of its fields, and
+//! reading elements. A list of structs is stored as one array per scalar or optional in the struct.
 
 use super::{common_struct, formed, made, of_lists, part};
 use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
@@ -9,10 +9,11 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// A function that turns an array of a list, whose elements have the given type, into a part of the result.
+/// A function that is called for each array of a list, with the type of the array's elements, and returns a node.
 type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> NodeResult<Stop>;
 
-/// A struct with the result of `leaf` for each array of a list whose elements are of type `element`.
+/// Adds nodes for a struct of type `element`, the element type of `list`, in which the result of `leaf` for an array of
+/// the list takes the place of the scalar that the array stores.
 fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> NodeResult<Stop> {
     // The text that spells types bounds how deep they nest.
     let QType::Tuple(fields) = element else { return leaf(g, list, element) };
@@ -24,7 +25,7 @@ fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Lea
     if element.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, element, &members)?) }
 }
 
-/// A list with the result of `make` in place of each array.
+/// Adds nodes for a list in which the result of `make` takes the place of each array.
 fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResult<Stop> {
     let found = g.qtype(list);
     let QType::Tuple(members) = &found else { return make(g, list, &found) };
@@ -36,7 +37,7 @@ fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResu
     Ok(formed(g, &found, &others)?)
 }
 
-/// The first array of a list; all its arrays have the same length.
+/// Adds nodes for the first array of a list. All arrays of a list have the same length.
 fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     let mut list = list;
     while matches!(g.qtype(list), QType::Tuple(_)) {
@@ -45,8 +46,8 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
     Ok(list)
 }
 
-/// Adds nodes for one element of a list of structs. `one` returns the node of this element in each array of the list. If a field is a scalar, which
-/// is always present, its value becomes a scalar.
+/// Adds nodes for one element of a list of structs. `one` returns the node of this element in an array of the list. A
+/// field that is a scalar, and so always present, is read as a scalar.
 ///
 /// # Errors
 /// If the operand is not a list.
@@ -68,8 +69,8 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
     })
 }
 
-/// Adds nodes for the scalars and optionals in the struct `one`, in order, with weak floats cast to f64. A list of such structs has one array for
-/// each of these nodes.
+/// Adds nodes for the scalars and optionals in the struct `one`, in order, with weak floats cast to f64. A list of such
+/// structs has one array per node.
 ///
 /// # Errors
 /// If there are no lists of such elements.
@@ -99,9 +100,11 @@ fn add_leaves(g: &mut dyn Instantiation, one: NodeHandle, found: &mut Vec<NodeHa
     Ok(())
 }
 
-/// Makes a list of elements of type `element` from arrays: one array for each scalar or optional in an element, in order.
+/// Makes a list of elements of type `element` from arrays: one array for each scalar or optional in an element, in
+/// order.
 ///
-/// # Errors If the arrays do not fit the scalars and optionals of the type `element`.
+/// # Errors
+/// If the arrays do not fit the scalars and optionals of the type `element`.
 pub fn list_of_arrays(
     g: &mut dyn Instantiation,
     element: &QType,
@@ -114,7 +117,7 @@ pub fn list_of_arrays(
     formed(g, &list, &members)
 }
 
-/// Returns the type with f64 in place of weak floats, which elements of a list cannot be.
+/// Returns the type `qtype` with f64 in place of weak floats, because elements of a list cannot be weak floats.
 pub fn strong(qtype: &QType) -> QType {
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
@@ -124,7 +127,7 @@ pub fn strong(qtype: &QType) -> QType {
     }
 }
 
-/// The record fields that operators on lists share; these operators replace those on arrays.
+/// Default fields for the records of operators on lists, which replace those on arrays.
 const OF_LISTS: OpDef = OpDef { params: &[param("array")], ..HIGHER_ORDER };
 
 fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
@@ -147,7 +150,7 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     columns(g, &element, all)
 }
 
-/// The list of the elements `all`, which are of type `element`.
+/// Adds nodes for the list of the elements `all`, which are of type `element`.
 fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> NodeResult<Stop> {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return Ok(g.apply(id::ARRAY_MAKE_DENSE, &all)?);

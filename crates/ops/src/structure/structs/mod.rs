@@ -1,7 +1,7 @@
-//! Optional structs and lists of structs. They are stored as tuples, whose members differ from the fields that a model sees: see
-//! [`Form`](cembra_runtime::Form). Each operator on them has a separate record, which typing uses in place of the model's operator
-//! (`OpDef::of_structs`). It expands to operators on the scalars and arrays in the struct or list, so that no code after typing has to support
-//! structs or lists.
+//! Operators on optional structs and lists of structs. Such values are stored as tuples, whose members differ from the
+//! fields that a model sees: see [`Form`](cembra_runtime::Form). Each operator on them has a record of its own, which
+//! typing uses in place of the model's operator (`OpDef::of_structs`). It expands to operators on the scalars and
+//! arrays in the struct or list, so that no code after typing has to support structs or lists.
 
 mod choice;
 mod lists;
@@ -58,7 +58,7 @@ pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
     }
 }
 
-/// Adds a node that reads the stored member `index` of `of`. The type of `of` must be a tuple, or a type that is stored as a tuple.
+/// Adds a node that reads the member `index` of `of`, a tuple or a value that is stored as a tuple.
 pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> NodeResult {
     let index = g.literal(Value::from(index as i64));
     g.apply(id::PART, &[of, index])
@@ -84,7 +84,8 @@ pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
     g.literal(Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit)))
 }
 
-/// Adds nodes for the value that is stored in a missing struct of type `qtype`: its scalars are zero, and its optionals are missing.
+/// Adds nodes for the value that a missing struct of type `qtype` stores: its scalars are zero, and its optionals are
+/// missing.
 pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     // The text that spells types bounds how deep they nest.
     match qtype {
@@ -147,7 +148,8 @@ pub(crate) fn fields_of(of: &QType) -> Option<&Fields<QType>> {
     of.as_optional_struct().unwrap_or(of).as_tuple()
 }
 
-/// The value where a mask is present, in the optional type: for scalars, arrays, structs and lists.
+/// Adds nodes for `value` where `mask` is present, and a missing value elsewhere. The result has the optional type of
+/// `value`, which may be a scalar, array, struct or list.
 fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> NodeResult {
     let found = g.qtype(value);
     if let Some(element) = found.element() {
@@ -204,7 +206,7 @@ fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
     Ok(made)
 }
 
-/// A template of records that only typing makes, with stored members as operands.
+/// Default fields for the records of operators that only typing adds. Their operands are the members of stored tuples.
 const KEPT: OpDef = OpDef { params: &[], presence: PresenceRule::Custom, over_arrays: OverArrays::Own, ..UNARY };
 
 pub(crate) static PART: OpDef = OpDef {
