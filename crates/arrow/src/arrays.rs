@@ -34,7 +34,8 @@ pub fn to_model(array: ArrayRef) -> Result<Array, Error> {
     to_model_with(array, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// Converts an Arrow array to an array value of models, like [`to_model`]. The memory for copies of strings is claimed from `room`.
+/// Converts an Arrow array to an array value of models, like [`to_model`], but copies of strings may take only the
+/// bytes that `room` has left.
 ///
 /// # Errors
 /// The errors of [`to_model`], or an error if `room` is too small.
@@ -85,8 +86,8 @@ pub fn from_model(array: Array) -> Result<ArrayRef, Error> {
     from_model_with(array, Strings::Plain, &OutputRoom::of(Limits::default().array_bytes))
 }
 
-/// Converts an array value of models to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed from
-/// `room`.
+/// Converts an array value of models to an Arrow array, with texts and bytes in the layout `strings`. Copies may take
+/// only the bytes that `room` has left.
 ///
 /// # Errors
 /// If Arrow has no array type for the elements, or `room` is too small.

@@ -11,7 +11,7 @@ pub enum Argument<'a> {
     Array(ArrayRef),
     /// The input has the same value in all rows.
     Value(Value),
-    /// The input has this column, which is passed to the model unchanged.
+    /// The input has this column of cembra, which is passed to the model unchanged.
     Column(InputColumn<'a>),
 }
 

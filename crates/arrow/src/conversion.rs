@@ -16,8 +16,8 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::{DataType, TimeUnit};
 use cembra::Scalar;
 
-/// Returns true if a float with `digits` binary digits (53 for `f64`, 24 for `f32`) holds an integer of this magnitude exactly. The
-/// exponent never limits integers of 64 bits.
+/// Returns true if a float with `digits` binary digits (53 for `f64`, 24 for `f32`) holds an integer of this magnitude
+/// exactly. Only the digits matter: the exponent of a float is large enough for every 64-bit integer.
 ///
 /// ```
 /// assert!(cembra_arrow::float_has((1 << 53) + 2, 53) && !cembra_arrow::float_has((1 << 53) + 1, 53));
@@ -29,11 +29,13 @@ pub const fn float_has(magnitude: u64, digits: u32) -> bool {
     u64::BITS.saturating_sub(zeros) <= digits
 }
 
-/// The binary digits of an `f64` and of an `f32`.
+/// The binary digits of the mantissa of an `f64`.
 const DOUBLE: u32 = f64::MANTISSA_DIGITS;
+/// The binary digits of the mantissa of an `f32`.
 const SINGLE: u32 = f32::MANTISSA_DIGITS;
 
-/// The day that begins at a timestamp; `None` if the timestamp is not midnight. A day has `per_day` units of the timestamp.
+/// Converts a timestamp at midnight to a date, as days since 1970. `count` is the timestamp, in a unit of which a day
+/// has `per_day`. `None` if it is not midnight, or the date does not fit.
 fn day(count: i64, per_day: i64) -> Option<i32> {
     let is_midnight = count.checked_rem(per_day) == Some(0);
     count.checked_div(per_day).filter(|_| is_midnight).and_then(|day| i32::try_from(day).ok())
@@ -107,7 +109,8 @@ conversions! {
     DataType::Timestamp(TimeUnit::Nanosecond, None), Date: TimestampNanosecondType => |value| day(value, 86_400_000_000_000);
 }
 
-/// Converts each value that is present. A value that does not fit is an error.
+/// Converts each value of an array with `convert`. If `convert` returns `None`, the row is an error, unless it is null.
+/// Returns the new values with the number of bytes per value.
 fn each<T: ArrowPrimitiveType, U: ArrowNativeType>(
     name: &str,
     array: &dyn Array,

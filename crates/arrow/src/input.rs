@@ -1,6 +1,7 @@
-//! Arrow arrays as input columns: borrowed in place, with their offsets and validity. Numbers of another type than the input's (`conversion`),
-//! timestamps in other units than microseconds, and masks are converted first. The elements of lists are in an Arrow array of their own, which is
-//! borrowed in the same way.
+//! Makes the input columns of a run from Arrow arrays. Most arrays are borrowed in place, with their offsets and
+//! validity. Numbers of another type than the input's (see `conversion`), timestamps in other units than microseconds,
+//! and masks are converted first. The elements of lists are a second Arrow array, which is borrowed or converted by the
+//! same rules.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -42,7 +43,7 @@ enum Data<'a> {
     Views(Scalar, &'a [u128], Vec<&'a [u8]>),
     Dictionary(Keys<'a>, Box<Input<'a>>),
     Lists(ListOffsets<'a>, Box<Input<'a>>),
-    /// The value that each row of the column has.
+    /// The array has the type `Null`. The payload is the value of all rows, which is missing.
     Shared(Value),
 }
 
@@ -154,12 +155,13 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns true if all lists that are null have no elements.
+/// Returns true if every list that is null has zero elements. List `i` ends where list `i + 1` begins: at
+/// `points[i + 1]`.
 fn all_empty<T: PartialEq>(points: &[T], nulls: &NullBuffer) -> bool {
     points.windows(2).zip(nulls).all(|(ends, is_there)| is_there || ends[0] == ends[1])
 }
 
-/// Prepares lists whose elements are neither lists nor dictionaries.
+/// Prepares a column of lists. It is an error if the elements are lists or dictionaries.
 fn lists<'a>(name: &str, array: &'a dyn Array, nulls: Option<NullBuffer>, qtype: &QType) -> Result<Input<'a>, Error> {
     let rows = array.len();
     let strange = || Error::Type { name: name.to_owned(), found: array.data_type().clone() };
@@ -251,7 +253,8 @@ fn numbers<T: ArrowPrimitiveType>(scalar: Scalar, array: &dyn Array) -> Data<'_>
     Data::Numbers(scalar, values.inner().as_slice(), size_of::<T::Native>().cast_signed())
 }
 
-/// Converts counts of another unit to microseconds.
+/// Converts timestamps or durations of another unit to microseconds. If `convert` returns `None` for a value, the row
+/// is an error, unless it is null.
 fn microseconds<'a, T: ArrowPrimitiveType<Native = i64>>(
     name: &str,
     array: &'a dyn Array,
@@ -280,7 +283,7 @@ fn views<T: ByteViewType>(scalar: Scalar, array: &GenericByteViewArray<T>) -> Da
     Data::Views(scalar, array.views(), array.data_buffers().iter().map(|buffer| buffer.as_slice()).collect())
 }
 
-/// Prepares a dictionary array: its keys, made by `keys`, and its values.
+/// Prepares a dictionary array: its values, and its keys, which `keys` wraps in the variant for their type.
 fn dictionary<'a, K: ArrowDictionaryKeyType>(
     name: &str,
     array: &'a dyn Array,

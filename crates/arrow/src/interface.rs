@@ -1,6 +1,7 @@
-//! Import through Arrow's C interfaces: schemas, arrays and streams that a C program or a Python package exports. Before a struct is read,
-//! `release`, null pointers, sizes and the depth of nesting are checked; the depth because a stack overflow cannot be caught. The libraries that
-//! import the structs panic on some invalid ones; this module turns such a panic into an error.
+//! Import through Arrow's C interfaces: schemas, arrays and streams that a C program or a Python package exports.
+//! Before a C struct is read, its `release`, null pointers, sizes and depth of nesting are checked. The depth is
+//! limited because a stack overflow cannot be caught. The Arrow libraries that import the structs panic on some invalid
+//! ones; this module turns these panics into errors.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -20,7 +21,8 @@ const MOST_DEPTH: usize = 64;
 /// The most schemas in a schema, including all nested ones.
 const MOST_FIELDS: usize = 1 << 20;
 
-/// The most elements of an array, with its offset. The bits of this many elements of 16 bytes are fewer than 2^63.
+/// The most elements of an array, including the elements that its offset skips. Even if each element has 16 bytes, an
+/// array has fewer than 2^63 bits.
 const MOST_ELEMENTS: usize = 1 << 55;
 
 /// Imports the schema of a table.
@@ -52,7 +54,8 @@ pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
 /// If the structs violate Arrow's specification.
 ///
 /// # Safety
-/// ARROW-STRUCT: `array` and `schema` are structs of Arrow, and `array` is the caller's to give away.
+/// ARROW-STRUCT: `array` and `schema` are valid structs of Arrow's C data interface, and the caller owns `array`, which
+/// this function takes over.
 pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Error> {
     caught(|| {
         check_schema(schema)?;
@@ -102,7 +105,8 @@ impl ArrayStream {
     /// If the stream or its schema violate Arrow's specification, or if the exporter reports an error instead of a schema.
     ///
     /// # Safety
-    /// ARROW-STRUCT: `stream` is a struct of Arrow, and the caller's to give away.
+    /// ARROW-STRUCT: `stream` is a valid struct of Arrow's C stream interface, and the caller owns it, because this
+    /// function takes it over.
     pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<ArrayStream, Error> {
         caught(|| {
             let (Some(_), Some(get_schema)) = (stream.release, stream.get_schema) else {
@@ -169,7 +173,7 @@ fn failed(stream: &mut FFI_ArrowArrayStream, code: i32) -> Error {
     Error::Exported(words)
 }
 
-/// Calls a function that follows Arrow's structs. A failed assertion of the libraries becomes an error.
+/// Calls `import`, a function that reads Arrow's C structs. A panic of the Arrow libraries becomes an error.
 fn caught<T>(import: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // The payload of these panics is a text, whose destructor only frees it.
     catch_unwind(AssertUnwindSafe(import)).unwrap_or_else(|_| {
@@ -201,8 +205,8 @@ fn check_schema(schema: &FFI_ArrowSchema) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks the fields of an array before the libraries follow it with a checked schema: sizes that no array can have, and children that
-/// differ from the schema's.
+/// Checks the C struct of an array, and those of its children, before the Arrow libraries read them. `schema` must have
+/// passed `check_schema`. Errors are sizes that no array can have, and children that differ from the schema's.
 ///
 /// # Safety
 /// ARROW-STRUCT, as for [`array`].
@@ -240,7 +244,7 @@ unsafe fn check_array(array: &FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Resul
     Ok(())
 }
 
-/// Imports an array of a checked schema.
+/// Imports an array after checking its C struct. `schema` must have passed `check_schema`.
 ///
 /// # Safety
 /// ARROW-STRUCT, as for [`array`].

@@ -139,10 +139,10 @@ pub fn run_with(
     evaluate(batch, options, table, |name, column, room| array_with(name, column, strings, room))
 }
 
-/// Evaluates the model `batch` on a table, like [`run`], into arrays of the types in `wanted`. A type may differ from that of [`run`] in the layout
-/// of texts and bytes, and may be a dictionary of them. If an output depends on a single dictionary column, and its type in `wanted` is a
-/// dictionary with the same type of keys, the output keeps the column's keys. The values of its dictionary are then computed only for strings that
-/// rows use.
+/// Evaluates the model `batch` on a table, like [`run`], into arrays of the types in `wanted`. A type in `wanted` may
+/// have another layout of texts and bytes than the result of [`run`], or may be a dictionary of texts or bytes. If an
+/// output depends on a single dictionary column, and its type in `wanted` is a dictionary with the same type of keys,
+/// the output keeps the column's keys. The values of its dictionary are then computed only for strings that rows use.
 ///
 /// # Errors
 /// The errors of [`run`], or an error if an output cannot have the requested type.

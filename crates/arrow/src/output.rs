@@ -32,8 +32,8 @@ pub fn array(name: &str, column: OutputColumn) -> Result<ArrayRef, Error> {
     array_with(name, column, Strings::Plain, &room)
 }
 
-/// Converts the output column `column` to an Arrow array, with texts and bytes in the layout `strings`. The memory for copies is claimed
-/// from `room`, and freed memory is returned to `room`.
+/// Converts the output column `column` to an Arrow array, with texts and bytes in the layout `strings`. `room` is the
+/// budget of bytes: copies take from it, and memory that is freed after a copy is given back.
 ///
 /// # Errors
 /// If no array can have the column's type, or `room` is too small.
@@ -41,8 +41,9 @@ pub fn array_with(name: &str, column: OutputColumn, strings: Strings, room: &Out
     counted(name, column, None, strings, room)
 }
 
-/// Converts an output column to an Arrow array of type `wanted`, which may differ from the default type in its layout only; `None` means
-/// the default type. The memory for copies is claimed from `room`, and freed memory is returned to `room`.
+/// Converts an output column to an Arrow array of type `wanted`, which may differ from the default type in its layout
+/// only; `None` means the default type. `room` is the budget of bytes: copies take from it, and memory that is freed
+/// after a copy is given back.
 ///
 /// # Errors
 /// If the column cannot have the type, or `room` is too small.
@@ -55,7 +56,8 @@ pub fn array_as(
     counted(name, column, wanted, Strings::Plain, room)
 }
 
-/// Makes an array, and returns the memory of the column's strings to `room` if they were copied.
+/// Converts an output column to an Arrow array. If the column's strings were copied, gives their bytes back to `room`,
+/// the limit on memory.
 fn counted(
     name: &str,
     column: OutputColumn,
@@ -85,7 +87,8 @@ fn counted(
     Ok(made)
 }
 
-/// Makes the array of a column with the type `wanted`; `None` for the default type, with strings in the layout `layout`.
+/// Converts a column, except one of structs, to an Arrow array of type `wanted`; `None` means the default type, with
+/// strings in the layout `layout`.
 fn made_as(
     name: &str,
     column: OutputColumn,
@@ -124,7 +127,8 @@ fn null_buffer(words: Vec<u64>, rows: usize) -> NullBuffer {
     NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows))
 }
 
-/// Makes structs, or lists of structs, with an array per column.
+/// Converts a column of structs, or of lists of structs, to an Arrow array. Each scalar field becomes an array of its
+/// own first.
 fn structs(
     name: &str,
     column: OutputColumn,
@@ -145,7 +149,7 @@ fn structs(
     }
 }
 
-/// Makes lists: large lists, or the kind of list that is requested.
+/// Converts a column of lists to an Arrow array: a `LargeList`, or the kind of list in `wanted`.
 fn lists(
     name: &str,
     column: OutputColumn,
@@ -185,8 +189,10 @@ fn lists(
     Ok(made?)
 }
 
-/// Makes a dictionary of strings, with keys and values of the given types. Keys of a dictionary column stay; other strings are numbered in
-/// the order of the rows. `None` if the types do not allow it.
+/// Converts a column of strings to an Arrow dictionary with the given types of keys and values. A column that is a
+/// dictionary keeps its keys; the strings of any other column are numbered in the order in which rows first have them.
+/// `None` if the column has no strings, if the key type is too small for the number of strings, or if the strings
+/// cannot have the type `values`.
 fn dictionary(
     column: OutputColumn,
     keys: &DataType,
@@ -232,9 +238,9 @@ fn dictionary(
     }
 }
 
-/// The keys of a dictionary's rows.
+/// The keys of a dictionary array, one per row.
 enum Numbers {
-    /// The keys of the column's own dictionary are used, in the key type that they have.
+    /// The keys of the column, which is a dictionary already, as bytes in the column's own key type.
     Kept(Buffer),
     New(Vec<usize>),
 }
@@ -253,7 +259,8 @@ fn is_of(found: KeyType, wanted: &DataType) -> bool {
         }
 }
 
-/// Makes a dictionary array; `None` if the keys cannot number all strings.
+/// Makes a dictionary array from the keys `numbers` and the values `strings`. `keys` is the key type; `None` if it is
+/// too small for a key.
 fn numbered(
     keys: &DataType,
     numbers: Numbers,
@@ -312,8 +319,8 @@ fn buffer(words: Words) -> Buffer {
     Buffer::from_vec(all).slice(first * size_of::<u64>())
 }
 
-/// Words with `count` bits set; `None` if there is no memory for them. A column of units takes no memory itself, so its length is not
-/// limited.
+/// A bitmap with at least `count` bits, all set, in 64-bit words. `None` if the allocation fails: a column of units
+/// takes no memory itself, so `count` may be any number.
 fn ones(count: usize) -> Option<Vec<u64>> {
     let words = count.div_ceil(64);
     let mut ones = Vec::new();
@@ -322,8 +329,8 @@ fn ones(count: usize) -> Option<Vec<u64>> {
     Some(ones)
 }
 
-/// Makes an Arrow array of `rows` rows from the parts of an output column, or of a model's array value. Returns `None` if Arrow refuses the parts
-/// as an array.
+/// Makes an Arrow array of `rows` rows from `parts`, the memory of an output column or of a model's array value, and
+/// `presence`, one bit per row. `None` if Arrow has no array for this memory, or an allocation fails.
 pub(crate) fn of_parts(
     scalar: Scalar,
     rows: usize,

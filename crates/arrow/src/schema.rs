@@ -1,4 +1,5 @@
-//! The mapping between Arrow's types and the types of models.
+//! The mapping between Arrow's types and the types of models: which type an input gets from a column, and which type of
+//! Arrow an output is stored as.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use cembra::{ArrayKind, Options, QType, Scalar};

@@ -1,4 +1,4 @@
-//! Streams of record batches: each batch is evaluated when the consumer requests its results.
+//! Evaluates a model on a stream of record batches. Each batch is evaluated when the consumer requests its results.
 
 use crate::{Error, RunOptions, TableResult, run_as};
 use arrow_array::{RecordBatch, RecordBatchReader};

@@ -8,9 +8,10 @@ use arrow_schema::Field;
 use cembra::{ArrayKind, QType};
 use std::sync::Arc;
 
-/// Splits `array`, a column of type `qtype`, into one array per scalar, each with the type of its values, in the order of the type. A column of
-/// another type than structs, lists of structs or maps is returned unchanged. `None` if the array does not have the type, or if a struct or an
-/// element is null but not optional.
+/// Splits `array`, a column of structs, lists of structs or maps with the type `qtype`, into one array per scalar
+/// field, in the order of the fields. An optional struct gives one more array before its fields: a mask that is null
+/// where the struct is. Each array is returned with the type of its values. A column of any other type is returned
+/// unchanged. `None` if the array does not have the type, or if a struct or an element is null but not optional.
 #[must_use]
 pub fn struct_arrays(array: &ArrayRef, qtype: &QType) -> Option<Vec<(ArrayRef, QType)>> {
     let mut arrays = Vec::new();
@@ -18,7 +19,8 @@ pub fn struct_arrays(array: &ArrayRef, qtype: &QType) -> Option<Vec<(ArrayRef, Q
     Some(arrays)
 }
 
-/// Appends the arrays of a member of structs, null where `nulls` says so.
+/// Appends to `arrays` the arrays that `array`, a column or a field of structs, is split into. They are null where
+/// `nulls`, the validity of the enclosing structs, is.
 fn add(array: &ArrayRef, qtype: &QType, nulls: Option<&NullBuffer>, arrays: &mut Vec<(ArrayRef, QType)>) -> Option<()> {
     // Types nest only as deep as the text that spelled them.
     match qtype {
@@ -63,7 +65,8 @@ fn add(array: &ArrayRef, qtype: &QType, nulls: Option<&NullBuffer>, arrays: &mut
     }
 }
 
-/// Appends the arrays of the fields of structs.
+/// Appends to `arrays` the arrays that the fields of `structs` are split into. They are null where `nulls`, the
+/// validity of the structs, is.
 fn add_fields(
     structs: &ArrayRef,
     qtype: &QType,
@@ -81,8 +84,9 @@ fn add_fields(
     Some(())
 }
 
-/// Makes an Arrow array of type `qtype`, of structs or lists of structs. `next` returns the array of the next scalar, or of the next list
-/// of scalars. `None` if Arrow has no array for the type.
+/// Makes an Arrow array of structs or lists of structs, of type `qtype`. `nulls` is the validity of the structs or
+/// lists. `next` returns the array of the next scalar, or of the next list of scalars. `None` if Arrow has no array for
+/// the type.
 pub(crate) fn array_of_structs(
     qtype: &QType,
     nulls: Option<NullBuffer>,

@@ -1,5 +1,6 @@
-//! Parses the attribute `#[cembra(..)]`: the words that it may have on each kind of item, and their values. Any other
-//! word is an error, which lists the words that are known there.
+//! Parses the attribute `#[cembra(..)]` of the derive macros, such as `#[cembra(rename = "x")]`. The allowed words
+//! depend on the item: a struct, a field, an enum or a variant. Any other word is a compile error, which lists the
+//! allowed ones.
 
 use crate::case::Case;
 use proc_macro2::{Span, TokenStream, TokenTree};
@@ -20,7 +21,7 @@ pub(crate) enum Word {
 }
 
 impl Word {
-    /// The spellings of the word, the usual one first.
+    /// The spellings under which users may write the word, the usual one first.
     const fn spellings(self) -> &'static [&'static str] {
         match self {
             Word::Skip => &["skip"],
@@ -31,7 +32,7 @@ impl Word {
         }
     }
 
-    /// The usage of the word, for error messages.
+    /// The way to write the word and its value, for error messages.
     const fn usage(self) -> &'static str {
         match self {
             Word::Skip => "`skip`",
@@ -97,7 +98,7 @@ impl Said {
     }
 }
 
-/// The message about an unknown word.
+/// The error message for a word that is not allowed on an item of the kind `place`. It lists the allowed words.
 fn unknown(place: &AttributeSite) -> String {
     let what = place.what;
     match place.known {
@@ -113,7 +114,7 @@ fn text(meta: &ParseNestedMeta<'_>) -> Result<LitStr, syn::Error> {
     meta.value()?.parse()
 }
 
-/// Parses all tokens up to the next comma; commas inside of an expression are in brackets.
+/// Parses an expression: all tokens up to the next comma. Commas that belong to the expression are in brackets.
 fn expression(input: ParseStream<'_>) -> Result<TokenStream, syn::Error> {
     let mut tokens = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
@@ -122,15 +123,16 @@ fn expression(input: ParseStream<'_>) -> Result<TokenStream, syn::Error> {
     if tokens.is_empty() { Err(input.error("expected an expression")) } else { Ok(tokens) }
 }
 
-/// Returns an error for a packed struct, because models read and write fields in place, which must be aligned. If another
-/// macro packs the struct after this one, a check in the generated code finds that, with a less readable message.
+/// Returns an error for a struct with `#[repr(packed)]`: models read and write fields in place, so fields must be
+/// aligned. If another macro adds `packed` later, an assertion in the generated code fails to compile, with a less
+/// readable message.
 pub(crate) fn refuse_packed(attributes: &[Attribute]) -> Result<(), syn::Error> {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("packed") {
                 return Err(meta.error("fields of a packed struct are not aligned: models cannot read or write them"));
             }
-            // The brackets after `align` and others are skipped.
+            // Skips the brackets after words such as `align`.
             if meta.input.peek(syn::token::Paren) {
                 let content;
                 syn::parenthesized!(content in meta.input);

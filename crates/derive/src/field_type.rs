@@ -1,5 +1,6 @@
-//! `#[derive(FieldType)]`: user-defined types for fields. A struct of one field is read and written in place, if it has the
-//! same memory layout as its field. An enum without fields is converted to a text or a number and back.
+//! `#[derive(FieldType)]`: generates the impl by which a user-defined type can be the type of a field. A struct of one
+//! field is read and written in place, if it has the same memory layout as its field. An enum without fields is
+//! converted to a text or a number and back.
 
 use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
 use proc_macro2::TokenStream;
@@ -18,10 +19,10 @@ const NUMBER: AttributeSite = AttributeSite {
     refused: &[(Word::Rename, "variants are numbers here: what each is says its discriminant, as in `Gold = 3`")],
 };
 
-/// The types that `repr` can give to the numbers of variants.
+/// The integer types that `#[cembra(repr = "..")]` on an enum may name.
 const NUMBERS: [&str; 3] = ["i32", "i64", "u64"];
 
-/// The parts of an impl of `FieldType` that the derive macro generates.
+/// The pieces of generated code that `expand` assembles to an impl of `FieldType`.
 struct ImplParts {
     /// The model type that the user's type stands for.
     model: TokenStream,
@@ -67,7 +68,7 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
     })
 }
 
-/// Makes the impl for a struct of one field.
+/// Generates the impl of `FieldType` for a struct of one field.
 fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Error> {
     refuse_packed(&item.attrs)?;
     Said::read(&item.attrs, &NEWTYPE)?;
@@ -96,7 +97,8 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Erro
     })
 }
 
-/// Makes the impl for an enum without fields.
+/// Generates the impl of `FieldType` for an enum without fields: variants are numbers if the enum has the word `repr`,
+/// otherwise texts.
 fn codes(item: &DeriveInput, data: &DataEnum) -> Result<ImplParts, syn::Error> {
     let said = Said::read(&item.attrs, &ENUM)?;
     if data.variants.is_empty() {
@@ -180,7 +182,7 @@ fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<ImplParts, sy
     })
 }
 
-/// Joins the things by commas, the last one by `or`.
+/// Joins `things` to an enumeration for a message, as in `a, b or c`.
 fn list(things: impl Iterator<Item = String>) -> String {
     let mut things: Vec<String> = things.collect();
     let last = things.pop().unwrap_or_default();

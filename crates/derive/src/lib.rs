@@ -1,6 +1,7 @@
-//! The derive macros of `cembra`: they make tables of a struct's fields, and user-defined types for such fields. Offsets come from the compiler,
-//! so a struct keeps its layout and fields need not be copied. `attributes` reads the macros' attributes, `case` changes the case of names,
-//! `structs` and `field_type` write the generated code.
+//! The derive macros of `cembra`. `Input` and `Output` generate the table of a struct's fields, by which an executor
+//! reads inputs and writes outputs; `FieldType` lets a user-defined type be the type of such a field. Offsets come from
+//! the compiler, so a struct keeps its layout and fields need not be copied. `attributes` parses the macros'
+//! attributes, `case` changes the case of names, `structs` and `field_type` generate the code.
 
 mod attributes;
 mod case;
@@ -22,9 +23,9 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `#[cembra(rename = "..")]` | the name in models, such as program text writes in quotes; `name` is a synonym |
 /// | `#[cembra(skip)]` | the field is not an input, so it may have any type |
 ///
-/// A field of a type that inputs cannot have is refused only if a model uses it, so fields of foreign types are allowed.
-/// There is no `default`, because a field always has a value; the model states what it reads where an optional input is
-/// missing.
+/// A field with a type that inputs cannot have is an error only if a model reads the field, so fields of foreign types
+/// are allowed. There is no `default`, because a field always has a value. A default for a missing optional input is
+/// written in the model, as in `input age: f64? = 30`.
 #[proc_macro_derive(Input, attributes(cembra))]
 pub fn derive_input(item: TokenStream) -> TokenStream {
     written(structs::expand(&parse_macro_input!(item as DeriveInput), Side::Input))
@@ -59,7 +60,8 @@ pub fn derive_output(item: TokenStream) -> TokenStream {
 /// |---|---|
 /// | `#[cembra(rename = "..")]` | the text of the variant |
 ///
-/// If an output is none of these texts or numbers, the evaluation fails with the code `values`.
+/// If the model's value for a field of the enum is not one of these texts or numbers, the evaluation fails with the
+/// code `values`.
 #[proc_macro_derive(FieldType, attributes(cembra))]
 pub fn derive_field_type(item: TokenStream) -> TokenStream {
     written(field_type::expand(&parse_macro_input!(item as DeriveInput)))

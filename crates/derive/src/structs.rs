@@ -83,7 +83,7 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     })
 }
 
-/// The declaration of `At`, the type of the rows that an executor for the struct takes.
+/// Generates the declaration of `At`, the type of the rows that an executor for the struct takes.
 fn rows(item: &DeriveInput) -> TokenStream {
     if item.generics.lifetimes().next().is_none() || has_bounds_of_lifetimes(&item.generics) {
         return quote!(
@@ -102,7 +102,8 @@ fn rows(item: &DeriveInput) -> TokenStream {
     quote!(type At<'cembra_row> = #ident<#(#arguments),*> where Self: 'cembra_row;)
 }
 
-/// Returns true if a trait bound names a lifetime of the struct, because another lifetime may not satisfy that bound.
+/// Returns true if a trait bound of the struct names one of its lifetimes. Then `At` keeps the struct's own lifetimes,
+/// because other lifetimes may not satisfy the bound.
 fn has_bounds_of_lifetimes(generics: &Generics) -> bool {
     let names_lifetime =
         |stream| mentions(stream, |ident| generics.lifetimes().any(|one| one.lifetime.ident == *ident));
@@ -119,7 +120,7 @@ fn has_bounds_of_lifetimes(generics: &Generics) -> bool {
         })
 }
 
-/// The impl of `Part`, by which the struct can be a field of another one.
+/// Generates the impl of `Part`, the trait by which the struct can be the type of a field in another struct.
 fn part(item: &DeriveInput, side: Side) -> TokenStream {
     let ident = &item.ident;
     let (impl_generics, type_generics, where_clause) = item.generics.split_for_impl();
@@ -195,7 +196,8 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
     }
 }
 
-/// Reads the attributes of a field; `None` for a field without a name.
+/// Reads the attributes of a field and determines its name in models. `whole` are the attributes of the struct. `None`
+/// for a field without a name.
 fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<BoundField<'f>>, syn::Error> {
     let Some(ident) = &field.ident else { return Ok(None) };
     let said = Said::read(&field.attrs, if side == Side::Input { &INPUT_FIELD } else { &OUTPUT_FIELD })?;
@@ -220,7 +222,7 @@ fn refuse_same_names(fields: &[BoundField<'_>]) -> Result<(), syn::Error> {
     Ok(())
 }
 
-/// The entry of a field in the table.
+/// Generates the expression for a field's entry in the field table: the field's name, type, offset and default.
 fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream {
     let BoundField { ident, ty, name, said } = field;
     let offset = quote!(::core::mem::offset_of!(Self, #ident));
@@ -230,7 +232,8 @@ fn entry(field: &BoundField<'_>, item: &DeriveInput, side: Side) -> TokenStream 
             quote!(::cembra::derived::InputField::of::<#ty>(#name, #offset))
         }
         (Side::Input, _) => quote!({
-            // There are two functions of this name. The compiler chooses the one of the type if the type is an input.
+            // There are two functions `input_field`: an inherent one for types that inputs can have, which the compiler
+            // prefers, and one of the trait for other types.
             use ::cembra::derived::OtherField as _;
             ::cembra::derived::FieldProbe::<#ty>::input_field(#name, #offset)
         }),
@@ -246,7 +249,7 @@ fn mentions_parameter(ty: &Type, item: &DeriveInput) -> bool {
     mentions(ty.to_token_stream(), |ident| item.generics.type_params().any(|parameter| parameter.ident == *ident))
 }
 
-/// Returns true if `is_meant` holds for any identifier in the tokens. The identifier of a lifetime is without its quote.
+/// Returns true if `is_meant` holds for any identifier in the tokens. A lifetime `'a` has the identifier `a`.
 fn mentions(stream: TokenStream, is_meant: impl Fn(&Ident) -> bool) -> bool {
     // A type is as deep as it is written, so the groups of its tokens are walked with a stack.
     let mut streams = vec![stream];
@@ -262,7 +265,7 @@ fn mentions(stream: TokenStream, is_meant: impl Fn(&Ident) -> bool) -> bool {
     false
 }
 
-/// The function `take`, which moves the struct out of the memory that a call wrote its fields to.
+/// Generates the function `take`, which moves the struct out of the memory that a call wrote its fields to.
 fn take(fields: &[BoundField<'_>]) -> TokenStream {
     let taken = fields.iter().map(|BoundField { ident, ty, said, .. }| match said.skip {
         Some(_) => quote!(#ident: ::core::default::Default::default()),
