@@ -52,8 +52,8 @@ struct Batches;
 #[doc = include_str!("../../../docs/arrays.md")]
 struct Arrays;
 
-/// The code blocks in the language reference and in the page on arrays. A comment with `gives`, `fails:` or `error:` is a claim about the model above
-/// it or on its line. The inputs' values stand before that word.
+/// Tests the code blocks in the language reference and in the page on arrays. A comment with `gives`, `fails:` or
+/// `error:` is a claim about the model above it or on its line. The inputs' values stand before that word.
 ///
 /// ```
 /// use cembra::{Backend, Error, Literal, Model, Options, QType, Value, cast_literal, parse_value, print_type};
@@ -159,8 +159,8 @@ struct Errors;
 #[doc = include_str!("../../../docs/limits.md")]
 struct LimitsPage;
 
-/// The rest of the page on errors. Every kind of problem must have a section, and the problems in its console blocks must be the ones that the
-/// library finds.
+/// Tests the other claims of the page on errors. Every kind of problem must have a section, and the problems in its
+/// console blocks must be the ones that the library finds.
 ///
 /// ```
 /// use cembra::{Code, Error, FaultKind, Model, Options, Value, parse_value, print_type};
@@ -226,7 +226,8 @@ struct LimitsPage;
 /// ```
 struct Problems;
 
-/// The pages for users of other languages. In their tables, the cell in column `cembra` must evaluate to the cell in column `gives`.
+/// Tests the pages for users of other languages. In their tables, the cell in column `cembra` must evaluate to the cell
+/// in column `gives`.
 ///
 /// ```
 /// use cembra::{Backend, Error, Model, Options, Value, print_value};
@@ -275,8 +276,8 @@ struct FromOthers;
 #[doc = include_str!("../../../docs/from/tensors.md")]
 struct FromTensors;
 
-/// The tables on the page for users of other tensor libraries: the third column must evaluate to the fourth. For operators, the third column must
-/// equal the expression that is run here.
+/// Tests the tables on the page for users of other tensor libraries: the third column must evaluate to the fourth. For
+/// operators, the third column must equal the expression that is run here.
 ///
 /// ```
 /// use cembra::tensor::{CompileGraph, Data, TensorGraph, TensorNodeId, Reduction, Slice};

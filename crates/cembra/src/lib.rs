@@ -1,8 +1,8 @@
 //! cembra compiles typed expressions with missing values to native code.
 //!
-//! A [`Model`] is parsed from text or built in Rust; an [`Executor`] is a model compiled for given input types, shared
-//! between threads; a [`Session`] or a [`ModelExecutor`] owns a frame and runs it. Rust structs are read and written in
-//! place:
+//! A [`Model`] is parsed from text or built in Rust. An [`Executor`] is a model compiled for given input types, shared
+//! between threads. A [`Session`] or a [`ModelExecutor`] evaluates it on one thread at a time, with memory of its own.
+//! Rust structs are read and written in place:
 //!
 //! ```
 //! use cembra::{Model, Options, Optional};
@@ -25,7 +25,7 @@
 //! # Ok::<(), cembra::Error>(())
 //! ```
 
-// Lets code of the derive macros name this crate also when they are used inside of it.
+// The code that the derive macros generate names this crate `cembra`, also when the macros are used in this crate.
 extern crate self as cembra;
 
 mod binding;
@@ -45,7 +45,7 @@ mod tensor_graph;
 #[cfg(feature = "tiles")]
 pub mod tiles;
 
-/// The parts of a [`Program`]: its inputs and outputs, and the nodes of its graph.
+/// The types in a [`Program`]: its inputs and outputs, and the nodes of its graph.
 pub mod program {
     pub use cembra_expr::{Input, Node, Output};
 }

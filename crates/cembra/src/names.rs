@@ -62,7 +62,7 @@ pub(crate) fn list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String 
     list
 }
 
-/// Returns the known name that differs from `name` by one typo.
+/// Returns the name in `known` that differs from `name` by one typo; `None` if there is no such name.
 fn near<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     near_names(name, 1, known.iter().copied()).first().copied()
 }

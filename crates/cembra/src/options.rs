@@ -1,4 +1,4 @@
-//! Options for compiling a model.
+//! The options for compiling a model: those for the engine, and those for connecting the model with the caller's data.
 
 use crate::{Backend, Metrics, RowPlayer, Tiering};
 use cembra_engine::{CompileOptions, Started};

@@ -36,7 +36,7 @@ fn syntax(def: &OpDef) -> Option<String> {
     (!written.starts_with(def.name)).then_some(written)
 }
 
-/// Returns all token forms of an operator, such as `x | y` and `x ?? y`.
+/// Returns all ways to write an operator with a token instead of a call, such as `x | y` and `x ?? y`.
 fn written(def: &OpDef) -> Vec<String> {
     let Some(first) = syntax(def) else { return Vec::new() };
     let mut tokens = tokens(def.name);
@@ -72,8 +72,8 @@ pub fn names(registry: &Registry) -> Vec<(&'static str, &'static OpDef)> {
     all.filter(|(name, _)| !name.contains("._")).collect()
 }
 
-/// Returns the punctuation tokens of binary operators that are not prefix operators too, each with its operator's name. Operators with internal names
-/// are left out.
+/// Returns the punctuation tokens of binary operators, such as `*`, each with its operator's name. A token that is also
+/// a prefix operator, such as `-`, is left out, and so are operators with internal names.
 #[must_use]
 pub fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
     let all = public(registry);
@@ -161,7 +161,7 @@ fn overload(one: &Overload) -> String {
     format!("({}) -> {}", args.join(", "), print_type(&one.ret.qtype()))
 }
 
-/// Returns the facts in an operator's record besides name and summary, as titles and lines.
+/// Returns the description of an operator besides its name and summary: titles such as `Faults`, each with its lines.
 fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let mut facts = vec![("Call", vec![format!("`{}`", call_form(def))])];
     let short: Vec<_> = short_forms(def).iter().map(|form| format!("`{form}`")).collect();
@@ -206,7 +206,8 @@ pub fn detail(def: &OpDef) -> String {
     text
 }
 
-/// The widest column for short forms. Longer forms do not push all summaries to the right.
+/// The greatest width, in characters, of the column with the short ways to write operators. A longer entry moves only
+/// the summary on its own line to the right.
 const FORMS_WIDTH: usize = 24;
 
 /// Returns a list of the operators `defs`, one per line: name, short forms, summary.

@@ -1,10 +1,10 @@
-//! Compiles tensor graphs that are built in Rust.
+//! Compiles tensor graphs that are built in Rust, without a model's text, to executors.
 
 use crate::{Error, Executor, Options};
 use cembra_engine::Executable;
 use cembra_tensor::{TensorGraph, TensorNodeId};
 
-/// Adds a method `compile` to [`TensorGraph`], like that of [`Model`](crate::Model).
+/// Adds a method `compile` to [`TensorGraph`], like [`Model::compile`](crate::Model::compile).
 ///
 /// ```
 /// use cembra::tensor::{CompileGraph, TensorGraph, Reduction};

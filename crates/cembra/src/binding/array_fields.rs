@@ -1,5 +1,5 @@
-//! Fields of Rust structs that are arrays in a model: slices and vectors of scalars. Their elements are copied, because a frame does not store
-//! arrays.
+//! Fields of Rust structs that are arrays in a model: slices and vectors of scalars. Their elements are copied to
+//! arrays, because the frame (the block of memory that compiled code works on) does not store arrays.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
@@ -14,7 +14,8 @@ const fn array_type(scalar: Scalar) -> QType {
     QType::Array(ArrayKind::Dense, scalar)
 }
 
-/// Implements the input traits for Rust types that are arrays in a model, such as slices and vectors of scalars.
+/// Implements the traits of input fields for Rust types that are arrays in a model, such as slices and vectors of
+/// scalars.
 macro_rules! array_input {
     ($($ty:ty: $scalar:expr, $shape:expr, |$field:ident| $array:expr;)*) => { $(
         impl<S> Sealed<S> for $ty {}
@@ -32,12 +33,13 @@ macro_rules! array_input {
     )* };
 }
 
-/// Returns the shape of the list type `L`.
+/// Returns the description of the list type `L`, with a field table entry for its items.
 fn list<L: Items<Item: InputValue>>() -> InputShape {
     InputShape::List(InputList::of::<L>(|| InputField::of::<L::Item>("", 0)))
 }
 
-/// Implements the output traits for Rust types that are arrays in a model, such as vectors of scalars. `Sealed` must be implemented elsewhere.
+/// Implements the output traits for Rust types that are arrays in a model, such as vectors of scalars. The macro does
+/// not implement `Sealed`.
 macro_rules! array_output {
     ($(Vec<$item:ty>: $scalar:expr, |$array:ident| $value:expr, $may_miss:literal;)*) => { $(
         impl OutputValue for Vec<$item> {

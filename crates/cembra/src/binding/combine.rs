@@ -113,8 +113,8 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
     }
 }
 
-/// A sequence of loaders, or of listeners, that is used as one. Each name belongs to the first part of the chain that knows the
-/// name. Two parts must not list the same name.
+/// Several loaders, or several listeners, that are used as one. A name belongs to the first of them that knows the
+/// name. No two of them may list the same name.
 ///
 /// ```
 /// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType};
@@ -141,7 +141,7 @@ impl<T: ?Sized> std::fmt::Debug for Chain<T> {
 }
 
 impl<'l> Chain<dyn Loader<()> + 'l> {
-    /// Returns a chain of the loaders `parts`: one loader that asks them in order.
+    /// Returns one loader that asks the loaders `parts` for each name, in this order.
     ///
     /// # Errors
     /// If two of them list the same name.
@@ -152,7 +152,7 @@ impl<'l> Chain<dyn Loader<()> + 'l> {
 }
 
 impl<'l> Chain<dyn Listener<()> + 'l> {
-    /// Returns a chain of the listeners `parts`: one listener that asks them in order.
+    /// Returns one listener that asks the listeners `parts` for each name, in this order.
     ///
     /// # Errors
     /// If two of them list the same name.

@@ -1,5 +1,6 @@
-//! User-defined field types, and integer types that models do not have, such as `u8`. Each field type stands for a type of models. If it has the
-//! same memory layout as that type, fields are read and written in place. Otherwise their values are converted on the way to and from the frame.
+//! User-defined field types, and integer types that models do not have, such as `u8`. Each field type stands for a type
+//! of models. If both have the same memory layout, fields are read and written in place. Otherwise their values are
+//! converted when they are copied to or from the frame, the block of memory that compiled code works on.
 
 use crate::binding::fields::single;
 use crate::derived::OutputField;
@@ -193,7 +194,7 @@ pub unsafe trait FieldType: Sized {
     #[doc(hidden)]
     const MAY_PANIC: bool = true;
 
-    /// Converts the value to the form that models use for it.
+    /// Converts the value to the type `Model`, or to `&str` if that is `String`.
     fn view(&self) -> <Self::Model as ModelScalar>::View<'_>;
 
     /// Converts a value of models to this type; `None` if it is not a valid value of this type.

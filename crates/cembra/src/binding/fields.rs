@@ -1,5 +1,6 @@
-//! Rust structs as inputs and outputs: the traits of field types, and the field tables of structs, which have each field's name, type and offset. The
-//! field types are in `plain_fields`, `text_fields`, `array_fields` and `field_types`.
+//! Rust structs as inputs and outputs: the traits of field types, and the field tables of structs, which have each
+//! field's name, type and offset. Executors read and write rows by these tables. The field types are in `plain_fields`,
+//! `text_fields`, `array_fields` and `field_types`.
 
 use crate::Error;
 use crate::binding::shapes::{InputShape, OutputList};
@@ -15,7 +16,8 @@ pub(crate) mod sealed {
 
 use sealed::Sealed;
 
-/// The type in the table for a field that takes any tensor. The model determines the element type and the number of axes.
+/// The type in a field table for a field that takes any tensor. The model determines the tensor's element type and
+/// number of axes.
 pub(crate) const ANY_TENSOR: QType = QType::Nothing;
 
 /// A Rust type that an input field may have; [`Input`] lists them. The trait is sealed; user-defined types derive
@@ -99,8 +101,8 @@ pub trait OutputValue: Sized + Sealed<OutputField> {
         true
     }
 
-    /// Moves the value out of the memory that a call wrote it to. A value that calls write in parts is read in the same parts, because a single read
-    /// would wait until the processor has all parts in its cache.
+    /// Moves the value out of the memory that a call wrote it to. A value that a call writes with several stores is
+    /// read with as many loads, because a single wider load would stall until all stores have reached the cache.
     ///
     /// # Safety
     /// FIELD-TABLE: `place` points to a value of this type, which is not used afterwards.
@@ -166,8 +168,10 @@ pub struct InputField {
     pub(crate) value: unsafe fn(*const u8) -> Value,
 }
 
-/// Returns the scalar type of a field, its value's offset, and the distance from value to presence, all in bytes as a strided column needs them.
-/// `None` for other types.
+/// Returns the memory layout by which a strided column reads a scalar field of type `qtype` at `offset`: the scalar
+/// type, the offset of the value, and the distance from the value to its presence byte. Offset and distance are in
+/// bytes; the distance is `None` if the type is not optional. The result is `None` if the type is not a scalar or an
+/// optional scalar.
 fn in_place(qtype: &QType, offset: usize) -> Option<(Scalar, usize, Option<isize>)> {
     let inside = qtype.optional_value_offset().unwrap_or(0) as usize;
     Some((qtype.scalar()?, offset + inside, qtype.is_optional().then(|| -inside.cast_signed())))
@@ -251,7 +255,8 @@ impl InputField {
             .into())
     }
 
-    /// Returns the error for a list in an `Option` that is `None`. The list is this field, or inside of it.
+    /// Returns the error for a row in which a list is `None`: the list is this field, or part of this field, and has a
+    /// type such as `Option<Vec<f64>>`.
     #[cold]
     pub(crate) fn not_given(&self) -> Error {
         let missing = if self.qtype.as_tuple().is_some() { "a list in it" } else { "it" };
@@ -310,7 +315,7 @@ impl<T> OtherField for FieldProbe<T> {
     }
 }
 
-/// Addresses in memory: the first one, and the following ones at a distance of `apart` bytes each.
+/// Equidistant addresses in memory: the address `first`, and further ones, each `apart` bytes after the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<P> {
     pub(crate) first: P,
@@ -511,8 +516,9 @@ impl OutputField {
 /// Fields that are read in place: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date), [`Timestamp`](crate::Timestamp),
 /// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these, and [`Mask`](crate::Mask).
 ///
-/// Fields that are converted: `Option` of these, `u32` (an `i64` in models), `u16`, `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`,
-/// and `Option` of all of them. User-defined types derive [`FieldType`](trait@crate::FieldType).
+/// Fields that are converted: `Option` of the types from `bool` to `Duration` above, `u32` (an `i64` in models), `u16`,
+/// `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option` of any of these. User-defined types
+/// derive [`FieldType`](trait@crate::FieldType).
 ///
 /// A struct with a derive may be a field of another, alone or in an `Option`: `{name: text}` or `{name: text}?` in models, with the fields in the
 /// struct's order.
@@ -549,8 +555,9 @@ pub unsafe trait Input {
 /// [`Duration`](crate::Duration), [`Optional`](crate::Optional) of these, and [`Mask`](crate::Mask). A single value may have the same types as a
 /// field.
 ///
-/// Fields that are converted: `Option` of these, `u32` (an `i64` in models), `u16`, `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and
-/// `Option` of all of them. User-defined types derive [`FieldType`](trait@crate::FieldType).
+/// Fields that are converted: `Option` of the types from `bool` to `Duration` above, `u32` (an `i64` in models), `u16`,
+/// `i16`, `u8` and `i8` (an `i32`), `String`, `Cow<str>`, and `Option` of any of these. User-defined types derive
+/// [`FieldType`](trait@crate::FieldType).
 ///
 /// A struct with a derive may be a field of another, alone or in an `Option`, as in [`Input`](trait@crate::Input). For models with arrays, fields may
 /// also be `Vec` of all these except [`Mask`](crate::Mask), and of structs and `Option` of structs. For models with tensors, they may be

@@ -1,5 +1,6 @@
-//! Listeners receive the outputs of a model by name, just as loaders provide a model's inputs. Outputs that a listener does not know are not
-//! computed.
+//! Listeners: they receive the outputs of a model by name, such as each output of a model whose outputs are not known
+//! when the program is compiled. An executor asks its listener for a setter per output when it is made, and calls the
+//! setter after each evaluation.
 
 use crate::names::ByName;
 use crate::{Error, ValueRef};

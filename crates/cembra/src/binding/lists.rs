@@ -1,5 +1,7 @@
-//! Connects Rust structs that have lists with a plan for short lists: passes the addresses of each list's elements to the plan, and copies the plan's
-//! outputs to fields. Elements that have the layout of frames are read in place. Other elements are converted into columns that the executor owns.
+//! Evaluates models on Rust structs with short lists, such as fields of type `Vec<Item>`, by a `LoopPlan`: compiled
+//! code with a loop over the elements of each list. This module passes the address of each list's elements to the plan
+//! and copies the plan's outputs to fields. Fields of elements with the memory layout of frame slots are read in place.
+//! Other fields are converted into columns that the executor owns.
 
 use crate::Error;
 use crate::binding::WholeInput;
@@ -14,9 +16,10 @@ use cembra_runtime::{Context, FramePtr, QType, Slot};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// The copies that a plan for short lists needs: from the fields of a row to its memory, and from there to output fields.
+/// The copies that a plan for short lists (a `LoopPlan`) needs: from the fields of a row to the plan's memory, and from
+/// there to output fields.
 pub(crate) struct ListTransfers {
-    /// The inputs of the model that are not in lists, which are written to slots of the frame.
+    /// The inputs that are not in lists. They are copied to slots of the frame before each call.
     loads: Box<[FieldLoad]>,
     /// The lists of the row, in the plan's order.
     lists: Box<[RowList]>,
@@ -46,7 +49,7 @@ struct RowList {
     columns: Vec<RowColumn>,
 }
 
-/// A column of the plan, and the source in the row of the column's elements.
+/// A column of the plan, and the fields of a row's list that the column's elements come from.
 struct RowColumn {
     /// The index of the plan's column.
     column: usize,
@@ -60,13 +63,14 @@ struct RowColumn {
 
 /// The source of the elements of a plan's column: a field of a list's items, or the plan itself.
 enum ColumnSource {
-    /// The plan reads the field at `offset` of the items in place, because it has the layout of a slot. The items are `apart` bytes from one to the
-    /// next.
+    /// The plan reads the field at `offset` of the items in place, because it has the layout of a slot. Each item
+    /// begins `apart` bytes after the previous one.
     InPlace { offset: usize, apart: usize },
-    /// Before each call, the field at `offset` of the items is converted into a column of its own.
+    /// Before each call, the field at `offset` of each item is converted and copied to a column that the executor owns.
     Moved { offset: usize, apart: usize, field: Box<InputField> },
-    /// Before each call, the field at `offset` of the items is converted into a column of its own. The field is not optional but the model's element
-    /// type is, so every element is marked as present.
+    /// Before each call, the field at `offset` of each item is converted and copied to a column that the executor owns.
+    /// The field is not optional but the model's element type is, so every element is marked as present. `inside` is
+    /// the offset of the value in such an element.
     Lifted { offset: usize, apart: usize, field: Box<InputField>, inside: u32 },
     /// The column has no source in the row, because the plan writes it.
     Written,
@@ -89,7 +93,8 @@ struct WrittenPart {
 }
 
 impl ListTransfers {
-    /// Connects `plan` with the fields for the model's inputs and outputs. `None` if that is not possible; then each run converts values one by one.
+    /// Connects `plan` with the fields for the model's inputs and outputs. `None` if the plan cannot read an input or
+    /// write an output; then each run converts all fields to values and evaluates the model on arrays.
     pub(crate) fn of(
         plan: &LoopPlan,
         inputs: &[WholeInput],
@@ -138,7 +143,7 @@ impl ListTransfers {
                 made => written.push(bound.written(field, qtype, made, &input)?),
             }
         }
-        // If the elements themselves are values, copying them makes an array.
+        // If the items are not structs, copying them would make an array.
         let has_items = |list: &RowList| matches!((list.list.item)().shape, InputShape::Struct(_));
         let is_moved = |column: &RowColumn| matches!(column.from, ColumnSource::Moved { .. });
         let room = match bound.lists.iter().any(|list| has_items(list) || list.columns.iter().any(is_moved)) {
@@ -243,7 +248,7 @@ impl ListTransfers {
         true
     }
 
-    /// The bytes of memory that the transfers own, without the struct itself.
+    /// The bytes of heap memory that this struct owns.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.loads)
             + size_of_val(&*self.lists)
@@ -303,7 +308,8 @@ struct Bound<'p> {
 }
 
 impl Bound<'_> {
-    /// Returns the entry of a column, creating it on the first request. `None` if the column cannot be bound.
+    /// Returns the entry for the plan's column with the index `column`, creating it on the first request. `None` if no
+    /// field of the row can be the column's source.
     fn column<'f>(
         &mut self,
         column: usize,
@@ -340,7 +346,8 @@ impl Bound<'_> {
         columns.last_mut()
     }
 
-    /// Binds an output field that is a list. `None` if it cannot be bound.
+    /// Binds an output field that is a list to columns of the plan. `None` if the field's items have other types than
+    /// the columns, may reject a value, or have defaults.
     fn written<'f>(
         &mut self,
         field: &OutputField,
@@ -376,7 +383,8 @@ impl Bound<'_> {
 }
 
 impl WrittenList {
-    /// Returns true if every element is present for which the field cannot express a missing one.
+    /// Returns true if the fields of the items can hold all elements: where a field is not optional, no element may be
+    /// missing.
     fn is_full(&self, memory: &LoopMemory) -> bool {
         let count = memory.counts[self.count];
         if count == 0 {
@@ -415,7 +423,7 @@ impl WrittenList {
 }
 
 impl WrittenPart {
-    /// Copies `count` elements of the column to the fields of the items.
+    /// Copies `count` elements of a column, from `from` on, to the fields `to` of a list's items.
     ///
     /// # Safety
     /// COLUMN: elements of the type are there, and are present if the field cannot express a missing one. FIELD-TABLE: `to` are such fields, or room

@@ -102,9 +102,9 @@ pub struct Accessor<R>(pub(crate) Access<R>);
 /// A function that reads one input from a row.
 pub(crate) type ReadFn<R> = Arc<dyn for<'r> Fn(&'r R) -> Result<ValueRef<'r>, Error> + Send + Sync>;
 
-/// The way in which an [`Accessor`] gets the value of an input.
+/// The source from which an [`Accessor`] gets the value of an input: a field or a function.
 pub(crate) enum Access<R> {
-    /// The value is a field of `R`, described by the field table that the derive made.
+    /// The value is a field of `R`. The payload is the field's entry in the field table of `R`.
     Field(InputField),
     /// The value is returned by a function that is called before each evaluation.
     #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "rows of JSON alone are read as a whole"))]
@@ -238,8 +238,8 @@ impl<R> AccessorsLoader<R> {
         self
     }
 
-    /// Makes the loader call `read` for all inputs that are not listed. `read` is given the row and the input's name. The types of these inputs are
-    /// those that the model or the options declare.
+    /// Makes the loader call `read` for all inputs that are not listed. `read` is given the row and the input's name.
+    /// The model or the options must declare the types of these inputs.
     #[must_use]
     pub fn others(self, read: impl for<'r> Fn(&'r R, &str) -> ValueRef<'r> + Send + Sync + 'static) -> Self {
         self.with_others(None, read)

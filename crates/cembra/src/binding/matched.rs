@@ -114,7 +114,7 @@ impl MatchedField {
         unsafe { self.value_of(row) }.ok_or_else(|| self.field.not_given())
     }
 
-    /// Returns the field's value in a row; `None` if a list in an `Option` is `None`.
+    /// Returns the field's value in the struct at `row`; `None` if a list in an `Option` is `None`.
     ///
     /// # Safety
     /// FIELD-TABLE: `row` must be as [`Self::value`] requires.
@@ -164,7 +164,7 @@ unsafe fn struct_value(fields: &[MatchedField], qtype: &QType, place: *const u8)
     Some(Value::Tuple(members.with(values.collect::<Option<_>>()?)))
 }
 
-/// Matches a field with a type, recursively.
+/// Matches the field `field`, and the fields inside of it, with the model's type `qtype`.
 fn matched(field: InputField, qtype: &QType) -> Result<MatchedField, Misfit> {
     let is_same = field.qtype == *qtype || field.qtype == ANY_TENSOR && matches!(qtype, QType::Tensor(..));
     // Types nest only as deep as the text that spelled them.
@@ -230,12 +230,12 @@ impl Misfit {
     }
 }
 
-/// The slot in a frame for a struct that may be missing: its offset, and its content for a missing struct.
+/// The slot in a frame for an optional struct: its offset, and the bytes that are written for a missing struct.
 #[derive(Debug)]
 pub(crate) struct OptionalSlot {
     slot: u32,
     size: u32,
-    /// The content of the slot for a missing struct, in the first `size` bytes.
+    /// The bytes that stand for a missing struct in the slot: the first `size` bytes of these words.
     missing: Box<[u64]>,
 }
 

@@ -1,6 +1,7 @@
-//! Binding: connects a model's inputs and outputs by name with a loader, the fields of an output struct, and a listener. Outputs without a receiver
-//! are not computed, and inputs that preparation removes are not loaded. Each remaining input or output is stored in the caller's memory or in the
-//! frame.
+//! Binding: connects a model's inputs and outputs by name with a loader, the fields of an output struct, and a
+//! listener. Outputs without a receiver are not computed, and inputs that preparation removes are not loaded. Each
+//! remaining input or output is read or written in the caller's memory, or copied through the frame, the block of
+//! memory that compiled code works on.
 
 pub(crate) mod array_fields;
 pub(crate) mod combine;
@@ -76,7 +77,8 @@ impl Failed {
     }
 }
 
-/// A listener, wrapped so that its first panic in a method that cannot return an error is recorded.
+/// A wrapper of a listener that records the listener's first panic in a method that cannot return an error, such as
+/// `knows`.
 struct Heard<'l, S> {
     listener: &'l dyn Listener<S>,
     failed: Failed,
@@ -101,9 +103,9 @@ impl<S> Listener<S> for Heard<'_, S> {
     }
 }
 
-/// The way in which one input is read from a row.
+/// The source from which one input is read: a field of the row, or an accessor of the loader.
 pub(crate) enum InputSource {
-    /// The input is a field, described by the field table that the derive made.
+    /// The input is a field of the row. The payload is the field's entry in the field table.
     Field(InputField),
     /// An accessor returns the input; it is called before each evaluation.
     Read(Box<dyn ReadRow>),
@@ -169,7 +171,8 @@ impl<T: Input> Source for Fields<T> {
     }
 }
 
-/// Wraps a loader as a [`Source`]. It records the first panic of the loader in a method that cannot return an error.
+/// A wrapper of a loader as a [`Source`]. It records the loader's first panic in a method that cannot return an error,
+/// such as `knows`.
 pub(crate) struct Loaded<'l, R> {
     loader: &'l dyn Loader<R>,
     failed: Failed,
@@ -298,7 +301,8 @@ impl<S> ListenerOutput<S> {
     }
 }
 
-/// The inputs and outputs that are copied through the frame: those that machine code cannot access in a struct, or for which there is no struct.
+/// The copies from a row to the frame before an evaluation, and from the frame to an output struct or a listener after
+/// it. An input or output is copied if machine code cannot access it in a struct.
 pub(crate) struct Transfers<S> {
     /// The inputs that are fields of the row.
     pub(crate) fields: Box<[FieldLoad]>,
@@ -317,7 +321,8 @@ pub(crate) struct Transfers<S> {
     /// For a model with arrays or tensors, the sources of all inputs; `None` for other models. A model with arrays or tensors does not use the frame,
     /// so its outputs have no slots.
     pub(crate) arrays: Option<Box<[WholeInput]>>,
-    /// For a model with arrays, the transfers of its plan for short lists; `None` if the plan cannot read these rows or write these outputs.
+    /// For a model with arrays, the copies for its plan for short lists (a `LoopPlan`); `None` if the plan cannot read
+    /// these rows or write these outputs.
     pub(crate) lists: Option<Box<ListTransfers>>,
     /// True if a struct in the row has fields that the model does not read, or has its fields in another order than the model. Then many rows cannot
     /// be read as columns.
@@ -371,7 +376,7 @@ impl<S> Transfers<S> {
         self.absent.is_empty() && self.checked.is_empty() && !self.has_others
     }
 
-    /// The bytes of memory that the transfers own, without the struct itself. The captures of accessors and setters are not counted.
+    /// The bytes of heap memory that this struct owns, without the captures of accessors and setters.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
         let lists = self.lists.as_ref().map_or(0, |lists| size_of_val(&**lists) + lists.memory_bytes());
@@ -393,7 +398,8 @@ pub(crate) fn bind<S>(
     let heard = listener.map(|listener| Heard { listener, failed: Failed::new() });
     let listener = heard.as_ref().map(|heard| heard as &dyn Listener<S>);
     let bound = model.compiled(options, || bind_to(model, source, fields, listener, options));
-    // A default answer in place of a panic may cause another error, so the panic is reported first.
+    // After a panic, a default replaces the result of the loader or listener, which may cause another error. So the
+    // panic is reported first.
     match source.failure().or_else(|| heard.and_then(|heard| heard.failed.first())) {
         Some(failure) => Err(failure),
         None => bound,
@@ -540,12 +546,13 @@ fn bind_whole<S>(
     Ok((executor, moves))
 }
 
-/// Binds an input to its source. `slot` is its slot.
+/// Binds the input `name` to `source`. `slot` is the offset of the input's slot in the frame.
 fn bind_input(source: &dyn Source, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
     place_input(source.bind(name, qtype)?, name, qtype, slot)
 }
 
-/// Returns the input for a bound source and its slot.
+/// Connects the input `name` with `bound`, the field or accessor that its source returned. `slot` is the offset of the
+/// input's slot in the frame. Fails if the type of a field does not match `qtype`.
 fn place_input(bound: InputSource, name: &Arc<str>, qtype: &QType, slot: u32) -> Result<WholeInput, Error> {
     Ok(match bound {
         InputSource::Field(field) => WholeInput::Field(MatchedField::of(name, field, qtype)?),
@@ -555,7 +562,9 @@ fn place_input(bound: InputSource, name: &Arc<str>, qtype: &QType, slot: u32) ->
     })
 }
 
-/// Splits the fields into those that the model has outputs for, or must have, and those that get their defaults.
+/// Splits the fields of an output struct. The first list has the fields that receive an output: those with an output in
+/// the model, and those without a default, for which the model must have one. The second list has the fields that get
+/// their defaults.
 fn given_fields(
     model: &Model,
     fields: Vec<OutputField>,
@@ -593,7 +602,8 @@ fn output_names<S>(
     Err(problem.hint("set `ignore_not_listened_named_outputs` to leave them out").into())
 }
 
-/// Adds the types from the loader to the options. Fails if the loader does not know an input that is needed and has no value otherwise.
+/// Adds the types of inputs that the loader determines to the options. Fails if the loader does not know an input that
+/// is needed and has neither a default nor a declared type.
 fn add_input_types(program: &Program, source: &dyn Source, options: &mut StartedOptions) -> Result<(), Error> {
     let mut strange = Vec::new();
     let inputs = program.inputs.iter().zip(program.needed_inputs());
@@ -621,7 +631,8 @@ fn no_data(strange: &[(&str, Option<cembra_value::Span>)], source: &dyn Source) 
     problem.at(strange.first().and_then(|(_, span)| *span)).into()
 }
 
-/// Casts the program's outputs to the wanted types, as far as the options allow casts. Remaining differences are reported later.
+/// Casts the program's outputs to the wanted types, as far as the options allow casts. `check_outputs` reports the
+/// remaining differences.
 fn fit_outputs(
     program: &Program,
     wanted: &dyn Fn(usize, &str, &QType) -> QType,
@@ -706,8 +717,8 @@ struct BoundInputs {
     may_panic: bool,
 }
 
-/// Binds the inputs of a plan to their source. `loaded` has the inputs that were bound before, for a plan that reads inputs on demand. `leaves` are
-/// the leaves of the plan's model.
+/// Binds the inputs of a plan to their source. `loaded` has the inputs that were bound before, for a plan that reads
+/// inputs on demand. `leaves` has the name and type of each input of the plan's model.
 fn bind_inputs(
     plan: &Plan,
     source: &dyn Source,

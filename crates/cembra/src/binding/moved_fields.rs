@@ -1,5 +1,6 @@
-//! Output fields that are copied from slots of the frame, or from values of a model with arrays. This module also reports the values that a field
-//! cannot hold.
+//! Output fields that are copied, because compiled code cannot write them in place: from slots of the frame (the block
+//! of memory that compiled code works on), or from values of a model with arrays. This module also reports the values
+//! that a field cannot hold.
 
 use crate::binding::fields::OutputField;
 use crate::{Error, ValueRef};
@@ -11,12 +12,12 @@ use std::sync::Arc;
 pub(crate) struct PlainField {
     offset: usize,
     slot: u32,
-    /// The function [`OutputField::read`]. It succeeds for every slot.
+    /// The function [`OutputField::read`] of the field. It never rejects a value of the slot.
     ///
     /// # Safety
     /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW (`docs/safety.md`): the arguments must be as [`OutputField::read`] requires.
     read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
-    /// The function [`OutputField::update`]. It succeeds for every slot.
+    /// The function [`OutputField::update`] of the field. It never rejects a value of the slot.
     ///
     /// # Safety
     /// FIELD-TABLE, FRAME-SLOT and STRING-VIEW (`docs/safety.md`): the arguments must be as [`OutputField::update`] requires.
@@ -49,7 +50,7 @@ impl PlainField {
 pub(crate) struct MovedField {
     pub(crate) field: OutputField,
     slot: u32,
-    /// The output's name and type.
+    /// The output's name, for errors.
     name: Arc<str>,
     qtype: QType,
     /// The offset of the value in an optional slot, if the field has a default for a missing output; else `None`.
@@ -123,7 +124,8 @@ impl MovedField {
         }
     }
 
-    /// Returns the value in the field's own type; `None` if the field gets its default.
+    /// Returns an output's value as the field stores it: without its presence if the field has a default for a missing
+    /// output. `None` if the value is missing, so that the field gets its default.
     fn bare(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Missing(_) if self.inside.is_some() => None,

@@ -1,4 +1,5 @@
-//! Inputs that a model requests from a loader during an evaluation, and the memory that stores their values until the evaluation ends.
+//! Inputs that compiled code requests from a loader during an evaluation, when it first needs them, and the memory that
+//! stores their values until the evaluation ends.
 
 use crate::Error;
 use crate::binding::{InputSource, Load, Source, no_data};
@@ -10,8 +11,8 @@ use cembra_value::{Budget, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The inputs of a model that is compiled for a loader, and the source of each input. They are bound to the loader before the nodes of the graph are
-/// assigned to branches and loops.
+/// The inputs of a model that is compiled for a loader, and the source of each input. Inputs are bound to the loader
+/// early in preparation, before the nodes of the graph are assigned to branches and loops.
 pub(crate) struct LoaderInputs {
     /// The name and type of each input, in the program's order.
     pub(crate) inputs: Vec<(Arc<str>, QType)>,
@@ -56,8 +57,10 @@ impl LoaderInputs {
         self.sources.remove(&leaf)
     }
 
-    /// Returns the inputs that are read on demand: those that `take` has not removed. `leaves` are the plan's inputs that were not removed, each with
-    /// its slot. `None` if the model requests no inputs.
+    /// Returns the inputs that are read on demand: those that `take` has not removed. `model` has the name and type of
+    /// each input. `leaves` has the plan's inputs for which `take` returned `None`, each with its slot: values that
+    /// every evaluation needs, and the view from which the plan requests other values. `None` if the model requests no
+    /// inputs.
     pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
         let asked = self.asked?;
         let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
@@ -186,14 +189,15 @@ impl OnDemandInputs {
         }
     }
 
-    /// The bytes of memory that these inputs own, without the struct itself.
+    /// The bytes of heap memory that this struct owns.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.inputs) + size_of_val(&*self.values) + size_of_val(&*self.needed)
     }
 }
 
 impl InputReader<'_> {
-    /// The function [`InputsView::read`] for this reader.
+    /// Returns the address of the value `number`, or null if it cannot be read. Compiled code calls this through
+    /// [`InputsView::read`].
     ///
     /// # Safety
     /// COLUMN, as for [`InputsView::read`]: `reader` is the address of the inputs of an evaluation that calls this.
@@ -202,7 +206,8 @@ impl InputReader<'_> {
         unsafe { (*reader.cast::<InputReader<'_>>()).value(number) }
     }
 
-    /// Returns the address of a value, reading the value on the first request. Null if that fails.
+    /// Returns the address of the value `number`. On the first request of an evaluation, reads the value with its
+    /// accessor; null if that fails.
     ///
     /// # Safety
     /// FIELD-TABLE: the row is borrowed for the call.

@@ -1,5 +1,6 @@
-//! Struct fields of scalar types and their optionals. Plain scalars and `Optional<T>` are read and written in place. `Option<T>` has no guaranteed
-//! layout, so it is copied through slots of the frame.
+//! Struct fields of scalar types and their optionals. Plain scalars and `Optional<T>` are read and written in place.
+//! `Option<T>` has no guaranteed layout, so it is copied through slots of the frame, the block of memory that compiled
+//! code works on.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::single;

@@ -1,5 +1,6 @@
-//! Shapes of field types: structs, lists of structs, dictionaries. With the shape (structure) of a type, an executor matches fields with the model by
-//! name, and finds the addresses of the parts that the model reads. Derives and field types provide the shapes; this module reads no values.
+//! Descriptions of field types that are more than a single value: structs, lists and dictionaries. With the description
+//! of a type, an executor matches fields with the model by name, and finds the addresses of the values that the model
+//! reads. Derives and field types provide the descriptions; this module reads no values.
 
 use crate::Output;
 use crate::derived::{InputField, OutputField};
@@ -15,11 +16,11 @@ pub enum InputShape {
     Value,
     /// The type is a struct. The function returns its fields.
     Struct(fn() -> Vec<InputField>),
-    /// The type is a struct in an `Option`.
+    /// The type is a struct in an `Option`. The payload finds the struct, and returns its fields.
     Optional(OptionalStruct),
-    /// The type is a list.
+    /// The type is a list, such as `Vec<T>`. The payload finds the list's items, and describes an item.
     List(InputList),
-    /// The type is a dictionary.
+    /// The type is a dictionary, such as `HashMap<String, f64>`. The payload looks up a key.
     Map(InputMap),
 }
 

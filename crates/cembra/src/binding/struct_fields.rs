@@ -1,5 +1,6 @@
-//! Struct fields that are structs, lists of structs, or dictionaries, in inputs and outputs. A struct with a derive becomes the field of another
-//! through its own field table. None of its fields is read or written in place.
+//! Struct fields that are structs, lists of structs, or dictionaries, in inputs and outputs. A struct with a derive may
+//! be a field of another struct: its own field table then describes the fields inside of it. These are always copied,
+//! never read or written in place.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
@@ -211,7 +212,8 @@ impl OutputField {
         struct_type(fields.iter().map(|field| (field.name, field.qtype.clone())))
     }
 
-    /// Converts `value` to a struct with the fields `fields`; `None` if a field cannot hold its part of the value.
+    /// Converts `value` to a struct with the fields `fields`; `None` if a field cannot hold the member of `value` at
+    /// its position.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_of<T: Output>(fields: &[OutputField], value: &Value) -> Option<T> {
@@ -492,7 +494,7 @@ list_input! {
     [T: Part<InputField>] Vec<Option<T>>: T::part_type().optional_struct(), InputShape::Value, |one| optional_value(one.as_ref()), |one, list| list.push(&optional_value(one.as_ref()));
 }
 
-/// Returns the shape of the list type `L`.
+/// Returns the description of the list type `L`, with a field table entry for its items.
 fn list_shape<L: Items<Item = T>, T: Part<InputField>>() -> InputShape {
     InputShape::List(InputList::of::<L>(|| InputField::of::<T>("", 0)))
 }

@@ -1,5 +1,6 @@
-//! Struct fields that are texts. Models have no layout for owned texts, so inputs are passed through slots of the frame as views. The texts of
-//! outputs are copied, into existing memory of the field if possible.
+//! Struct fields that are texts. Models have no layout for owned texts, so an input's text is passed as a view (address
+//! and length) in a slot of the frame, the block of memory that compiled code works on. The texts of outputs are
+//! copied, into existing memory of the field if possible.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::single;
@@ -137,7 +138,7 @@ text_output! {
     Cow<'_, str>, |text| Cow::Owned(text.to_string()), |old, new| update_shared(old, new);
 }
 
-/// Assigns a text, reusing its memory if it owns any.
+/// Assigns the text `new` to `old`, and reuses the memory of `old` if it owns its text.
 fn update_shared(old: &mut Cow<'_, str>, new: &str) {
     match old {
         Cow::Owned(old) => new.clone_into(old),

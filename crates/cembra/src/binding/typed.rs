@@ -1,5 +1,7 @@
-//! The typed executor: a model bound to rows of inputs, a Rust value for its outputs, and a sink for other outputs. Fields in place are read and
-//! written in the caller's memory. The compiled function can also be called on the structs directly.
+//! The typed executor, `ModelExecutor`: a compiled model that reads inputs from rows (Rust structs, or rows of a
+//! loader), writes outputs to a Rust value, and passes other outputs to the sink of a listener. Fields with the memory
+//! layout of frame slots are read and written in the caller's memory; other fields are copied. The compiled function
+//! can also be called on the structs directly.
 
 use crate::binding::fields::{Input, InputField, Output, OutputField};
 use crate::binding::listener::Listener;
@@ -60,7 +62,8 @@ pub struct ModelExecutor<I, O, S = ()> {
     asked: Option<Box<LoadedValues>>,
     /// The memory that evaluations of a model with arrays reuse.
     memory: WholeMemory,
-    /// The memory of the plan for short lists; `None` if the model has no such plan.
+    /// The memory of the plan for short lists (a `LoopPlan`); `None` before the plan's first call, or if the model has
+    /// no such plan.
     lists: Option<Box<LoopMemory>>,
     /// The values of outputs for the listener, in a model with arrays.
     heard: Vec<Value>,
@@ -88,8 +91,9 @@ impl Model {
         ModelExecutor::new(self, &Fields::<I>::new(), None, options)
     }
 
-    /// Compiles the model for rows that a loader reads. The loader is asked for the types of the inputs that the outputs need, and for accessors to
-    /// those inputs that are left after preparation. Its accessors are called in evaluations that need their values. See [`Loader`] for an example.
+    /// Compiles the model for rows that a loader reads. The loader provides the types of the inputs that the outputs
+    /// need, and an accessor for each input that is left after preparation. An evaluation calls an accessor if it needs
+    /// the accessor's value. See [`Loader`] for an example.
     ///
     /// # Errors
     /// The errors of [`executor`](Model::executor). Also if the loader does not know an input.
@@ -180,8 +184,9 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// fewer than about 40 rows of a model with five exponentials and logarithms, and fewer than about 700 rows of a model with ten additions and
     /// multiplications.
     ///
-    /// The call evaluates row by row for three kinds of models: those with arrays (use [`Batch`](crate::Batch) for these), those with outputs that
-    /// have defaults or may not fit their fields, and those with rows that a loader reads.
+    /// In three cases, the call evaluates row by row, without vectors: if the model has arrays (use
+    /// [`Batch`](crate::Batch) instead), if an output has a default or may not fit its field, and if a loader reads the
+    /// rows.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -240,7 +245,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         self.fields.insert(Arc::new(RowFields { inputs, outputs, are_columns })).clone()
     }
 
-    /// Evaluates the model on rows whose fields are columns.
+    /// Evaluates the model on many rows at once: each field is read or written as a column, with the size of a row as
+    /// stride.
     fn run_columns(&self, fields: &RowFields, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         let batch = self.executor.batch()?;
         let field = |name: &str| fields.inputs.iter().find(|field| field.name == name);
@@ -337,7 +343,8 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         made.map_err(|error| self.failed(error))
     }
 
-    /// Loads the inputs, runs the model, which writes the fields in place, and copies the other fields to `to`.
+    /// Loads the inputs, runs the model, and writes the outputs to `to`. Compiled code writes the fields that have the
+    /// layout of frame slots; this function copies the others afterwards.
     ///
     /// # Safety
     /// CALL for `to`, which has room for an `O`. FIELD-TABLE: an `O` is there unless `IS_NEW`.
@@ -364,7 +371,8 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         unsafe { inner.run(model, [from, to, self.frame.ptr()], &mut self.context) }
     }
 
-    /// Evaluates a model with fields that are not in place. Rare steps are in separate functions.
+    /// Evaluates a model, without arrays, of which some inputs or outputs are copied through the frame. Rare steps are
+    /// in separate functions, so that this one stays small.
     ///
     /// # Safety
     /// CALL for `to`, which has room for an `O`. FIELD-TABLE: `from` is a row of the source, and an `O` is there unless `IS_NEW`.
@@ -484,7 +492,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     }
 }
 
-/// The parts of a [`ModelExecutor`] that the JSON executor uses to run the model itself.
+/// Borrows of the fields of a [`ModelExecutor`] with which the JSON executor runs the model itself.
 #[cfg(feature = "json")]
 pub(crate) struct ExecutorParts<'e> {
     pub(crate) executor: &'e Executor,

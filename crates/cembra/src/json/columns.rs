@@ -75,17 +75,19 @@ struct Input {
     /// The empty list, if it is the default of the input; else `None`.
     empty: Option<Value>,
     kept: JsonColumnData,
-    /// True if [`try_push`](JsonColumns::try_push) rejects rows in which conversion to `qtype` would lose a part of the value.
+    /// True if [`try_push`](JsonColumns::try_push) rejects rows in which conversion to `qtype` would lose information:
+    /// see [`refuse_losses`](JsonColumns::refuse_losses).
     is_strict: bool,
     /// True if [`try_push`](JsonColumns::try_push) rejects objects that lack a field of the type.
     is_full: bool,
     /// The input of the next key in the last row, as a guess for the next row.
     next: usize,
-    /// The number of rows with a value in this input. While a row is read, the inputs whose keys were met have one more row than the others.
+    /// The number of rows with a value in this input. While a row is read, an input has one more row once its key was
+    /// read.
     rows: usize,
 }
 
-/// The values of an input for all rows, in a form that a batch takes.
+/// The values of one input for all rows.
 #[derive(Debug)]
 enum JsonColumnData {
     Column(ValueColumn),
@@ -129,7 +131,7 @@ impl JsonColumns {
         Some(columns)
     }
 
-    /// Returns columns for no inputs. `most` is the most bytes of their rows.
+    /// Returns columns without inputs. `most` is the most bytes that all rows may need.
     fn within(most: u64) -> JsonColumns {
         JsonColumns {
             inputs: Vec::new(),
@@ -164,9 +166,9 @@ impl JsonColumns {
         });
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the conversion to an input's type would lose a part of the value. That is so if
-    /// an object has a field that the type lacks, if a number would become infinite as an f64, or if an f64 cannot hold an integer exactly. `input`
-    /// is the index of the input.
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the conversion to an input's type would lose
+    /// information: if an object has a field that the type lacks, if a number would become infinite as an f64, or if an
+    /// f64 cannot hold an integer exactly. `input` is the index of the input.
     ///
     /// ```
     /// use cembra::{JsonColumns, parse_type};
@@ -380,13 +382,15 @@ impl JsonColumns {
     }
 }
 
-/// An array that is part of a column. For a column of lists, it has the elements of all lists.
+/// The array of one scalar field of an input, over all rows. If the field is in a list, the array has the elements of
+/// all rows' lists, and `lists` tells them apart.
 struct Leaf<'a> {
     array: &'a Array,
     lists: Option<Lists<'a>>,
 }
 
-/// The lists of one column: the boundaries between the lists of adjacent rows, and an array that tells which rows have a list.
+/// The lists of one column: the offsets at which the rows' lists begin and end in the array of all elements, and an
+/// array that is missing for rows without a list.
 type Lists<'a> = (&'a [i64], &'a Array);
 
 /// Appends the arrays of a column, or of the elements of lists, in the order of [`InputColumn::structs`].

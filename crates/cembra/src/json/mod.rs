@@ -1,5 +1,5 @@
-//! JSON objects as rows of inputs, and as sinks (receivers) of outputs. Rows are objects of `serde_json`, or texts. The command `cembra` also reads
-//! JSON with this module.
+//! JSON objects as rows of inputs, and as receivers of outputs. Rows are objects of `serde_json`, or texts. The command
+//! `cembra` also reads JSON with this module.
 //!
 //! A missing value is `null` or an absent key. Floats may also be the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. An integer is digits without
 //! fraction or exponent. Bytes are a base64 string. A mask is `true` or missing, and is read as [`mask_holds`] reads it. A tuple is an array, a named
@@ -248,7 +248,7 @@ impl<T> JsonMisfit<T> {
     }
 }
 
-/// Converts a JSON value to a value of this type. Texts are borrowed.
+/// Converts the JSON value `value` to a value of the type `qtype`. Texts are borrowed.
 fn value<'j, J: JsonValue<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(qtype.clone(), value);
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded. Each kind has a function of its own, so that a level of
@@ -266,7 +266,7 @@ fn value<'j, J: JsonValue<'j>>(qtype: &QType, value: J) -> Result<ValueRef<'j>, 
     }
 }
 
-/// Reads a JSON array as an array of scalars.
+/// Converts a JSON array to an array of scalars of the type `scalar`; null is a missing element.
 fn array<'j, J: JsonValue<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let each = QType::Optional(scalar);
     let elements = value.to_elements().ok_or_else(|| JsonMisfit::of(QType::Array(kind, scalar), value))?;
@@ -277,7 +277,8 @@ fn array<'j, J: JsonValue<'j>>(kind: ArrayKind, scalar: Scalar, value: J) -> Res
     Ok(Value::Array(kind, Array::from_scalars(scalar, scalars).into()).into())
 }
 
-/// Converts a part of a JSON value to a value of this type. `name` is called only for errors.
+/// Converts `part`, a field or element of a JSON value, to a value of the type `qtype`. In an error, the path begins
+/// with `name`, which is called only then.
 fn whole<'j, 'n, J: JsonValue<'j>>(
     qtype: &QType,
     part: J,
@@ -337,7 +338,8 @@ fn spelled(scalar: Scalar, text: &str) -> Option<ValueRef<'static>> {
     ScalarValue::spelled_in_data(scalar, text).map(|value| Value::Scalar(value).into())
 }
 
-/// Parses digits directly as the wanted type, so that the number is rounded once.
+/// Parses the digits of a JSON number as a value of the type `scalar`, directly, so that the number is rounded once.
+/// `None` if it is not a value of the type.
 fn of_number(scalar: Scalar, digits: &str) -> Option<ValueRef<'static>> {
     match scalar {
         Scalar::Float64 => digits.parse().ok().map(ValueRef::Float64),

@@ -8,7 +8,8 @@ use serde::de::Error;
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t> {
     pub(super) text: &'t str,
-    /// True if a value is rejected when the conversion to its type would lose a part of it: a field that the type lacks, or digits of a number.
+    /// True if a value is rejected when the conversion to its type would lose information: a field that the type lacks,
+    /// or digits of a number.
     pub(super) is_strict: bool,
     /// True if a JSON object must have all fields of its type.
     pub(super) is_full: bool,
@@ -22,7 +23,8 @@ pub(super) struct Text<'t> {
 pub(super) struct ValueStart(usize);
 
 impl ValueStart {
-    /// An unknown position. Elements of lists of structs have it, and the values after such a list in a tuple.
+    /// The position of a value that was not tracked: an element of a list of structs, or a value that follows such a
+    /// list in a tuple. Its digits are not looked up in the text.
     pub(super) const UNKNOWN: ValueStart = ValueStart(usize::MAX);
 
     pub(super) const fn at(byte: usize) -> ValueStart {

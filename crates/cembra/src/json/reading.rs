@@ -78,7 +78,8 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
     }
 }
 
-/// Returns true if `number` loses a part of `digits`: it is infinite, or the digits are an integer that an f64 cannot hold.
+/// Returns true if `number`, which was parsed from `digits`, differs from them too much: it is infinite, or the digits
+/// are an integer that an f64 cannot hold exactly.
 fn is_lost(number: f64, digits: &str) -> bool {
     let is_exact = || digits.parse::<i64>().is_ok_and(|whole| number as i128 == i128::from(whole));
     // Every smaller integer is exact in an f64.
@@ -204,7 +205,7 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for ScalarInto<'de, S> {
     }
 }
 
-/// Reads a 64-bit float that `serde_json` decodes exactly into a sink.
+/// Reads a 64-bit float from JSON and passes it to a receiver, for numbers that `serde_json` decodes exactly.
 struct FloatInto<S>(S);
 
 impl<'de, S: ScalarSink<'de>> Visitor<'de> for FloatInto<S> {

@@ -51,11 +51,12 @@ fn largest_element(of: &QType) -> u64 {
     }
 }
 
-/// A part of a JSON row whose lists are counted: the whole row, or one value.
+/// The JSON whose list elements are counted: a whole row, or one value in it.
 enum What<'w, 'q> {
-    /// The part is the whole row. The function returns the type of the input with a given key.
+    /// The JSON is a whole row. The function returns the type of the input with a given key; `None` if the key is not
+    /// an input.
     Row(&'w dyn Fn(&str) -> Option<&'q QType>),
-    /// The part is a value of this type.
+    /// The JSON is a value of this type.
     Value(&'q QType),
 }
 

@@ -53,7 +53,8 @@ pub(super) fn list<'j, J: JsonValue<'j>>(
     Value::list_of_arrays(qtype, arrays.into_iter().map(ArrayBuilder::finish)).map(ValueRef::from).ok_or_else(misfit)
 }
 
-/// Appends the builders for the arrays of a list with elements of this type.
+/// Appends to `arrays` the builders of the arrays that store a list with elements of the type `element`: one array per
+/// scalar field. `room` is the number of elements for which memory is reserved.
 fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
     match element {
         QType::Tuple(fields) => fields.iter().for_each(|field| add_arrays(field, room, arrays)),
@@ -62,7 +63,8 @@ fn add_arrays(element: &QType, room: usize, arrays: &mut Vec<ArrayBuilder>) {
     }
 }
 
-/// Appends an element, or a part of one, to the arrays of a list. `None` stands for a part of a missing struct.
+/// Appends a list element, or a field of it, to the arrays of the list. `arrays` must give the arrays for values of the
+/// type `of`, in order. `found` is the JSON of the value; `None` if the struct that contains it is missing.
 fn element_into<'j, 'a, J: JsonValue<'j>>(
     of: &QType,
     found: Option<J>,
@@ -83,7 +85,8 @@ fn element_into<'j, 'a, J: JsonValue<'j>>(
                 None => SmallVec::from_elem(None, fields.len()),
             };
             for (at, (field, part)) in fields.iter().zip(parts).enumerate() {
-                // A field that is not given is missing, unless the whole struct is missing.
+                // A field that the object lacks is read as null. If the whole struct is missing, `found` stays `None`
+                // for its fields.
                 let part = part.or_else(|| found.map(|_| J::null()));
                 element_into(field, part, arrays)
                     .map_err(|misfit| JsonMisfit { path: format!(".{}{}", fields.label(at), misfit.path), ..misfit })?;
@@ -102,7 +105,7 @@ fn element_into<'j, 'a, J: JsonValue<'j>>(
     }
 }
 
-/// Appends a JSON value to an array of scalars or optionals.
+/// Appends the JSON value `found`, of the scalar or optional type `of`, to an array.
 fn scalar_into<'j, J: JsonValue<'j>>(of: &QType, found: J, array: &mut ArrayBuilder) -> Result<(), JsonMisfit<J>> {
     match value(of, found)? {
         ValueRef::Missing if of.is_optional() => array.push(None),

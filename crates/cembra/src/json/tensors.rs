@@ -26,7 +26,8 @@ pub(super) fn write(tensor: &Tensor) -> Result<Object, Error> {
     lists(extents, &mut elements)
 }
 
-/// Returns the lists for these axes. There are at most `MOST_AXES`, so the recursion is bounded.
+/// Returns the nested JSON lists for axes of these extents, filled with the next of `elements`. There are at most
+/// `MOST_AXES` axes, so the recursion is bounded.
 fn lists(extents: &[usize], elements: &mut dyn Iterator<Item = Option<ScalarValue>>) -> Result<Object, Error> {
     match extents {
         [] => elements.next().flatten().map_or(Ok(Object::Null), |element| Json::object(&(&element).into())),
@@ -54,7 +55,8 @@ pub(super) fn read<'j, J: JsonValue<'j>>(scalar: Scalar, rank: u8, value: J) -> 
 }
 
 impl Reading {
-    /// Reads the list at one index of the axes before `axis`. A type has at most `MOST_AXES` axes, so the recursion is bounded.
+    /// Reads `value`, a nested list for the axes from `axis` on, and appends its elements. Its extents must be those of
+    /// the lists before it. A type has at most `MOST_AXES` axes, so the recursion is bounded.
     fn list<'j, J: JsonValue<'j>>(&mut self, value: J, axis: usize) -> Result<(), JsonMisfit<J>> {
         if axis == self.rank {
             return self.element(value);

@@ -1,6 +1,6 @@
-//! JSON rows and values as text. They keep every digit of a number and the order of keys, whatever features of `serde_json` a program enables.
-//! `serde_json` checks a row and finds the ends of its values. Nothing is decoded before it is requested. The conversion to values of a model is
-//! elsewhere.
+//! JSON rows and values as text. They keep every digit of a number and the order of keys, whatever features of
+//! `serde_json` a program enables. `serde_json` checks a row and finds the ends of its values. Nothing is decoded
+//! before it is requested. The parent module converts JSON to values of a model.
 
 use super::place::{Text, is_space, skip_space, unfit};
 use crate::Error;
@@ -64,8 +64,8 @@ impl JsonRow {
         Ok(row)
     }
 
-    /// Parses the JSON object `text` into this row, and reuses the row's memory. Only keys in `names` must be unique. After an error the row has no
-    /// fields.
+    /// Parses the JSON object `text` into this row, and reuses the row's memory. Keys in `names` must be unique; other
+    /// keys may occur several times. After an error the row has no fields.
     ///
     /// # Errors
     /// The errors of [`parse`](JsonRow::parse); for repeated keys only if they are in `names`.
@@ -84,7 +84,7 @@ impl JsonRow {
         found
     }
 
-    /// Returns the second field with this key; `None` if there is at most one.
+    /// Returns the index of the second field with the key `name`; `None` if at most one field has the key.
     fn second(&self, name: &str) -> Option<usize> {
         let key = |at: &usize| &self.keys[self.fields[*at].key.clone()];
         let first = self.sorted.partition_point(|at| key(at) < name);
@@ -119,7 +119,7 @@ impl JsonRow {
         twice.map_or(Ok(()), |at| Err(self.refused_twice(at)))
     }
 
-    /// Finds the fields and sorts them by key.
+    /// Finds the fields of the object in `self.text`, and sorts their indices by key. Keys may occur several times.
     fn sort_fields(&mut self) -> Result<(), Error> {
         let JsonRow { text, keys, fields, sorted } = self;
         keys.clear();
@@ -165,7 +165,8 @@ struct RowFields<'r, 't> {
 }
 
 impl RowFields<'_, '_> {
-    /// Ends the last field's value before the character `behind` that follows it: a comma, or the object's closing bracket.
+    /// Sets the end of the last field's value: before the character `behind`, which is a comma or the object's closing
+    /// bracket. `end` is an offset after this character. `None` if the character is not there.
     fn end_value(fields: &mut [Field], text: &str, end: usize, behind: char) -> Option<()> {
         let Some(Field { value, .. }) = fields.last_mut() else { return Some(()) };
         let found = text.get(value.start..end)?.trim_end_matches(is_space).strip_suffix(behind)?;
@@ -341,7 +342,8 @@ impl<'t> Iterator for Parts<'t> {
     }
 }
 
-/// Returns the characters of a string without escapes; `None` if it has escapes.
+/// Returns the characters of the JSON string `text`, which includes its quotes. `None` if the string has escapes, or if
+/// `text` is not a string.
 fn written(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     (!inner.contains('\\')).then_some(inner)

@@ -61,7 +61,7 @@ impl Model {
         self.warnings_with(options, true)
     }
 
-    /// Returns the warnings, including those that depend on types if `typed`.
+    /// Returns the model's warnings. Warnings that depend on types are included only if `typed` is true.
     fn warnings_with(&self, options: &Options, typed: bool) -> Warnings {
         let mut found = Warnings::new(self.limits(options).problems.max(1), &options.binding.allowed);
         let is_typed = |name: &str| options.compile.input_types.contains_key(name);
@@ -109,7 +109,7 @@ impl Model {
         found
     }
 
-    /// Adds the warnings that depend on types.
+    /// Adds the warnings that depend on types, such as a comparison that is never true, to `found`.
     fn find_typed_warnings(&self, options: &Options, found: &mut Warnings) {
         const EXPANDED: &str = "expand";
         let options = &mut self.started(options);

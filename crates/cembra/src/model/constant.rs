@@ -1,5 +1,6 @@
-//! Converts literals to values of a required type, for literals on command lines and in a model's tests, which do not determine their type
-//! themselves. A boolean is accepted for a mask, as in data. Each element in square brackets is converted to the array's element type separately.
+//! Converts literals to values of a required type. This is for literals on command lines and in a model's tests: `5`
+//! becomes an i64 or an f64 there, as the type of its input requires. A boolean is accepted for a mask, as in data.
+//! Each element in square brackets is converted to the array's element type separately.
 
 use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
@@ -61,7 +62,8 @@ pub fn cast_literal(literal: &Literal, wanted: &QType) -> Option<Value> {
     }
 }
 
-/// Casts an integer without a suffix if the wanted type or its own is u64; `None` for all other values.
+/// Casts an integer literal without a type suffix to `wanted`, if `wanted` is u64, or if the integer only fits a u64
+/// and `wanted` is a float. `None` for all other values.
 fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
     let (QType::Scalar(to) | QType::Optional(to)) = wanted else { return None };
     let cast = match (value, to) {
@@ -81,7 +83,8 @@ fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
     Some(if wanted.is_optional() { Value::Present(cast) } else { Value::Scalar(cast) })
 }
 
-/// Returns the type that a literal has as a value of data.
+/// Returns the type of a literal by the rules for data, where integers without a type suffix are i64 and weak floats
+/// (literals such as `0.5`) are f64.
 fn data_type(value: &Value) -> QType {
     // Values nest only as deep as the parser allows.
     match value {
@@ -91,8 +94,8 @@ fn data_type(value: &Value) -> QType {
     }
 }
 
-/// Returns the array or list with these elements; `None` if one cannot be cast implicitly. `is_written` tells that the elements are literals without
-/// a type.
+/// Returns the array or list of type `wanted` with the elements `values`; `None` if an element cannot be cast
+/// implicitly. `is_written` is true if the elements are literals without a type.
 fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: bool) -> Option<Value> {
     if let Some(element) = wanted.element() {
         let structs = values.map(|value| cast(&value, element)).collect::<Option<Vec<_>>>()?;
@@ -106,7 +109,8 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: boo
     Some(Value::Array(*kind, Array::from_scalars(*scalar, elements).into()))
 }
 
-/// Returns the type `qtype` with f64 in place of weak floats. Values outside of a model's text have this type.
+/// Returns the type `qtype` with f64 in place of weak floats, the type of literals such as `0.5`. A value outside of a
+/// model's text is never a weak float.
 pub(crate) fn strong(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
@@ -118,7 +122,7 @@ pub(crate) fn strong(qtype: &QType) -> QType {
     }
 }
 
-/// Casts a value implicitly to a type; `None` if there is no such cast.
+/// Casts `value` implicitly to the type `wanted`; `None` if there is no implicit cast.
 fn cast(value: &Value, wanted: &QType) -> Option<Value> {
     let found = value.qtype();
     match (value, wanted) {
@@ -232,7 +236,8 @@ fn misfit(value: &Value, wanted: &QType, place: &str) -> Option<String> {
     })
 }
 
-/// Converts a dictionary, or a struct literal as the entries of one, to the dictionary type `wanted`.
+/// Converts a dictionary to the dictionary type `wanted`. A struct literal is converted too: its field names become
+/// keys. `None` if a key or value cannot be cast.
 fn map(value: &Value, wanted: &QType) -> Option<Value> {
     let (key, given) = wanted.as_map()?;
     let (key_type, value_type) = (QType::Scalar(key), QType::Optional(given));

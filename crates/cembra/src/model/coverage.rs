@@ -43,7 +43,7 @@ impl Choice {
         }
     }
 
-    /// Returns the messages for the two sides, for sides that no case takes.
+    /// Returns a message per side, for the case that no test takes the side.
     const fn untaken(self) -> [&'static str; 2] {
         match self {
             Choice::Where => ["the `then` branch is never taken", "the `else` branch is never taken"],
@@ -62,7 +62,8 @@ impl Choice {
         }
     }
 
-    /// Returns which sides a condition with this value takes. For an array, a side counts if an element takes it.
+    /// Returns for each side whether the evaluation takes it if the condition has the value `condition`. For an array,
+    /// a side counts if one of the elements takes it.
     fn sides(self, condition: &Value) -> [bool; 2] {
         let is_boolean = condition.qtype().scalar() == Some(Scalar::Boolean);
         let first = |element: Option<ScalarValue>| match (self, element) {
@@ -93,8 +94,9 @@ impl Model {
     /// `or` that an output needs. A case takes a side if its result depends on the side; for arrays, if an element does. A function's branches count
     /// once, however often it is called.
     ///
-    /// Branches in functions that are passed to operators, such as `seq.map`, are not counted. In a large model, a branch below very many nested
-    /// conditions that fail may count as not taken. It does not matter whether the tests pass, or whether a branch that is not taken would fail.
+    /// Branches in functions that are passed to operators, such as `seq.map`, are not counted. In a large model with
+    /// very many conditions whose evaluation fails, a taken branch may count as not taken. It does not matter whether
+    /// the tests pass, or whether a branch that is not taken would fail.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -212,7 +214,8 @@ impl<'p> Branches<'p> {
         conditions.compiled_nodes
     }
 
-    /// Marks the branches that one case takes, from `roots` down.
+    /// Marks the branches that the test case `case` takes. Follows the operands from `roots`, the test's outputs, but
+    /// of a conditional only the condition and the branches taken.
     fn walk(&mut self, roots: &[NodeId], conditions: &mut Conditions<'_>, case: &TestCase) {
         let mut reached = vec![false; self.graph.len()];
         for root in roots {
@@ -258,8 +261,9 @@ impl<'p> Branches<'p> {
     }
 }
 
-/// The most nodes that are compiled for the conditions of one test, as a multiple of the model's nodes. Each failing condition may need a part with
-/// nearly all of the model. Beyond the limit, remaining conditions count as failed.
+/// The most nodes that are compiled for the conditions of one test, as a multiple of the model's nodes. To evaluate the
+/// other conditions without a failing one, nearly the whole model may have to be compiled again. Beyond the limit, the
+/// remaining conditions count as failed.
 const MOST_TIMES: usize = 64;
 
 /// The nodes added to a model's size before [`MOST_TIMES`] multiplies it, so that the limit does not affect small models.
@@ -305,7 +309,7 @@ impl<'m> Conditions<'m> {
         Conditions { model, options, program, inputs, nodes, executors, known, failed, compiled_nodes: 0, token: None }
     }
 
-    /// Discards the values, for another case.
+    /// Discards the values of the last test case, before the next case.
     fn begin(&mut self) {
         self.known = vec![ConditionValue::Unasked; self.nodes.len()];
         self.failed.clear();
@@ -341,7 +345,8 @@ impl<'m> Conditions<'m> {
         &self.known[at]
     }
 
-    /// Evaluates a range of the conditions.
+    /// Evaluates the conditions with the indices `range` in one program, on the inputs of `case`. If one of them fails,
+    /// all of them have no value.
     fn evaluate(&mut self, range: &Range<usize>, case: &TestCase) -> Result<Vec<Value>, ConditionValue> {
         if !self.executors.contains_key(range) {
             if self.compiled_nodes > MOST_TIMES * (self.program.graph.len() + FEW_NODES) {

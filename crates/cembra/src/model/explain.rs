@@ -34,7 +34,7 @@ pub enum Stage {
     Prepared,
     /// The stage shows the array program and the plans for its elements, for a model with arrays.
     Arrays,
-    /// The stage shows the steps over whole tensors, for a model with tensors, as if each axis had extent 64.
+    /// The stage shows the steps over whole tensors, for a model with tensors, planned for axes of extent 64.
     Tensors,
     /// The stage shows the plan for one row: its literals, steps and slots.
     Plan,
@@ -59,7 +59,7 @@ pub(crate) enum ModelKind {
 }
 
 impl ModelKind {
-    /// Returns the answer of a stage that such a model does not have.
+    /// Returns the text to show for a stage that a model of this kind does not have.
     const fn other_stages(self) -> &'static str {
         match self {
             ModelKind::Scalars => "The model has no arrays and no tensors: `plan` shows its steps.\n",
@@ -215,7 +215,7 @@ impl Model {
     }
 }
 
-/// Returns the plan of a model with tensors for axes of extent 64, as listings show it.
+/// Returns the plan of a model with tensors in which each axis has the extent [`LISTED_EXTENT`], for listings.
 pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error> {
     let extents = |field: &Field| match field.qtype {
         QType::Tensor(_, rank) => vec![LISTED_EXTENT; usize::from(rank)],

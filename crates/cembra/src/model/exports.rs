@@ -1,5 +1,6 @@
-//! Exports: the annotations `annotation.export` and `annotation.export_value` give names to values inside of expressions. These values become
-//! outputs, like those declared in the text. The annotations stay in the graph; preparation removes them.
+//! Exports: the annotations `annotation.export` and `annotation.export_value` give names to values inside of
+//! expressions. This module adds these values to a program's outputs. The annotations stay in the graph until
+//! preparation removes them.
 
 use crate::Error;
 use cembra_expr::{Graph, Node, NodeId, Output, Program};

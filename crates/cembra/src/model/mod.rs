@@ -1,4 +1,5 @@
-//! Models: a program with its source text, not yet typed. Compiling a model for given input types makes an executor.
+//! Models: a [`Model`] is a program with its source text, not yet typed. It is parsed, checked and compiled here;
+//! compiling it for given input types makes an executor.
 
 pub(crate) mod check;
 pub(crate) mod constant;
@@ -169,8 +170,9 @@ impl Model {
         Model { program: Arc::new(program), sources: None, name: None, registry: Registry::standard(), limits: None }
     }
 
-    /// Returns a model of the program `program`, with this model's sources, name, operators and limits. `program` must be made by changing the graph
-    /// of this model's program; for example, it may be a part of it. Errors show the places of its nodes in the sources.
+    /// Returns a model of the program `program`, with this model's sources, name, operators and limits. `program` must
+    /// be made by changing the graph of this model's program; for example, it may have only some of the outputs. Errors
+    /// show the places of its nodes in the sources.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar, Value, program};
@@ -413,7 +415,8 @@ impl Model {
     }
 }
 
-/// Returns the limits that a model remembers; `None` for the default limits, which lower no others.
+/// Returns the limits that a model remembers, to lower the limits of later options; `None` for the default limits,
+/// which lower nothing.
 fn kept(limits: &Limits) -> Option<Arc<Limits>> {
     (*limits != Limits::default()).then(|| Arc::new(*limits))
 }

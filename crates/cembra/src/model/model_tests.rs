@@ -235,7 +235,8 @@ impl Model {
     }
 }
 
-/// Returns the type of each input's values in a test; optional if a case gives no value. `None` if the values have no common type.
+/// Returns, for each input that the test names, the common type of its values; an optional type if a case gives the
+/// input no value. `None` if the values have no common type.
 fn types_given(test: &ModelTest) -> BTreeMap<&str, Option<QType>> {
     // For each input, the common type of its values, and the number of cases that give one.
     let mut found: BTreeMap<&str, (Option<QType>, usize)> = BTreeMap::new();
@@ -259,7 +260,8 @@ fn types_given(test: &ModelTest) -> BTreeMap<&str, Option<QType>> {
     found.into_iter().map(|(name, found)| (name, optional(found))).collect()
 }
 
-/// Returns the values that a case gives to inputs. The first counts if an input is given twice.
+/// Returns the values that a test case gives to inputs, by the input's name. If the case gives an input twice, the
+/// first value counts.
 fn given(case: &TestCase) -> BTreeMap<&str, &Literal> {
     case.inputs.iter().rev().map(|value| (&*value.name, &value.literal)).collect()
 }
@@ -285,7 +287,8 @@ pub(crate) fn row_of(case: &TestCase, executor: &Executor) -> Result<Vec<Value>,
     Ok(row)
 }
 
-/// Evaluates a case and returns its mismatches. With `OnError::Missing`, the outputs of a failing row count as missing.
+/// Evaluates a test case and returns its mismatches; none if the case passes. With `OnError::Missing`, all outputs
+/// count as missing if the evaluation fails.
 fn run_case(
     test: &ModelTest,
     case: &TestCase,
@@ -338,7 +341,7 @@ fn difference(expected: &TestValue, found: &Value, within: f64) -> Option<Mismat
     Some(Mismatch::Output { name: expected.name.clone(), expected: expected_text, found: bare(found) })
 }
 
-/// Returns a value as a test would write it where the type is known.
+/// Returns a value as a literal without a type suffix, as a test writes it, because the output determines the type.
 fn bare(value: &Value) -> String {
     match value {
         Value::Scalar(scalar) | Value::Present(scalar) => print_default(scalar),

@@ -26,9 +26,10 @@ type Make<T> = dyn Fn(&str, &Model) -> Result<T, Error> + Send + Sync;
 /// [`ModelSet::reload`] reads changed files and replaces all their models at one moment. Callers keep the old model as long as they hold it; later
 /// calls of `get` return the new one. A broken file leaves its old model in place, and the reload reports the error. Getting a model takes no lock.
 ///
-/// A file without outputs that other files use (`use "common.cem"`) is a part of other models, not a model. Files in subfolders are not models
-/// either. A file is read and stored once, however many models use it, so it counts once for `Limits::set_bytes`. It is parsed once for each model
-/// that uses it, and counts each time for `Limits::set_parsed_bytes`.
+/// A file that has no outputs and that other files use (`use "common.cem"`) is not a model: its text belongs to the
+/// models that use it. Files in subfolders are not models either. A file is read and stored once, however many models
+/// use it, so it counts once for `Limits::set_bytes`. It is parsed once for each model that uses it, and counts each
+/// time for `Limits::set_parsed_bytes`.
 ///
 /// ```
 /// use cembra::{ModelSet, Options, Value};
@@ -87,7 +88,8 @@ pub struct Reload {
     pub added: Vec<String>,
     /// The names of the models that were replaced, because their file, or a file that it uses, has changed.
     pub replaced: Vec<String>,
-    /// The names of the models that were removed, because their file is gone or has become a part of other models.
+    /// The names of the models that were removed, because their file is gone, or has no outputs any more and other
+    /// models use it.
     pub removed: Vec<String>,
     /// The files with errors. If the set has an earlier model of such a file, that model stays.
     pub failed: Vec<FailedModel>,

@@ -50,7 +50,8 @@ pub enum WorkSummary {
         /// them.
         counts: String,
     },
-    /// The model has tensors, so it has a plan over whole tensors, which is made at the first run with given extents.
+    /// The model has tensors, so it has a plan over whole tensors. A plan is made at the first run on inputs with given
+    /// extents.
     Tensors {
         /// The number of steps in the plan if each axis has extent 64; `None` if the model does not allow these extents.
         steps: Option<usize>,

@@ -1,5 +1,5 @@
-//! Reads the text of a model, or of a file that the model uses, from a reader, up to a limit. If bytes are not text, the error tells their line.
-//! File names and folders are handled elsewhere.
+//! Reads the text of a model, or of a file that the model uses, from a reader, up to a limit. If the bytes are not
+//! UTF-8, the error has the line of the first wrong byte. The module `folder` finds files by name.
 
 use crate::Error;
 use cembra_value::guarded;

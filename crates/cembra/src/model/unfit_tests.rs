@@ -1,5 +1,5 @@
-//! Checks the tests of a model without running them, to find tests that always fail: those with inputs or outputs that the model does not have,
-//! with values of another type, or with error codes that do not exist.
+//! Checks the tests of a model without running them, to find tests that always fail, because they have an input or
+//! output that the model does not have, a value of another type, or an error code that does not exist.
 
 use super::model_tests;
 use crate::names::unknown_name;
@@ -10,15 +10,16 @@ use cembra_runtime::{Excerpt, FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Warnings, dashed_code, near_names};
 use std::collections::BTreeMap;
 
-/// The names of inputs or outputs, with their types if those are known.
+/// The names of inputs or outputs, each with its type; `None` if the type is not known.
 type Types<'m> = BTreeMap<&'m str, Option<&'m QType>>;
 
-/// Returns the codes of all errors.
+/// Returns the codes of all errors in models and of all faults of evaluations, such as `div-by-zero`.
 fn codes() -> impl Iterator<Item = &'static str> {
     Code::ALL.iter().map(|code| code.as_str()).chain(FaultKind::ALL.iter().map(|kind| kind.name()))
 }
 
-/// Adds a warning if a test's input value or expected output does not fit the model.
+/// Adds a warning to `found` if `value`, a test's input or expected output, does not fit the model: `types` lacks its
+/// name, or has another type. `kind` is `input` or `output`.
 fn look_at(kind: &str, value: &TestValue, types: &Types<'_>, found: &mut Warnings) {
     let (name, unfit) = (&*value.name, Code::UnfitTest);
     match types.get(name) {

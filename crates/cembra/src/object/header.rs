@@ -66,7 +66,8 @@ fn write_struct(text: &mut String, interface: &Interface, one: &Struct) {
     }
 }
 
-/// Returns a C comment with a name from the model. Characters that could end the comment are replaced.
+/// Returns a C comment that states a field's name in the model. Characters that could end the comment are replaced by
+/// `?`.
 fn comment(original: &str) -> String {
     let harmless = |c: char| if c.is_control() || c == '*' || c == '\\' { '?' } else { c };
     format!(" /* `{}` in the model */", original.chars().map(harmless).collect::<String>())

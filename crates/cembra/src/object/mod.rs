@@ -1,5 +1,5 @@
-//! Compiles models ahead of time, to an object file with the declarations that C and Rust programs need to call it. Such programs link only
-//! `cembra-runtime`, whose `standalone.rs` runs the model.
+//! Compiles models ahead of time, to an object file and to declarations by which C and Rust programs call it. These
+//! programs link only `cembra-runtime`, whose `standalone.rs` runs the model.
 
 mod header;
 mod lookups;
@@ -54,8 +54,8 @@ impl Object {
 impl Model {
     /// Compiles the model ahead of time. `name` is its name in programs: letters, digits and underscores, as in C.
     ///
-    /// The struct of inputs has the inputs that the prepared model uses, in order; the struct of outputs has all outputs, in order. Results are the
-    /// same as those of every backend, on every target.
+    /// The struct of inputs has the inputs that the prepared model uses, in order; the struct of outputs has all
+    /// outputs, in order. On every target, results are the same as with every backend.
     ///
     /// ```
     /// use cembra::{Model, Options, Target};
@@ -110,12 +110,13 @@ fn compile(
     })
 }
 
-/// Returns true if a step looks a key up in a table.
+/// Returns true if the step `step` looks up a key in the table of a dictionary.
 fn is_lookup(plan: &Plan, step: StepId) -> bool {
     matches!(plan.step(step).action, Action::Operator { op, .. } if plan.registry().get(op).name == TABLE)
 }
 
-/// Returns an error if a step calls an operator's function. A program links only the runtime, which has no such functions.
+/// Returns an error if a step of the plan calls a function of the operator library. A program that runs the object file
+/// links only the runtime, which does not have these functions.
 fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
     let Some(step) = cembra_native::called_steps(plan).next() else { return Ok(()) };
     let origin = plan.step(step).origin;
@@ -132,7 +133,8 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
         .into())
 }
 
-/// Returns the steps that can fail, in the form in which the program that runs the model reports them.
+/// Returns the steps of the plan that can fail, with the texts by which a program that runs the model reports the
+/// failure.
 fn sites(plan: &Plan, program: &Program, options: &StartedOptions) -> Vec<Site> {
     let sites = Sites::of(plan, program, options);
     let told = sites.all().iter().map(|site| Site {

@@ -5,7 +5,7 @@ use super::structs::{FieldType, Interface, Struct};
 use cembra_runtime::{QType, Scalar};
 use std::fmt::Write as _;
 
-/// An attribute for the module's items, because a program need not use all of them.
+/// The attribute that silences the compiler's warnings about unused structs of the generated module.
 const UNUSED: &str = concat!("#[", "allow(dead_code, reason = \"programs use what they need\")]");
 
 /// Returns the text of the Rust module that declares a model.

@@ -1,5 +1,6 @@
-//! The input and output structs that programs share with machine code. Their field names are valid in C and Rust, and their offsets are those that
-//! both compilers use.
+//! The input and output structs that a C or Rust program shares with the machine code of a model that is compiled ahead
+//! of time. This module computes field names that are valid in C and Rust, and the offsets that both compilers use;
+//! `header` and `rust` print them.
 
 use cembra_plan::{Base, Binding, Plan, ValueId, ValueLocation};
 use cembra_runtime::{Fields, Layout, QType, Scalar};
@@ -88,7 +89,8 @@ impl Tuples {
         (made, offsets.into_iter().map(|offset| ValueLocation { base, offset }).collect())
     }
 
-    /// Returns a struct with these fields, and the offset of each. Fields without size are left out, because C has none.
+    /// Returns a struct with the given fields, laid out as C does, and the offset of each field. The struct leaves out
+    /// fields of size 0, because C has no such fields.
     fn lay_out(&mut self, name: String, fields: &[(Arc<str>, &QType)]) -> (Struct, Vec<u32>) {
         let mut taken = Taken::default();
         let mut whole = Layout { size: 0, align: 1 };
@@ -140,7 +142,8 @@ pub(crate) fn is_identifier(name: &str) -> bool {
     plain && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !RESERVED.contains(&name)
 }
 
-/// The names that a struct's fields have so far. Each has the number to append next if another field has the same name.
+/// The names that fields of a struct have so far. Each name has a number: the suffix to try next if another field wants
+/// the same name.
 #[derive(Default)]
 struct Taken(HashMap<String, u64>);
 

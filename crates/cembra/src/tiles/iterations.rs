@@ -1,6 +1,7 @@
-//! Iterations written as statements: conjugate gradients for linear systems, and Newton-Schulz iterations for inverses, inverse square roots and
-//! signs of matrices. Each step drops small tiles, so sparse matrices stay sparse. The functions are also examples of statements: only the shape of
-//! the identity depends on tiles here.
+//! Iterative solvers that are written as statements of the language on tiled tensors: conjugate gradients for linear
+//! systems, and Newton-Schulz iterations for inverses, inverse square roots and signs of matrices. Each step drops
+//! small tiles, so sparse matrices stay sparse. The solvers also serve as examples of statements: only the shape of the
+//! identity matrix depends on tiles.
 
 use super::parts::of_number;
 use super::run::Run;
@@ -12,10 +13,11 @@ use cembra_value::ScalarValue;
 /// The stopping rule of an iterative solver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stop {
-    /// The residual at which the iteration stops; each solver documents the norm of its residual. Tiles that a step drops by the options' threshold
-    /// are part of the residual, so a smaller tolerance is never reached.
+    /// The largest residual at which the iteration stops: 1e-8 by default. Each solver documents the norm of its
+    /// residual. Steps drop small tiles, by the threshold in the options; a tolerance below the error that this makes
+    /// is never reached.
     pub tolerance: f64,
-    /// The most steps before the iteration fails.
+    /// The most steps before the iteration fails: 100 by default.
     pub most_steps: usize,
 }
 
@@ -195,7 +197,7 @@ impl Run {
         self.number(text, [("a", a)])
     }
 
-    /// Evaluates a statement and drops the small tiles of its result.
+    /// Evaluates a statement and drops the tiles of its result whose norm is below the threshold in the options.
     fn kept(&mut self, text: &str, inputs: &[(&str, &Tiled)]) -> Result<Tiled, Error> {
         let made = self.statement(text, inputs.iter().copied())?;
         let screening = self.options().screening(made.scalar_type())?;
@@ -203,12 +205,12 @@ impl Run {
     }
 }
 
-/// Returns a number as a tensor without axes.
+/// Returns a number as a tensor without axes, of the element type `scalar`.
 fn number(number: f64, scalar: Scalar) -> Result<Tiled, Error> {
     of_number(&if scalar == Scalar::Float32 { ScalarValue::from(number as f32) } else { ScalarValue::from(number) })
 }
 
-/// Returns the identity matrix with the tiling of a square matrix.
+/// Returns the identity matrix with the tiling and element type of the square matrix `a`.
 fn identity(a: &Tiled) -> Result<Tiled, Error> {
     let [rows, columns] = a.tiling().axes() else {
         let message = format!("a tensor of {} axes is given where a matrix is needed", a.tiling().rank());
@@ -227,7 +229,7 @@ fn identity(a: &Tiled) -> Result<Tiled, Error> {
     }
 }
 
-/// Returns a tensor without tiles, with the tiling of another.
+/// Returns a tensor of zeros: it has the tiling of `of`, but no tile is present.
 fn zeros_like(of: &Tiled) -> Result<Tiled, Error> {
     of.masked(&Shape::empty(of.tiling()))
 }

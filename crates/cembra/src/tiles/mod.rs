@@ -1,5 +1,6 @@
-//! Tiled tensors, and statements of the text language on them. The tensors themselves are in `cembra-tiles`. This module reads the
-//! statements. It provides `cembra-tiles` with compiled element expressions and matrix products.
+//! Tiled tensors, and statements of the text language on them. The crate `cembra-tiles` has the tensors and evaluates
+//! graphs on them. This module parses and compiles the statements, and provides `cembra-tiles` with compiled element
+//! expressions and matrix products.
 //!
 //! ```
 //! use cembra::tiles::{Options, Shape, Tiled, Tiling, Tiling1, World, MOST_TILES};

@@ -1,6 +1,7 @@
-//! Evaluates models in tiles, part by part. A model with only tensors is one part. A model with other values has three parts: the values that
-//! tensors depend on, the tensors, and the values that depend on tensors. The last part may contain tensors again. Each rank evaluates the parts
-//! without tensors on its own.
+//! Evaluates compiled models on tiled tensors. A model with only tensors is evaluated as a whole. A model that also has
+//! other values, such as texts, is split into up to three parts (groups of values), which are evaluated one after the
+//! other: the values that tensors depend on, the tensors, and the values that depend on tensors. The last part may
+//! contain tensors again. Each rank (process or thread of the run) evaluates parts without tensors on its own.
 //!
 //! The file `session.rs` cuts inputs into tiles, and `cembra-engine` splits programs into parts.
 
@@ -23,7 +24,8 @@ pub enum TiledValue {
 }
 
 impl TiledValue {
-    /// Returns a placeholder for a value that is not known when an evaluation is planned.
+    /// Returns the placeholder for an input whose value is not known when an evaluation is planned: a planned tensor
+    /// without axes.
     pub(super) fn unknown() -> Result<TiledValue, Error> {
         let tiling = Tiling::new(std::iter::empty::<Tiling1>())?;
         Tiled::planned(&Shape::dense(&tiling, 1)?, Scalar::Float64).map(TiledValue::Tiled)
@@ -61,7 +63,7 @@ impl TiledValue {
     }
 }
 
-/// Returns the tiling of an axis of extent `extent` that is one tile.
+/// Returns the tiling that has the whole axis, of extent `extent`, in one tile.
 pub(super) fn one_tile(extent: usize) -> Result<Tiling1, Error> {
     Tiling1::blocked(extent as u64, (extent as u64).max(1))
 }
@@ -93,7 +95,7 @@ pub(super) struct TiledModel {
     kind: Kind,
 }
 
-/// The way to evaluate a model or a part of it: on tiles, as values, or part by part.
+/// The way to evaluate a model or a part of it (a group of its values): on tiles, as plain values, or part by part.
 #[derive(Debug)]
 enum Kind {
     /// The part has only tensors and is evaluated on tiles. The graph for the last inputs is cached. Inputs with the same extents reuse the graph if
@@ -154,7 +156,8 @@ impl TiledModel {
     }
 }
 
-/// The value of an input of a part of a model. `span` is the value's place in the text if an earlier part computed it.
+/// The value of an input, for one part of a model (a group of its values). If an earlier part computed the value,
+/// `span` is the value's place in the text.
 #[derive(Clone, Copy)]
 struct InputValue<'v> {
     value: &'v TiledValue,
@@ -169,7 +172,8 @@ impl InputValue<'_> {
 }
 
 impl TiledPart {
-    /// Selects the inputs of the part from the model's inputs and the previous part's outputs.
+    /// Selects the inputs of the part from `inputs`, those of the whole model, and `before`, the outputs of the
+    /// previous part.
     fn given<'v>(&self, inputs: &[InputValue<'v>], before: &'v [TiledValue]) -> Vec<InputValue<'v>> {
         let given = |from: &PartInput| match *from {
             PartInput::OfModel(at) => inputs.get(at).copied(),
@@ -179,7 +183,7 @@ impl TiledPart {
     }
 }
 
-/// A callback that gets the outputs computed so far, after each new one.
+/// A callback that gets all output tensors that are known so far, after each new one. Its error ends the evaluation.
 type After<'e> = dyn FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error> + 'e;
 
 /// A run of a model in tiles: the evaluator, and the outputs so far.
@@ -216,7 +220,8 @@ impl<'e> Evaluation<'e> {
         self.outputs(model, &given)
     }
 
-    /// Evaluates a model or a part. The recursion is bounded, because the depth of parts within parts is limited.
+    /// Evaluates a model, or one part of a model, and returns its outputs. The recursion is bounded, because the depth
+    /// of parts within parts is limited.
     fn outputs(&mut self, model: &TiledModel, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let (parts, mixed) = match (&model.kind, model.executor.parts()) {
             (Kind::Parts(parts), Some(mixed)) => (parts, mixed),
@@ -235,13 +240,13 @@ impl<'e> Evaluation<'e> {
         Ok(mixed.results(&before, &tensors, &after).cloned().collect())
     }
 
-    /// Evaluates the part before the tensors. Other ranks do not wait for it.
+    /// Evaluates the values that tensors depend on. Each rank does this on its own, without messages to other ranks.
     fn before(&self, parts: &TiledParts, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let Some(part) = &parts.before else { return Ok(Vec::new()) };
         self.values(&part.model.executor, &part.given(inputs, &[]))
     }
 
-    /// Evaluates a part without tensors.
+    /// Evaluates a part without tensors, like a model of plain values.
     fn values(&self, executor: &Executor, inputs: &[InputValue<'_>]) -> Result<Vec<TiledValue>, Error> {
         let values = executor.inputs().iter().zip(inputs).map(|(field, given)| self.value(field, *given));
         let values = values.collect::<Result<Vec<Value>, Error>>()?;
@@ -268,14 +273,15 @@ impl<'e> Evaluation<'e> {
         whole().map_err(|error| given.at(error))
     }
 
-    /// Evaluates tensors on tiles.
+    /// Evaluates a model or part that has only tensors on tiles, together with the other ranks. `last` caches the graph
+    /// for the last inputs.
     fn tensors(
         &mut self,
         executor: &Executor,
         last: &Mutex<Option<Arc<TiledGraph>>>,
         inputs: &[InputValue<'_>],
     ) -> Result<Vec<TiledValue>, Error> {
-        // Other ranks begin to evaluate, and are told that this one does not.
+        // Other ranks may wait for this rank, so an error is sent to them.
         let (graph, leaves) = self.bound(executor, last, inputs).map_err(|error| self.evaluator.give_up(error))?;
         let leaves: Vec<&Tiled> = leaves.iter().collect();
         let names: Vec<&str> = executor.outputs().iter().map(|field| &*field.name).collect();
@@ -317,7 +323,8 @@ impl<'e> Evaluation<'e> {
         self.evaluator.plan_graph(&graph.graph, &graph.outputs, &leaves, &self.elements.host())
     }
 
-    /// Returns the tensor graph for these inputs, and the tensors for its leaves.
+    /// Returns the tensor graph for the inputs `inputs`, and the tiled tensors for its leaves. `last` caches the graph
+    /// for the last inputs.
     fn bound(
         &self,
         executor: &Executor,
@@ -354,7 +361,8 @@ impl<'e> Evaluation<'e> {
     }
 }
 
-/// Returns the tensor graph of a model for `inputs`, which has `None` for each input in `numbers`.
+/// Returns the tensor graph of a model for the tiled tensors `inputs` and the numbers `numbers`: for each input, one of
+/// the two lists has a value and the other `None`. `last` caches the graph for the last inputs.
 ///
 /// # Errors
 /// If tensors do not fit the inputs or each other.
@@ -383,7 +391,8 @@ fn graph_for(
     Ok(last.insert(Arc::new(TiledGraph { extents, numbers, tilings, graph, outputs })).clone())
 }
 
-/// Returns the cut of an axis; `None` if the axis is one tile.
+/// Describes how an axis is cut into tiles: the size of all its tiles, or their boundaries. `None` if the axis is one
+/// tile.
 fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     match axis.tile_size() {
         Some(size) if axis.tiles() > 1 => Some(AxisCut::Blocks(size)),
@@ -392,9 +401,10 @@ fn cut_of(axis: &Tiling1) -> Option<AxisCut> {
     }
 }
 
-/// Returns the names and texts of the values that are not tensors. Ranks compare them before each evaluates the values on its own.
+/// Returns the names of inputs that are not tensors, and their values as text. Ranks compare these texts, because each
+/// rank evaluates such values on its own and all must have the same.
 fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)> {
-    /// The most bytes of a value in an error.
+    /// The most bytes of a value's text. A longer value is represented by its type and a hash.
     const SHOWN: usize = 64;
     let fact = |(field, given): (&Field, &InputValue<'_>)| {
         let TiledValue::Value(value) = given.value else { return None };
@@ -406,7 +416,7 @@ fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)
     executor.inputs().iter().zip(inputs).filter_map(fact).collect()
 }
 
-/// Returns the error that a plan depends on an unknown value.
+/// Returns the error that the steps of a plan depend on the input `field`, whose value is unknown.
 #[cold]
 fn unknown(field: &Field) -> Error {
     let name = Excerpt::quoted(&field.name);

@@ -47,7 +47,8 @@ pub struct Run {
     texts: Cache<TextKey, Result<Arc<TiledModel>, Error>>,
 }
 
-/// Returns the implementation of matrix products.
+/// Returns the implementation of matrix products for tiles: a library with the feature `matrix-library`, otherwise
+/// plain loops.
 fn matrices() -> Arc<dyn MatrixProduct> {
     #[cfg(feature = "matrix-library")]
     return Arc::new(cembra_engine::LibraryProduct);
@@ -243,7 +244,7 @@ impl Run {
         text: &str,
         inputs: impl IntoIterator<Item = (&'i str, &'i Tiled)>,
     ) -> Result<Vec<(Arc<str>, Tiled)>, Error> {
-        // Other ranks begin to evaluate, and are told that this one does not.
+        // Other ranks may wait for this rank, so an error is sent to them.
         let (model, inputs) = self.bound(text, inputs).map_err(|error| self.evaluator().give_up(error))?;
         let begun = self.evaluator.begin();
         let made = Evaluation::new(&begun, &self.elements, &self.evaluator.beside).evaluate(&model, &inputs)?;
@@ -251,7 +252,8 @@ impl Run {
         names.zip(made).map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
     }
 
-    /// Returns the model of a text, and the tensors in the order of its inputs.
+    /// Returns the compiled model for a text, from the cache if possible, and the tensors of `inputs` in the order of
+    /// the model's inputs.
     fn bound<'i>(
         &self,
         text: &str,

@@ -1,5 +1,6 @@
-//! Sessions for models whose text cuts tensors into tiles: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. This module cuts dense input tensors as
-//! the text says, and checks that tiled ones have that tiling already. The compiler has checked that labels of one axis have the same tiling.
+//! Sessions for models whose text cuts tensors into tiles: `tile i, j = 8`, and inputs `tiled[f64, "i,j"]`. This module
+//! cuts dense input tensors into tiles as the text says, and checks that input tensors in tiles have that tiling
+//! already. The compiler has checked that all labels of one axis have the same tiling.
 
 use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number, one_tile};
 use crate::{AxisCut, Error, Field, QType, RunOptions, Scalar, Value};
@@ -98,7 +99,7 @@ impl<'k> Known<'k> {
         }
     }
 
-    /// Returns the tiling; `None` if the tensor has none yet.
+    /// Returns the tensor's tiling; `None` if it is a dense tensor, or only its extents are known.
     fn tiling(&self) -> Option<&'k Tiling> {
         match *self {
             Known::Operand(Operand::Tiled(tiled)) => Some(tiled.tiling()),
@@ -113,7 +114,7 @@ impl<'k> Known<'k> {
 pub(super) struct TimedEvaluator {
     /// The evaluator for runs without a time limit.
     pub(super) untimed: Evaluator,
-    /// The options that give each run a token of its own; `None` without a time limit.
+    /// The options from which each run gets a new token with the time limit; `None` if there is no time limit.
     options: Option<RunOptions>,
     /// The limits and threads for evaluating values that are not tensors.
     pub(super) beside: RunOptions,
@@ -169,11 +170,13 @@ pub struct TiledSession {
     pub(super) model: Arc<TiledModel>,
 }
 
-/// The cuts of the axes with labels: those that the model's `tile` lines set, and those that were derived from data.
+/// The tilings of axes with labels, such as `i` in `a("i,k")`: those that the model's `tile` lines set, and those of
+/// the input tensors so far.
 struct Labels<'l> {
     /// The cuts that the model's `tile` lines set, by label.
     cuts: BTreeMap<&'l str, &'l AxisCut>,
-    /// The tilings that were derived from data so far, by label.
+    /// The tilings of the input tensors so far, by label. A later tensor with one of these labels must have the same
+    /// extent.
     known: BTreeMap<&'l str, Tiling1>,
 }
 
@@ -416,8 +419,9 @@ fn other_value(field: &Field, known: Option<Known<'_>>) -> Result<Option<Value>,
     if value.is_of(&field.qtype) { Ok(Some(value)) } else { Err(field.misfit(&value)) }
 }
 
-/// Returns the tensor for an input, cut as the input requires; a planned tensor if only a shape is known. `is_tiled` tells that the model's text cuts
-/// tensors.
+/// Returns the tensor for the input `field`, cut into tiles as the model's text requires. If only a shape or extents
+/// are known, the result is a planned tensor, which has no elements. `is_tiled` is true if the model's text cuts
+/// tensors; otherwise tensors keep their tiling.
 fn cut<'k, 'l>(
     is_tiled: bool,
     field: &'l Field,

@@ -1,5 +1,5 @@
-//! The set of ranks that compute together: this process alone, processes that an MPI launcher started, or threads of this process. A [`Run`] computes
-//! on them.
+//! The set of ranks that compute together: this process alone, processes that an MPI launcher started, or threads of
+//! this process. A [`Run`] evaluates statements on these ranks.
 
 use super::parts::TiledModel;
 use super::run::Run;
@@ -43,7 +43,8 @@ pub struct World {
 #[derive(Debug)]
 struct Joined {
     ranks: Arc<Ranks>,
-    /// True if the ranks are threads of one process. Then each thread notices that another has ended, and returns an error of its own.
+    /// True if the ranks are threads of one process. If one thread ends, the others notice and return errors, so the
+    /// process need not be aborted.
     are_threads: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Writes the answers of a JSON executor: values as JSON text, in the form of [`Json`](crate::Json). The text is appended to the
-//! caller's bytes directly.
+//! Writes the answers of a JSON executor: values as JSON text, with the spelling that [`Json`](crate::Json) uses. The
+//! text is appended to the caller's bytes directly.
 
 use super::super::Json;
 use crate::{Error, ValueRef};
@@ -79,7 +79,7 @@ fn composite(out: &mut Vec<u8>, whole: &Value) -> Result<(), Error> {
     }
 }
 
-/// Writes an array.
+/// Writes the elements `all` as a JSON array. `one` writes an element.
 ///
 /// # Errors
 /// The errors of `one`.
@@ -99,21 +99,23 @@ fn array<T>(
     Ok(())
 }
 
-/// The JSON form of a value in a frame, or of an element of a column: a scalar, an object or an array.
+/// The way to write a value in a frame, or an element of a column, as JSON: as a scalar, an object or an array.
 #[derive(Debug)]
 pub(super) enum Form {
     /// The value is a scalar or an optional scalar.
     Scalar(QType),
-    /// The value becomes a JSON object. For each field, there are the bytes that precede the field's value, the value's offset, and its form.
+    /// The value becomes a JSON object. The payload has three things per field: the bytes to write before the field's
+    /// value (bracket or comma, key and colon), the value's offset, and the way to write it.
     Object(Box<[(Vec<u8>, u32, Form)]>),
-    /// The value becomes a JSON array. Each element has an offset and a form.
+    /// The value becomes a JSON array. The payload has the offset of each element, and the way to write it.
     Array(Box<[(u32, Form)]>),
-    /// The value is an optional struct: the offset of the struct in it, and the struct's form.
+    /// The value is an optional struct, written as null if it is missing. The payload has the offset of the struct in
+    /// the optional, and the way to write it.
     Optional(u32, Box<Form>),
 }
 
 impl Form {
-    /// Returns the JSON form for values of the type `qtype`; `None` if frames cannot hold the type.
+    /// Returns the way to write values of the type `qtype` as JSON; `None` if frames cannot hold the type.
     pub(super) fn of(qtype: &QType) -> Option<Form> {
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {

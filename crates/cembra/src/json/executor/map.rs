@@ -16,7 +16,8 @@ pub(super) const MOST_KEPT: usize = 1 << 20;
 pub(super) struct JsonMap {
     key: Scalar,
     value: Scalar,
-    /// The offset of the value in an optional value, after the presence. The size of both together is stored separately.
+    /// The offset in bytes of the value in an optional value, after its presence byte. `size` has the bytes of both
+    /// together.
     inside: u32,
     size: u32,
     entries: Vec<Entry>,

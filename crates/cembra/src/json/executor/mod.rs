@@ -1,6 +1,7 @@
-//! Evaluates a model from JSON text to JSON text: an object's fields become the inputs, the outputs become an object. The text is read in one pass
-//! into slots, columns and dictionaries, and the answer is written from those. If this pass rejects a text, the text is read value by value, as
-//! [`JsonRows`] does, and its answer is written as [`Json`] does. That gives the same answers, and precise errors.
+//! Evaluates a model from JSON text to JSON text: an object's fields become the inputs, the outputs become an object.
+//! The text is read in one pass, directly into the memory of the compiled code: slots, columns and dictionaries. If
+//! this pass rejects a text, the text is read value by value, as [`JsonRows`] does, and its answer is written as
+//! [`Json`] does. Answers are the same, and errors have precise messages.
 
 mod answer;
 mod map;
@@ -76,13 +77,13 @@ struct Pass {
     outputs: Vec<(Vec<u8>, AnswerPart)>,
 }
 
-/// The source of an output's value, and the form in which it is written as JSON.
+/// The source of an output's value, and the way to write the value as JSON.
 #[derive(Debug)]
 enum AnswerPart {
     /// The output is the value in a slot of the frame.
     Slot(u32, Form),
-    /// The output is an array of a column's elements: the indices of the column and of the list with the same number of elements, the bytes per
-    /// element, and the element's form.
+    /// The output is an array of a column's elements: the indices of the column and of the list with the same number of
+    /// elements, the bytes per element, and the way to write an element.
     Elements(usize, usize, usize, Form),
     /// The output is an array of objects whose fields are columns: the index of the list with the same number of elements, and for each field the
     /// bytes of its key and its column.
@@ -161,7 +162,7 @@ impl JsonExecutor {
         Ok(())
     }
 
-    /// Evaluates the model on an object, and writes the answer to `self.answer`.
+    /// Evaluates the model on the JSON object `text`, and writes the answer to `self.answer`.
     fn answer_to(&mut self, text: &str) -> Result<(), Error> {
         self.answer.0.clear();
         if !self.run_pass(text).map_err(|error| self.executor.failed(error))? {
@@ -175,7 +176,8 @@ impl JsonExecutor {
         Ok(())
     }
 
-    /// Frees memory that a large text has made large.
+    /// Frees the memory of the answer and the dictionaries where it has more than `MOST_KEPT` bytes, after a large
+    /// text.
     fn trim(&mut self) {
         if self.answer.0.capacity() > MOST_KEPT {
             self.answer = Answer::default();
@@ -190,7 +192,9 @@ impl JsonExecutor {
         self.runs_by_value
     }
 
-    /// Reads, evaluates and writes in one pass. Returns false if the text or the model does not allow that, or the evaluation fails.
+    /// Reads the JSON object `text` in one pass, evaluates the model and appends the answer to `self.answer`. Returns
+    /// false if the text or the model does not allow that, or the evaluation fails; then the caller reads the text
+    /// value by value.
     fn run_pass(&mut self, text: &str) -> Result<bool, Error> {
         let Some(pass) = &self.pass else { return Ok(false) };
         let parts = self.executor.parts();
@@ -306,7 +310,8 @@ impl std::fmt::Debug for JsonExecutor {
 }
 
 impl Pass {
-    /// Returns the plan for one pass; `None` if an input or output does not allow it.
+    /// Returns the plan by which texts are read in one pass; `None` if an input or output has a type that one pass
+    /// cannot read or write.
     fn of(executor: &ModelExecutor<LoaderRow<JsonRow>, (), Answer>) -> Option<Pass> {
         let loops = executor.executor().inner().loops();
         let is_whole = executor.executor().inner().is_whole();
@@ -347,7 +352,9 @@ impl Pass {
         })
     }
 
-    /// Writes the slots with the plan's information on lists and dictionaries. Returns false if there is not enough memory.
+    /// Writes the slots that describe lists and dictionaries to the plan: the length of each list, the address and
+    /// stride of each column, and the address of each dictionary. Returns false if there is not enough memory for a
+    /// column.
     ///
     /// # Safety
     /// FRAME-SLOT: the memory belongs to the plan.
@@ -411,7 +418,8 @@ impl AnswerPart {
         })
     }
 
-    /// Writes the value of an output.
+    /// Appends the value of an output to `out` as JSON. `counts` has the length of each list, and `place` returns the
+    /// address of a column.
     ///
     /// # Errors
     /// The errors of [`answer::value`].
@@ -458,7 +466,7 @@ impl AnswerPart {
         Ok(())
     }
 
-    /// Writes one element of a column.
+    /// Appends the element `at` of a column to `out` as JSON. `place` returns the address of a column.
     ///
     /// # Errors
     /// The errors of [`answer::value`].

@@ -67,12 +67,13 @@ pub(super) struct ObjectTarget {
     pub(super) targets: Vec<Target>,
 }
 
-/// The plan for which targets are made, with its slots, columns and lists by path, so that a lookup takes constant time for any number of inputs.
+/// An index of the slots, columns and lists of a compiled plan by their path in the inputs, used while targets are
+/// made. A lookup takes constant time for any number of inputs.
 pub(super) struct Plan<'p> {
     loops: Option<&'p LoopPlan>,
     /// The slots of the values that the plan reads as a whole, by path.
     slots: HashMap<&'p InputPath, u32>,
-    /// The columns of elements of lists, by the path of the part of an input that the elements are.
+    /// The columns of list elements, by the path that leads from an input to the elements or to a field of them.
     columns: HashMap<&'p InputPath, usize>,
     lists: HashMap<&'p InputPath, usize>,
     /// The dictionaries that were found in the inputs so far: the path, key type and value type of each.
@@ -103,8 +104,9 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the target for the input, or the part of an input, at `path`. `slot` is its offset if an enclosing value is in the frame; `list` is
-    /// the enclosing list, if there is one. `None` for types that are not read in one pass.
+    /// Returns the destination of the input, or of the value inside of an input, at `path`. `slot` is its offset in the
+    /// frame if an enclosing value is stored there. `list` is the index of the enclosing list; `None` outside of lists.
+    /// The result is `None` for types that are not read in one pass.
     pub(super) fn target(
         &mut self,
         qtype: &QType,
@@ -203,8 +205,9 @@ pub(super) struct Memory<'m, 't> {
 }
 
 impl Memory<'_, '_> {
-    /// Returns the place of a scalar; in a list, that of the element `row`. The place is null for a scalar that is not stored. `None` if there is not
-    /// enough memory.
+    /// Returns the address to which a scalar is written, and the offset from there; for a scalar in a list, the address
+    /// of the list's element `row`. The address is null for a scalar that is not stored. `None` if there is not enough
+    /// memory.
     fn place(&mut self, target: &ScalarTarget, row: usize) -> Option<(FramePtr, u32)> {
         match target.place {
             ScalarPlace::Slot(slot) => Some((self.frame, slot)),
@@ -325,7 +328,7 @@ impl<'de> DeserializeSeed<'de> for TargetSeed<'_, '_, 'de> {
     }
 }
 
-/// Writes a field that an object lacks. `None` if the field is required.
+/// Stores a missing value for a field that a JSON object lacks. `None` if the field is required.
 fn absent(target: &Target, memory: &mut Memory<'_, '_>, row: usize) -> Option<()> {
     match target {
         Target::Scalar(target) if target.qtype.is_optional() => SlotSink { target, memory, row }.missing(),

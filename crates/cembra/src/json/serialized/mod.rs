@@ -1,6 +1,7 @@
-//! Evaluates models on rows of any Rust type that implements `serde::Serialize`. A row is serialised into cells (memory for one value), one per input
-//! that the model needs, and a loader reads the cells. The cell of each field is remembered by the field's position, so names are looked up only when
-//! rows with other fields arrive. No JSON text is written, and
+//! Evaluates models on rows of any Rust type that implements `serde::Serialize`. A row is serialised into cells (memory
+//! for one value), one per input that the model needs, and a loader reads the cells. The cell of each field is
+//! remembered by the field's position, so names are looked up only when rows with other fields arrive. No JSON text is
+//! written. For rows of numbers and texts, nothing is allocated once the cells have enough memory.
 
 mod cell;
 mod fields;
@@ -28,7 +29,7 @@ pub(crate) struct SerializedRow {
     positions: HashMap<Arc<str>, usize>,
     /// The number of the current row. If a cell was not written in this row, its input is missing.
     round: u64,
-    /// The name of each field in the last rows, and the cell that it is stored in, in the order of the fields.
+    /// The fields of the last rows, in their order: the name of each field, and the cell in which its value is stored.
     shape: Vec<Remembered>,
     /// The key of a map that was serialised last, before its value.
     key: String,

@@ -1,7 +1,7 @@
 //! Macros for serde serialisers of rows. Serde's trait has one method per kind of value; these macros define the methods that all serialisers of rows
 //! reject in the same way.
 
-/// Defines methods that refuse their values with the given error. A method without a result type results in `()`.
+/// Defines methods that reject their values with the given error. The result type of a method is `()` if none is given.
 macro_rules! refuse {
     (@) => { () };
     (@ $made:ty) => { $made };
