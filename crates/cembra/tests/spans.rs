@@ -1,4 +1,5 @@
-//! The spans of compiling, heard by a small subscriber: cargo test -p cembra --features tracing --test spans.
+//! Tests the tracing spans of compilation, which a small subscriber records. Run with
+//! `cargo test -p cembra --features tracing --test spans`.
 
 use cembra::{Backend, InputColumn, Model, Options, Tier, Value};
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// A span's name and fields, and whether it was entered and left.
+/// A recorded span: its name, its fields, and how often it was entered and left.
 #[derive(Clone, Default, Debug)]
 struct Heard {
     name: String,

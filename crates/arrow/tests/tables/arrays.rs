@@ -1,4 +1,5 @@
-//! Arrays of every type go through models and come back; slices, offsets and dictionaries are read as Arrow itself reads them.
+//! Tests that Arrow arrays of every type keep their values on the way through a model, and that slices, offsets and
+//! dictionaries are read as Arrow reads them.
 
 use arrow_array::builder::{
     BinaryBuilder, BinaryViewBuilder, ListBuilder, StringBuilder, StringDictionaryBuilder, StringViewBuilder,
@@ -33,7 +34,8 @@ fn identity(column: &ArrayRef, wanted: Option<&DataType>) -> Result<ArrayRef, Er
     Ok(made.table.column(0).clone())
 }
 
-/// Moments before 1970 and durations below zero are rounded down, not towards zero.
+/// Nanoseconds are rounded down to microseconds, also for timestamps before 1970 and negative durations: -1 ns becomes
+/// -1 µs.
 #[test]
 fn nanoseconds_are_rounded_down() {
     let nanos = vec![-1_001_i64, -1_000, -999, -1, 0, 999, 1_000];
@@ -90,7 +92,7 @@ fn all_types(rows: usize) -> Vec<ArrayRef> {
     ]
 }
 
-/// What the values of an array are as texts, with nothing for null.
+/// Returns the values of an array as text; `None` for null.
 fn shown(array: &dyn Array) -> Vec<Option<String>> {
     let one = |row: usize| -> String {
         macro_rules! of {
@@ -155,7 +157,8 @@ fn texts_come_in_the_layout_that_is_asked_for() {
     assert_eq!(error, "output `y` is text?, but must be Int32");
 }
 
-/// What other programs filter, take and sort; views where they are asked for. A row that is missing has no bytes.
+/// Texts and bytes of results are `Utf8` and `Binary`, which other programs can filter and sort; views only if
+/// requested. A missing row takes no bytes.
 #[test]
 fn texts_and_bytes_are_plain_unless_views_are_asked_for() {
     let long = "a text of more than twelve bytes";
@@ -196,7 +199,7 @@ fn texts_and_bytes_are_plain_unless_views_are_asked_for() {
     assert_eq!(*from_model_with(array, Strings::Views, &nothing).unwrap(), StringViewArray::from(texts));
 }
 
-/// More than 2 GiB of texts in one array: one text in memory, which many rows have.
+/// Texts of more than 2 GiB in one array need 64-bit offsets. The test shares one text of 1 MiB between many rows.
 #[test]
 fn texts_of_more_than_two_gibibytes_have_long_offsets() {
     let one = "x".repeat(1 << 20);
@@ -212,7 +215,8 @@ fn texts_of_more_than_two_gibibytes_have_long_offsets() {
     assert_eq!(laid_out(3, DataType::LargeUtf8).unwrap().as_string::<i64>().value_offsets()[3], 3 << 20);
 }
 
-/// A string of a dictionary that many rows have is counted for each before it is copied, on every way to an array.
+/// A dictionary's string counts once per row that has it, before it is copied for these rows, in every function that
+/// makes arrays.
 #[test]
 fn strings_that_rows_share_are_counted_before_they_are_copied() {
     let is_limit = |error: Error| matches!(&error, Error::Model(error) if error.fault_kind().is_some() && error.message().contains("the limit `array_bytes`"));
@@ -264,7 +268,7 @@ fn strings_that_rows_share_are_counted_before_they_are_copied() {
     (0..2_000).for_each(|_| views.try_append_view(block, 0, 1_000).unwrap());
     let views: ArrayRef = Arc::new(views.finish());
     assert!(is_limit(relaid(&views, &DataType::Utf8, &room).unwrap_err()));
-    // Nothing was taken by what was refused.
+    // A refused copy claims no bytes.
     assert!(relaid(&views.slice(0, 1_000), &DataType::Utf8, &room).unwrap().is_some());
 }
 
@@ -287,7 +291,7 @@ fn what_has_no_place_in_a_model_is_said() {
     );
 }
 
-/// A column that may be null is taken where it may not, unless a null is there.
+/// An input that is not optional accepts a nullable column if the column has no null.
 #[test]
 fn nulls_are_refused_where_they_are() {
     let batch = Model::parse("input x: i64; x * 2").unwrap().batch(&Options::default()).unwrap();
@@ -317,7 +321,8 @@ fn masks_are_truth_values() {
     assert_eq!(bits(1), [false, true, true, false].map(Some));
 }
 
-/// Selection by a condition, against Arrow's own kernel, on slices of random arrays with and without nulls.
+/// Compares `where` with Arrow's kernel for selection by a condition, on slices of random arrays with and without
+/// nulls.
 #[test]
 fn nulls_are_those_of_arrow() {
     let source = "input c: bool?; input x: f64?; input y: f64?; output z = where(c == true, x, y)";
@@ -338,7 +343,7 @@ fn nulls_are_those_of_arrow() {
         let table = table.unwrap().slice(start, len);
         let condition = table.column(0).as_boolean();
         let expected = arrow_select::zip::zip(condition, table.column(1), table.column(2)).unwrap();
-        // Where the condition is null Arrow takes the second, too.
+        // Where the condition is null, Arrow selects the second operand, as `where` does.
         let expected = expected.as_primitive::<Float64Type>();
         for batch in &batches {
             let Ok(made) = run(batch, &RunOptions::new(), &table) else { continue };
@@ -432,14 +437,15 @@ fn what_depends_on_a_dictionary_alone_keeps_its_keys() {
     }
 }
 
-/// Arrays of Arrow that are only a length: nothing is made of them, in either direction, that there is no memory for.
+/// Arrow arrays that take no memory, such as nulls or empty lists, may have any length. If their conversion would need
+/// more memory than allowed, it is an error, in both directions.
 #[test]
 fn lengths_without_memory_are_refused() {
     let batch = |text: &str| Model::parse(text).unwrap().batch(&Options::default()).unwrap();
     let item = || Arc::new(Field::new_list_field(DataType::Float64, true));
     let none: ArrayRef = Arc::new(Float64Array::from(Vec::<f64>::new()));
     for rows in [usize::MAX, 1 << 61, 1 << 50, 1 << 40] {
-        // A table of no columns, of which each row has the default.
+        // A table without columns: each row has the default.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let table = RecordBatch::try_new_with_options(Arc::new(Schema::empty()), vec![], &options).unwrap();
         let error = run(&batch("input x: f64? = 1.5; x * 2.0"), &RunOptions::new(), &table).unwrap_err().to_string();
@@ -462,7 +468,8 @@ fn lengths_without_memory_are_refused() {
     }
 }
 
-/// `from_model` makes arrays of texts without looking at them: what gets there is UTF-8, and views are as Arrow wants them.
+/// `from_model` does not check the texts of model arrays. So no model array may have texts that are not UTF-8, or views
+/// that Arrow would reject.
 #[test]
 fn texts_of_models_are_texts_of_arrow() {
     use cembra::{Array, ArrayBuilder, ArrayData, Scalar, StringViews};
@@ -481,8 +488,8 @@ fn texts_of_models_are_texts_of_arrow() {
         assert_eq!(found, [None, Some("é is a letter, and this a long text")]);
         assert_eq!(to_model(texts).unwrap().text(1), Some("é is a letter, and this a long text"));
     }
-    // Views that Arrow's own check refuses are no strings of models: one that begins as its text does not, one that is not filled
-    // up with zeros.
+    // Views that Arrow's check rejects are not accepted as strings of models: a view whose prefix differs from its
+    // text, and a short view that is not padded with zeros.
     let buffers = || vec![b"thirteen byte".to_vec()];
     let view = |len: u32, begins: &[u8; 4]| u128::from(len) | u128::from(u32::from_le_bytes(*begins)) << 32;
     for (view, is_right) in [

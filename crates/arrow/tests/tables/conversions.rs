@@ -1,4 +1,5 @@
-//! Columns of another type than an input's: those that have the same values go in, and the first value that the input's type has not is named.
+//! Tests columns with another type than the input's. They are accepted if the input's type can hold each value;
+//! otherwise the error names the first value that does not fit.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Float32Type, Float64Type, Int64Type, UInt64Type};
@@ -11,7 +12,7 @@ use cembra::{Limits, Model, Options, RunOptions, Scalar};
 use cembra_arrow::{Error, float_has, to_model_as};
 use std::sync::Arc;
 
-/// The column that comes out of `input x: <qtype>; output y = x`.
+/// Returns the output column of the model `input x: <qtype>; output y = x` for the input `column`.
 fn through(qtype: &str, column: ArrayRef) -> Result<ArrayRef, Error> {
     let model = Model::parse(&format!("input x: {qtype}; output y = x")).expect("a model");
     let batch = model.batch(&Options::default()).expect("a batch");
@@ -30,7 +31,7 @@ fn integers_go_into_floats_that_have_them() {
     let made = through("f64?", numbers).expect("floats");
     let made: Vec<Option<f64>> = made.as_primitive::<Float64Type>().iter().collect();
     assert_eq!(made, [Some(-3.0), None, Some(9_007_199_254_740_994.0), Some(-9_223_372_036_854_775_808.0)]);
-    // What stands where a value is missing is not looked at.
+    // The number that is stored for a null is not checked.
     let hidden = Int64Array::new(vec![(1 << 53) + 1, 7].into(), Some(vec![false, true].into()));
     assert_eq!(through("f64?", Arc::new(hidden)).expect("floats").null_count(), 1);
     for (column, value) in [

@@ -1,4 +1,4 @@
-//! Lists in tables: they go into models with arrays and come out, in any of Arrow's layouts.
+//! Tests columns of lists as inputs and outputs of models with arrays, in all of Arrow's list layouts.
 
 use arrow_array::builder::{Float64Builder, ListBuilder, StringBuilder, StringViewBuilder};
 use arrow_array::cast::AsArray;
@@ -26,7 +26,8 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
         .expect("a table")
 }
 
-/// What a model makes of a column `x`.
+/// Returns the output of the model `text` for the column `x`, as an array of type `wanted`; `None` for the default
+/// type.
 fn made(text: &str, x: ArrayRef, wanted: Option<DataType>) -> Result<ArrayRef, Error> {
     let table = table(vec![("x", x)]);
     let batch = Model::parse(text)?.batch(&input_types(Options::default(), &table.schema()))?;
@@ -68,7 +69,8 @@ fn lists_of_any_layout_go_in() {
     assert_eq!(*joined.unwrap(), StringArray::from(vec!["a+a text that is longer", "é"]));
 }
 
-/// Elements that share one text are counted each before they are copied: rows together, a row by itself, and an array by itself.
+/// A text that several list elements share counts once per element before it is copied: when rows are evaluated
+/// together, row by row, and when a single array is converted.
 #[test]
 fn texts_that_elements_share_are_counted_before_they_are_copied() {
     let shared = |count: usize| -> [ArrayRef; 2] {

@@ -1,4 +1,4 @@
-//! Arrow arrays in and out of models.
+//! Tests of the conversion between Arrow arrays and the values of models.
 
 mod arrays;
 mod conversions;

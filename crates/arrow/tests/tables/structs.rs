@@ -1,4 +1,4 @@
-//! Arrays of structs and of lists of structs, taken apart into columns.
+//! Tests that arrays of structs and of lists of structs are split into columns, and assembled again.
 
 use arrow_array::builder::{Float64Builder, MapBuilder, StringBuilder};
 use arrow_array::cast::AsArray;
@@ -24,7 +24,8 @@ fn taken_apart(array: &ArrayRef, qtype: &str) -> Option<Vec<(ArrayRef, QType)>> 
     struct_arrays(array, &parse_type(qtype).expect("a type"))
 }
 
-/// Customers, the second of whom is null; what the arrays of their fields have there is not.
+/// Returns an array of customers, structs with a name and an age. The second struct is null, but the arrays of its
+/// fields have values in this row.
 fn customers() -> ArrayRef {
     let names: ArrayRef = Arc::new(StringArray::from(vec!["Ann", "nobody", "Cem"]));
     let ages: ArrayRef = Arc::new(Int64Array::from(vec![Some(40), Some(7), None]));

@@ -1,4 +1,4 @@
-//! Fields of structs that are arrays: what services that score a request have at hand.
+//! Tests struct fields that are arrays, such as `&[f64]`, in inputs and outputs of models with arrays.
 
 use cembra::{
     ArrayView, Backend, Bitmap, Cancellation, Code, Date, Error, FaultKind, Mask, Model, ModelExecutor, Optional,

@@ -1,9 +1,10 @@
-//! Models with long arrays on several threads.
+//! Tests models with long arrays on several threads: results must not depend on the number of threads.
 
 use cembra::{Array, ArrayKind, Backend, Edge, Model, Options, Scalar, Value};
 use std::slice;
 
-/// An array of these, each of which is there if the function says so.
+/// Returns an array of the numbers `values`. An element is present if `is_there` returns true for its index; without
+/// `is_there`, all are.
 fn doubles(values: &[f64], is_there: Option<&dyn Fn(usize) -> bool>) -> Value {
     let word = |is_there: &dyn Fn(usize) -> bool, word: usize| {
         (0..64).fold(0, |bits, at| bits | u64::from(is_there(64 * word + at)) << at)
@@ -15,7 +16,7 @@ fn doubles(values: &[f64], is_there: Option<&dyn Fn(usize) -> bool>) -> Value {
     Value::Array(ArrayKind::Dense, array.into())
 }
 
-/// What models are given.
+/// The input values for the models of this file: two arrays, and an edge that groups their elements.
 struct Given {
     x: Value,
     y: Value,
@@ -23,7 +24,7 @@ struct Given {
 }
 
 impl Given {
-    /// Arrays of so many elements, and groups of them.
+    /// Returns arrays of `size` elements, and an edge that groups them.
     fn of(size: i64) -> Given {
         let mut state = 7_u64;
         let mut next = move || {
@@ -48,7 +49,8 @@ impl Given {
         Given { x: doubles(&x, Some(&|at: usize| at % 7 != 3)), y: doubles(&y, None), by }
     }
 
-    /// Evaluates a model on these numbers of threads, each time twice.
+    /// Evaluates the model `text` twice for each number of threads in `threads`, and compares the results with the
+    /// interpreter's.
     fn check(&self, text: &str, threads: &[usize]) {
         let model = Model::parse(text).expect(text);
         let executor = model.compile(&Options::default()).expect(text);
@@ -71,7 +73,8 @@ impl Given {
     }
 }
 
-/// Long arrays are shared out among threads: no bit of a result depends on how many there are, nor the error.
+/// The work on a long array is divided among threads. Neither a bit of the result nor the error depends on their
+/// number.
 #[test]
 fn threads_change_no_bit() {
     let models = [
@@ -106,7 +109,8 @@ fn threads_change_no_bit() {
     }
 }
 
-/// Arrays of 16 MiB and more are written past the caches, from wherever a strip of them begins.
+/// Arrays of 16 MiB and more are written with stores that bypass the caches. This must work for every alignment of the
+/// first element that a thread writes.
 #[test]
 fn what_goes_past_the_caches_is_whole() {
     let given = Given::of((1 << 21) + 1027);

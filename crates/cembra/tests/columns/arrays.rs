@@ -1,4 +1,5 @@
-//! Models with arrays: what users see of them. That fused programs give what the reference gives is for the fuzzer to say.
+//! Tests the results and errors of models with arrays. The fuzzer, not this file, checks in general that fused programs
+//! (several operators in one loop) give the results of the interpreter.
 
 use cembra::{
     Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, Json, JsonRow, JsonRows, Limits, Model,
@@ -13,7 +14,8 @@ fn evaluate(text: &str, inputs: &[Value], backend: Backend) -> Result<Vec<Value>
     Model::parse(text)?.compile(&Options::default().backend(backend))?.session().evaluate(inputs)
 }
 
-/// The printed outputs, the same with and without fusing.
+/// Evaluates the model `text` with both backends, checks that they agree, and returns the outputs as text. The native
+/// backend fuses operators into loops, the interpreter does not.
 fn shown(text: &str, inputs: &[Value]) -> String {
     let [fused, reference] =
         [Backend::Native, Backend::Interpreter].map(|backend| match evaluate(text, inputs, backend) {
@@ -95,7 +97,7 @@ fn conditions_of_scalars_choose_and_those_of_elements_select() {
     assert_eq!(shown(sums, &[x, Value::from(true)]), "f64{1}");
 }
 
-/// A plan of scalars has all of its conditionals and loops, however late what they ask for is there.
+/// Conditionals and loops over scalars work if their conditions and bounds are computed from arrays, such as `sum(x)`.
 #[test]
 fn scalars_are_chosen_and_looped_over_by_what_arrays_say() {
     let x = doubles(&[Some(1.0), Some(3.0)]);
@@ -145,8 +147,8 @@ fn loops_over_arrays_end_by_their_limit_or_are_cancelled() {
     }
 }
 
-/// Arrays of units take no memory however long they are. What is made of them would, or would take forever to be looked at: more
-/// of them than operators make are refused, in either backend, unless the limit is above that.
+/// Arrays of units take no memory, so they may have any length. Arrays computed from them would take too much memory or
+/// time, so both backends reject lengths above the limit `array_bytes`.
 #[test]
 fn units_without_end_are_refused() {
     let units = |len: usize| {
@@ -176,7 +178,8 @@ fn units_without_end_are_refused() {
     }
 }
 
-/// Nothing that an element fails in may go because another operator of the same plan does not look at it.
+/// If computing an element fails, the evaluation fails, even if another operator ignores the element's value, as
+/// `empty_like` does.
 #[test]
 fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
     let x = doubles(&[Some(1.0), None, Some(0.0)]);
@@ -192,7 +195,7 @@ fn what_fails_in_an_element_fails_though_its_value_is_not_asked_for() {
     }
 }
 
-/// What the fuzzer found in sweeps.
+/// Regression tests for bugs that the fuzzer found in sweeps (passes over arrays in blocks).
 #[test]
 fn what_was_found_in_sweeps_stays_mended() {
     let x = doubles(&[Some(1.0), Some(2.0), Some(4.0)]);
@@ -226,7 +229,8 @@ fn what_was_found_in_sweeps_stays_mended() {
     assert_eq!(shown(text, &[x, sizes]), "[-6, -5, -3]; i64{1}");
 }
 
-/// Whole sums of what there is of each group are in the order of as many as there are groups, not elements.
+/// A sum over values of groups adds them in the order for an array with one element per group, not per element. The
+/// order of a sum depends on the length of its array.
 #[test]
 fn sums_of_groups_are_in_the_order_of_groups() {
     let text = "input x: [f64]; let groups = array.slice(x, 0, 40);
@@ -241,7 +245,8 @@ fn sums_of_groups_are_in_the_order_of_groups() {
     assert_eq!(native.unwrap(), interpreter.unwrap());
 }
 
-/// What is expanded to the groups of an edge over another one has the size of that.
+/// An array that is expanded to groups has one element per group. Expanding it over another edge with another number of
+/// groups is an error.
 #[test]
 fn groups_that_are_made_of_other_groups_have_a_size() {
     let text = "input points: [i64?]
@@ -254,7 +259,8 @@ fn groups_that_are_made_of_other_groups_have_a_size() {
     }
 }
 
-/// An array that goes with the groups of one edge has its size compared with theirs, though it is also looked at over another.
+/// An array that is combined with the groups of one edge must have one element per group, even if it is also expanded
+/// over another edge.
 #[test]
 fn what_is_looked_at_over_two_edges_fits_both() {
     let text = "input x: [f64]; input g: [f64]
@@ -271,7 +277,8 @@ fn what_is_looked_at_over_two_edges_fits_both() {
     }
 }
 
-/// Zeros like an expansion need nothing of it but its size, and that is compared with those of others.
+/// `zeros_like` of an expanded array needs only the array's size. The size is still checked against the arrays and
+/// edges that are combined with it.
 #[test]
 fn sizes_of_what_nobody_looks_at_are_compared() {
     let text = "input sizes, of: [i64?]
@@ -290,7 +297,7 @@ fn sizes_of_what_nobody_looks_at_are_compared() {
     }
 }
 
-/// So many numbers, drawn again and again the same; some are special.
+/// Returns `len` pseudo-random numbers, the same in each call; about one in nine is from `specials`.
 fn drawn(len: usize, specials: &[f64]) -> Vec<Option<f64>> {
     let mut state = 7_u64;
     let mut draw = move || {
@@ -308,7 +315,7 @@ fn edge<E: std::fmt::Debug>(edge: Result<cembra::Edge, E>) -> Value {
     Value::Edge(edge.expect("an edge").into())
 }
 
-/// Holds the values of a model against those of the reference, bit for bit.
+/// Asserts that the native backend gives the interpreter's values for the model `text`, bit for bit.
 fn agree(text: &str, inputs: &[Value]) {
     let [fused, reference] = [Backend::Native, Backend::Interpreter].map(|backend| evaluate(text, inputs, backend));
     let (fused, reference) = (fused.expect(text), reference.expect(text));
@@ -400,7 +407,7 @@ fn empty_arrays_are_arrays() {
 
 #[test]
 fn every_other_way_in_is_refused() {
-    /// True if it is the error of what takes no such models.
+    /// Returns true if `made` is the error that a function does not support models with arrays.
     fn is_refused<T>(made: Result<T, Error>) -> bool {
         made.is_err_and(|error| error.code() == Code::Arrays.as_str() && !error.diagnostics()[0].hints().is_empty())
     }
@@ -417,8 +424,8 @@ fn every_other_way_in_is_refused() {
     }
 }
 
-/// Rows that loaders read have arrays, lists of structs, dictionaries and optional structs as JSON and serde write them; listeners hear of
-/// such outputs.
+/// Loaders read arrays, lists of structs, dictionaries and optional structs from rows of JSON and of serde, and
+/// listeners receive outputs of these types.
 #[test]
 fn loaders_and_listeners_take_them() {
     let options = Options::default();
@@ -494,7 +501,7 @@ fn sessions_pools_and_listeners_take_them() {
     assert_eq!(only.session().evaluate(&[x]).unwrap(), [Value::from(1.5)]);
 }
 
-/// What Arolla 0.0.4 gives, where it once was refused here, or is new.
+/// Results of Arolla 0.0.4 for operators that this library once rejected or added later.
 #[test]
 fn values_are_those_of_arolla() {
     let sparse = "array.as_array(x)";
@@ -545,7 +552,8 @@ fn values_are_those_of_arolla() {
     }
 }
 
-/// A group is a strip, however large: a run that was cancelled in one of its stages does not begin the next.
+/// A pass over groups never splits a group, however large. If the run is cancelled in one stage of the computation on a
+/// large group, the next stage does not begin.
 #[test]
 fn a_large_group_ends_between_its_stages() {
     let (token, later) = (Cancellation::new(), Arc::new(AtomicUsize::new(0)));
@@ -575,7 +583,8 @@ fn a_large_group_ends_between_its_stages() {
     assert_eq!(later.load(Ordering::Relaxed), 0);
 }
 
-/// Arolla's rewrites change bits, so they are applied to a model and not to what of it is fused.
+/// Arolla's rewrites change bits of results, so they are applied to the whole model, not only to its fused parts.
+/// Results then do not depend on the backend.
 #[test]
 fn rewrites_that_change_bits_do_not_depend_on_the_backend() {
     let text = "input s: [f64?]; output y = s + (s + core.map(fn(i) = i + 1.0f64, s))";

@@ -1,5 +1,5 @@
-//! Attacks on constructors that take a length: lengths whose bytes are more than there are addresses, or none, and texts that are not
-//! UTF-8. Memory was written behind what was made for them, and texts were read behind their end.
+//! Tests that constructors reject lengths whose size in bytes overflows, and texts that are not UTF-8. Such calls once
+//! wrote after the end of an allocation, or read after the end of a text.
 
 use cembra::tensor::{
     CompileGraph, Element, HalfTensor, Layout, Reduction, Slice, Tensor, TensorGraph, TensorMut, f16,
@@ -15,7 +15,8 @@ fn batch(text: &str) -> Batch {
     Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a model for many rows")
 }
 
-/// So many values of 8 bytes are as many bytes as there are addresses; or a few more; or more than memory has.
+/// Lengths of arrays of 8-byte values: the size in bytes is 2^64 or more, so it overflows, or is more than any memory
+/// has.
 const LENGTHS: [usize; 6] = [1 << 61, (1 << 61) + 1, (1 << 62) + 2, isize::MAX as usize, 1 << 50, 1 << 44];
 
 fn session(text: &str) -> Session {
@@ -106,7 +107,8 @@ fn a_value_at_step_0_is_copied_only_as_often_as_there_is_memory_for() {
     assert_eq!(batch("input x: [f64]; math.sum(x)").run(&[lists]).unwrap()[0].values::<f64>(), Some(&[7.5; 2][..]));
 }
 
-/// Rows of small lists whose elements lie nowhere: what is made of all of them is counted, not only that of one row.
+/// Lists whose elements take no memory, such as units: the memory for the results of all rows is counted together, not
+/// only that of each row.
 #[test]
 fn elements_that_lie_nowhere_are_counted_for_all_rows() {
     let units = InputColumn::units(1 << 37);
@@ -220,7 +222,8 @@ fn shapes_and_strides_beyond_all_memory_are_refused() {
     assert_eq!(to, [0.0; 4]);
 }
 
-/// Values that take no memory, or a bit each, may be more than there is room for numbers of them.
+/// A dictionary with values that take no memory may have more values than 32-bit numbers can index. Results per value
+/// are not cached in a table then.
 #[test]
 fn dictionaries_of_values_that_lie_nowhere_have_no_tables() {
     let keys: Vec<u64> = (0..3_000).map(|row| row % 7).collect();

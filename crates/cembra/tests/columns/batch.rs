@@ -1,18 +1,19 @@
-//! Batches: every layout of columns gives what a session gives row by row.
+//! Tests batches (evaluations of many rows): for every layout of columns, results are those of a session that evaluates
+//! row by row.
 
 use cembra::{
     Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
     RowPlayer, RunOptions, ScalarValue, Session, Value,
 };
 
-/// True if this machine has the player.
+/// Returns true if this machine supports `player`, a backend that evaluates many rows at a time.
 fn is_there(player: RowPlayer) -> bool {
     let model = Model::parse("input x: f64; x + 1.0").expect("a model");
     let batch = model.batch(&Options::default().row_player(player)).expect("a batch");
     batch.run(&[InputColumn::values(&[1.0])]).is_ok()
 }
 
-/// The players that there are on this machine.
+/// Returns the backends for many rows that this machine supports.
 pub(super) fn players() -> impl Iterator<Item = RowPlayer> {
     RowPlayer::ALL.into_iter().filter(|player| is_there(*player))
 }
@@ -24,7 +25,7 @@ pub(super) fn batches(source: &str) -> (Session, Vec<Batch>) {
     (session, players().map(batch).collect())
 }
 
-/// Numbers that repeat in no short period.
+/// Returns `rows` numbers with a long period: neighbouring blocks of rows differ.
 fn numbers(rows: usize) -> Vec<f64> {
     (0..rows).map(|row| ((row * 7919 + 13) % 1009) as f64 / 64.0 - 7.0).collect()
 }
@@ -229,7 +230,8 @@ fn the_first_failing_row_is_the_error() {
     }
 }
 
-/// Rows in front of those that failed first in time may fail too, and then theirs is the error.
+/// If rows fail on several threads, the error is that of the row with the lowest index, also if another thread failed
+/// earlier in time.
 #[test]
 fn a_thread_that_fails_early_does_not_stop_those_in_front_of_it() {
     let (_, batches) = batches("input x, y: i64; x // y");
@@ -330,7 +332,7 @@ fn a_cancelled_run_ends() {
     }
 }
 
-/// The players are what they say they are: none stands in for another.
+/// A requested row player (backend for many rows) is the one that runs; none is silently replaced by another.
 #[test]
 fn the_player_that_is_asked_for_plays() {
     let model =
@@ -347,7 +349,7 @@ fn the_player_that_is_asked_for_plays() {
     }
 }
 
-/// A plan that is cut into functions of a step each, and has no steps but literals to give.
+/// A model whose outputs are all literals gives them for all rows, even if the limit allows one step per function.
 #[test]
 fn literals_alone_are_given_for_all_rows() {
     let model = Model::parse("output y = 0; output t = {a: 3.0f64, b: {c: b'y', d: 2.5}, e: -8.0}").unwrap();
@@ -363,7 +365,8 @@ fn literals_alone_are_given_for_all_rows() {
     }
 }
 
-/// Rows that fail deep inside of a long strip, with truth values and presence as bits and as bytes that are not all 1.
+/// Rows fail in the middle of a long strip (a block of rows that one call evaluates); exactly these become missing.
+/// Booleans and presence are given as bits, and as bytes with other values than 1.
 #[test]
 fn rows_that_fail_are_missing_and_no_others() {
     let source = "input x: i64?; input f: bool?; output q = where(f == true, 100 // x, x); output twice = x + x";
@@ -416,8 +419,8 @@ fn rows_that_fail_are_missing_and_no_others() {
     }
 }
 
-/// The allowance is a row's: many rows that keep within it are no fault together, and one that does not is one.
-/// So many that wide players write past the caches, to memory that begins anywhere.
+/// The limit on work counts per row, not for all rows together. The number of rows is so large that vector backends
+/// write results with stores that bypass the caches, to memory of any alignment.
 #[test]
 fn millions_of_rows_are_rows() {
     let rows = (1 << 21) + 77;
@@ -470,8 +473,8 @@ fn limits_are_a_rows() {
     }
 }
 
-/// The same arrays in and out, in every layout that memory of the caller may have, while outputs read what others overwrite, some
-/// steps are calls between the lanes, and rows fail and are run again.
+/// Outputs overwrite the memory of the inputs that they are computed from, in every layout of the caller's memory. Some
+/// outputs read inputs that others overwrite, some steps call functions, and some rows fail and are evaluated again.
 #[test]
 fn outputs_go_over_the_inputs_that_they_are_made_of() {
     let source = "input x: f64?; input n: i64?; input f: bool?; input k: i32; input p: unit?; input m: f64

@@ -1,5 +1,5 @@
-//! Batches of requests: dictionaries are columns, and so are structs and lists of structs that a model makes. Rows that are evaluated together give
-//! what each gives by itself.
+//! Tests batches of requests, with dictionaries as columns, and structs and lists of structs as outputs. Rows that are
+//! evaluated together must have the results of single evaluations.
 
 use crate::lists::{SIZES, assert_same, batch, number};
 use cembra::{
@@ -10,7 +10,7 @@ use cembra::{
 const KEYS: [&str; 12] =
     ["", "CH", "DE", "FR", "a key that is longer than a view has room for", "a", "b", "c", "d", "e", "f", "g"];
 
-/// Random expressions on the items, dictionaries and scalars of [`HEAD`].
+/// Writes random expressions on the items, dictionaries and scalars that [`HEAD`] declares.
 struct Writer(fastrand::Rng);
 
 const HEAD: &str = "
@@ -68,7 +68,7 @@ impl Writer {
     }
 }
 
-/// The columns of the inputs of some rows, and the same as values.
+/// The inputs of some rows, as columns and as values.
 #[derive(Default)]
 struct Rows {
     points: Vec<i64>,
@@ -169,7 +169,7 @@ impl Rows {
     }
 }
 
-/// How the columns of a run are given.
+/// The way in which a run gets its inputs: as columns, as values per row, or as one value for all rows.
 #[derive(Clone, Copy, PartialEq)]
 enum Given {
     Columns,

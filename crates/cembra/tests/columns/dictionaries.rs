@@ -1,4 +1,5 @@
-//! Dictionary columns: what depends on one alone is computed once for each value, and gives what the interpreter gives row by row.
+//! Tests dictionary columns: a step that depends only on one dictionary column is computed once per value of the
+//! dictionary, and its results are those of the interpreter for each row.
 
 use cembra::{
     Batch, BatchResult, Bitmap, ColumnMut, Error, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
@@ -7,7 +8,7 @@ use cembra::{
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How often `my.counted` was called.
+/// The number of calls of the operator `my.counted` so far.
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
 fn registry() -> &'static Registry {
@@ -23,7 +24,7 @@ fn registry() -> &'static Registry {
     })
 }
 
-/// The players that there are on this machine, the interpreter first.
+/// Returns the backends for many rows that this machine supports, the interpreter first.
 fn players() -> Vec<RowPlayer> {
     let is_there = |player: &RowPlayer| {
         let options = Options::default().row_player(*player);
@@ -41,14 +42,16 @@ fn batches(source: &str, limits: Limits) -> Vec<(RowPlayer, Batch)> {
     players().into_iter().map(|player| (player, model.batch(&options(player)).expect("a batch"))).collect()
 }
 
-/// What a run came to, to be compared: values by column and row, the rows that failed, and their errors; or the error.
+/// The result of a run, for comparisons: the values by column and row, the rows that failed, and their errors; or the
+/// error of the run.
 enum Outcome {
     Made(Vec<Vec<Value>>, Vec<usize>, Vec<(usize, String)>),
     Failed(Option<usize>, String),
 }
 
 impl Outcome {
-    /// True if all is the same, NaNs too. What is made of values by printing them would take most of the time of these tests.
+    /// Returns true if both outcomes are equal, where NaN equals NaN. Comparing printed values would take most of the
+    /// time of these tests.
     fn same(&self, other: &Outcome) -> bool {
         match (self, other) {
             (Outcome::Made(a, failed, failures), Outcome::Made(b, other_failed, other_failures)) => {
@@ -79,7 +82,8 @@ fn outcome(made: Result<BatchResult, Error>) -> Outcome {
     }
 }
 
-/// Runs a model by all players, threads and ways to treat failures, and compares each with the interpreter.
+/// Runs the model `source` with all row players (backends for many rows), with one and three threads and both
+/// treatments of failing rows. Asserts that each result is the interpreter's. Returns the number of failing rows.
 fn agree(source: &str, columns: &[InputColumn<'_>], limits: Limits) -> usize {
     let batches = batches(source, limits);
     let mut failed = 0;
@@ -102,7 +106,7 @@ fn agree(source: &str, columns: &[InputColumn<'_>], limits: Limits) -> usize {
     failed
 }
 
-/// Numbers of values that repeat in no short period.
+/// Returns `rows` keys of a dictionary with `values` values, in a sequence with a long period.
 fn keys(rows: usize, values: usize) -> Vec<i32> {
     (0..rows).map(|row| ((row * 7919 + row / 7 * 13) % values) as i32).collect()
 }
@@ -309,8 +313,9 @@ fn strings_of_other_rows_outlive_rows_that_fail() {
     }
 }
 
-/// So many that wide players write past the caches, to memory that begins anywhere, while results come from tables by number. A value
-/// is never asked for, and a result is what tables take for unknown.
+/// The number of rows is so large that vector backends write results with stores that bypass the caches, to memory of
+/// any alignment. Results come from a table with one entry per dictionary value. One value occurs in no row, and one
+/// result equals the marker for entries that are not computed yet.
 #[test]
 fn results_of_many_rows_go_where_they_belong() {
     // Two outputs of eight bytes.

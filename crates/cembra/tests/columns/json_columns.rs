@@ -1,5 +1,5 @@
-//! Rows of JSON read into columns: what one pass over the text takes is what reading value by value takes, and rows that are refused leave
-//! nothing behind.
+//! Tests rows of JSON that are read into columns: one pass over a row's text gives the values that reading value by
+//! value gives, and a rejected row leaves the columns unchanged.
 
 use cembra::doors::JsonText;
 use cembra::{JsonColumns, JsonRow, Limits, Model, Options, QType, RunOptions, Scalar, Value, ValueColumn, parse_type};
@@ -33,13 +33,13 @@ fn columns(types: &[(&str, QType)]) -> JsonColumns {
     JsonColumns::of_types(types.iter().map(|(name, qtype)| (*name, qtype))).expect("data")
 }
 
-/// The values of a row, each found by itself.
+/// Returns the values of a row, read value by value; `None` if one of them does not fit its type.
 fn values(types: &[(&str, QType)], text: &str) -> Option<Vec<Value>> {
     let row = JsonRow::parse(text).ok()?;
     types.iter().map(|(name, qtype)| row.get(name).unwrap_or(JsonText::NULL).value(qtype).ok()).collect()
 }
 
-/// All arrays of columns, and where lists begin and end.
+/// Asserts that two columns have the same arrays and the same list boundaries.
 fn assert_same_columns(a: &ValueColumn, b: &ValueColumn, context: &str) {
     match (a, b) {
         (ValueColumn::Scalars(a), ValueColumn::Scalars(b)) => {
@@ -65,7 +65,7 @@ fn assert_same_columns(a: &ValueColumn, b: &ValueColumn, context: &str) {
     }
 }
 
-/// JSON of a type, which is often as it should be.
+/// Appends random JSON for the type `qtype` to `out`. It is mostly valid; sometimes it has a wrong type or form.
 fn write(out: &mut String, qtype: &QType, random: &mut fastrand::Rng) {
     let one = |random: &mut fastrand::Rng, of: &[&'static str]| of[random.usize(..of.len())];
     let odd =
@@ -206,7 +206,7 @@ fn one_pass_takes_what_value_by_value_takes_in_many_rounds() {
     one_pass_takes(600);
 }
 
-/// Reads texts at random in `rounds` rounds, each of up to 30 rows.
+/// Compares reading in one pass with reading value by value, on random texts: `rounds` rounds of fewer than 30 rows.
 fn one_pass_takes(rounds: usize) {
     let types = types();
     let mut random = fastrand::Rng::with_seed(34);
@@ -385,7 +385,8 @@ fn a_row_without_values_is_refused_by_a_batch() {
     }
 }
 
-/// Rows of few bytes that become many, by fields that they do not have, are counted before anything is made of them.
+/// A short JSON text may become a large row, because list elements take memory for fields that the text omits. These
+/// bytes are counted before the row is read.
 #[test]
 fn rows_become_no_more_bytes_than_arrays_may_have() {
     let fields: Vec<String> = (0..500).map(|at| format!("x{at}: i64?")).collect();

@@ -1,5 +1,5 @@
-//! JSON objects as requests: the answer is that of reading and writing value by value, which is what runs by the interpreter do, and so is
-//! each error.
+//! Tests the JSON executor on requests: answers and errors are those of the interpreter, for which each value is read
+//! and written separately.
 
 use cembra::{Backend, Json, JsonExecutor, JsonRow, JsonRows, Model, Options, Pool, RunOptions};
 use serde_json::{Map, Value as Object, json};
@@ -100,7 +100,7 @@ fn executors(text: &str) -> [JsonExecutor; 2] {
     [Backend::Native, Backend::Interpreter].map(executor)
 }
 
-/// The text with other space between its parts.
+/// Returns the JSON text with a line break and a space after each comma, colon and opening bracket.
 fn spaced(text: &str) -> String {
     let (mut made, mut is_inside, mut is_escaped) = (String::new(), false, false);
     for character in text.chars() {

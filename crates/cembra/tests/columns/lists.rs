@@ -1,5 +1,5 @@
-//! Models with arrays over many rows: lists go in and come out, and rows that are evaluated together give what each gives by
-//! itself, bit for bit, failures included.
+//! Tests batches of models with arrays, where columns of lists are inputs and outputs. Rows that are evaluated together
+//! must have the results and failures of single evaluations, bit for bit.
 
 use cembra::doors::OutputParts;
 use cembra::{
@@ -11,7 +11,7 @@ pub(crate) fn batch(text: &str) -> Batch {
     Model::parse(text).and_then(|model| model.batch(&Options::default())).expect("a model for many rows")
 }
 
-/// Lists of optional numbers.
+/// A column of lists of optional numbers.
 #[derive(Clone, Default)]
 struct Lists {
     offsets: Vec<i64>,
@@ -37,7 +37,7 @@ impl Lists {
     }
 }
 
-/// A row after the other, as text.
+/// Returns the value of each row as text.
 fn shown(column: &OutputColumn) -> Vec<String> {
     (0..column.rows()).map(|row| column.value(row).expect("a row").to_string()).collect()
 }
@@ -74,7 +74,7 @@ fn the_program_over_rows_is_explained() {
     );
 }
 
-/// Models, and whether their rows are evaluated together.
+/// Checks for each model whether its rows are evaluated together, as expected.
 #[test]
 fn what_has_no_form_over_rows_goes_row_by_row() {
     let together = [
@@ -117,7 +117,7 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
     }
 }
 
-/// What two runs made, or the first failure; the same in all rows.
+/// Asserts that two runs have equal results in all rows, or the same error.
 pub(crate) fn assert_same(text: &str, a: &Result<Vec<OutputColumn>, Error>, b: &Result<Vec<OutputColumn>, Error>) {
     match (a, b) {
         (Ok(a), Ok(b)) => {
@@ -136,7 +136,8 @@ pub(crate) fn assert_same(text: &str, a: &Result<Vec<OutputColumn>, Error>, b: &
     }
 }
 
-/// Some rows are evaluated together, unless there are elements that may fail of which only the number is asked for.
+/// Asserts that the batch evaluates rows together. The one exception is a model that uses only the number of elements
+/// whose computation may fail.
 pub(crate) fn assert_together(batch: &Batch, text: &str) {
     let reason = batch.row_by_row().map(ToString::to_string);
     assert!(
@@ -145,7 +146,7 @@ pub(crate) fn assert_together(batch: &Batch, text: &str) {
     );
 }
 
-/// Random expressions on lists `xs` and `ys`, and scalars `k` and `m`.
+/// Writes random expressions on the lists `xs` and `ys`, and the scalars `k` and `m`.
 pub(crate) struct Writer(pub(crate) fastrand::Rng);
 
 impl Writer {
@@ -207,7 +208,7 @@ pub(crate) fn number(rng: &mut fastrand::Rng) -> f64 {
     }
 }
 
-/// Sizes around those at which the order of sums changes.
+/// Lengths of lists: the order of a sum changes above 64 elements.
 pub(crate) const SIZES: [usize; 9] = [0, 0, 1, 2, 5, 63, 64, 65, 200];
 
 #[test]
@@ -380,8 +381,8 @@ fn lists_come_in_many_layouts() {
     assert_eq!(shown(&made[0]), ["bool?{false}", "bool?{true}"]);
 }
 
-/// Rows that are only a number: units, lists without elements, what all rows share, fields of structs without size. What would be
-/// made for them is counted before there is memory for it.
+/// Inputs that take no memory per row may have any number of rows: units, empty lists, values that all rows share,
+/// structs of fields without size. The memory for their results is counted before it is allocated.
 #[test]
 fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let limited = |text: &str| {
@@ -507,7 +508,7 @@ fn rows_are_evaluated_in_order_where_that_is_seen_and_stop_when_they_are_told() 
     assert_eq!(made.iter().map(OutputColumn::rows).collect::<Vec<_>>(), [0, 0]);
 }
 
-/// Every aggregation, scan and ranking there is.
+/// Checks all aggregations, scans and rankings, in batches and in single evaluations.
 #[test]
 fn operators_on_whole_arrays_are_those_of_groups() {
     let together = [
@@ -611,7 +612,7 @@ fn operators_on_whole_arrays_are_those_of_groups() {
     }
 }
 
-/// Where only the number of elements is asked for, a row fails all the same if an element does.
+/// A row fails if one of its elements fails, even if the model uses only the number of elements.
 #[test]
 fn rows_whose_elements_fail_have_no_size() {
     let lists = Lists::of(&[&[Some(1.0)], &[Some(2.0), None]]);
@@ -625,7 +626,7 @@ fn rows_whose_elements_fail_have_no_size() {
     assert_eq!(batch("input xs: [f64?]; array.size(xs * 2.0)").row_by_row().map(ToString::to_string), None);
 }
 
-/// A list that is left out is the empty one, if that is its default.
+/// An input list that is omitted is empty if its default is `[]`.
 #[test]
 fn lists_may_be_empty_by_default() {
     let text = "input k: f64, a: [f64] = [], items: [{v: f64, n: text?}] = []
@@ -690,7 +691,7 @@ fn lists_may_be_empty_by_default() {
     }
 }
 
-/// A dictionary that is left out is the empty one, if that is its default.
+/// An input dictionary that is omitted is empty if its default is `{}`.
 #[test]
 fn dictionaries_may_be_empty_by_default() {
     let text = "input k: text, rates: dict[text, f64] = {}, days: dict[i64, date] = {}

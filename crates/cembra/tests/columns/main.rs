@@ -1,4 +1,4 @@
-//! Models over many rows and over arrays through the library.
+//! Tests, through the library's public interface, of models on many rows and of models with arrays.
 
 mod array_fields;
 mod array_threads;

@@ -1,17 +1,20 @@
-//! Reductions of tensors beside what they mean, which is written down here once more: the order in which floats are added, and which of
-//! floats of all kinds is the largest; wherever elements lie, and whoever reduces them.
+//! Tests reductions of tensors against simple implementations in this file: the documented order in which floats are
+//! added, and the largest float with NaNs and zeros of both signs. Elements have various layouts in memory, and are
+//! reduced by plans, by the reference and one at a time.
 
 use cembra::tensor::{CompileGraph, Element, Reduction, Slice, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Executor, Options, Scalar, Tensor};
 use std::slice::from_ref;
 
-/// Around all limits: of what is added one after the other, of chains, and of blocks.
+/// Lengths around the limits at which the order of sums changes: 64 elements are added in sequence, more in 64 partial
+/// sums, and blocks have 65,536 elements.
 const LENGTHS: [usize; 12] = [1, 2, 63, 64, 65, 127, 128, 130, 1000, 65_536, 65_537, 65_601];
 
-/// The lines of a tensor.
+/// The number of rows of each tensor; a reduction gives one number per row.
 const LINES: usize = 3;
 
-/// A sum in the order that is stated.
+/// Returns the sum of the numbers in the documented order: for more than 64 numbers, blocks of 65,536, each added in 64
+/// partial sums.
 fn in_chains(numbers: &[f64]) -> f64 {
     if numbers.len() <= 64 {
         return numbers.iter().fold(0.0, |sum, number| sum + number);
@@ -32,7 +35,7 @@ fn in_chains(numbers: &[f64]) -> f64 {
     total
 }
 
-/// The largest or the smallest: a NaN, if there is one; -0 is below 0.
+/// Returns the largest or smallest number; NaN if one of them is NaN. -0 is less than 0.
 fn extreme(reduction: Reduction, numbers: &[f64]) -> f64 {
     if numbers.iter().any(|number| number.is_nan()) {
         return f64::NAN;
@@ -42,8 +45,8 @@ fn extreme(reduction: Reduction, numbers: &[f64]) -> f64 {
     found.expect("a number")
 }
 
-/// The same elements in lines that follow each other, in lines with gaps, and with the elements of a line far from each other or in the
-/// opposite direction.
+/// Returns tensors with rows of `length` of the same elements and different layouts: contiguous rows, rows with gaps
+/// between them, and rows whose elements have a large or a negative stride.
 fn lying<T: Element>(elements: &[T], length: usize) -> Vec<Tensor> {
     let together = Tensor::new(&[LINES, length], elements.to_vec()).expect("a tensor");
     let apart = together.transposed(&[1, 0]).and_then(|turned| turned.row_major().transposed(&[1, 0]));
@@ -61,7 +64,8 @@ fn lying<T: Element>(elements: &[T], length: usize) -> Vec<Tensor> {
     vec![together, apart.expect("a view"), gaps.expect("a view"), backwards.expect("a view")]
 }
 
-/// A reduction over the last axis: of a leaf, of what a map gives, and of what is kept by one that follows.
+/// Returns a graph with three reductions over the last axis: of an input, of its negation, and of its differences from
+/// the first reduction.
 fn reduced(scalar: Scalar, length: usize, reduction: Reduction) -> (TensorGraph, [TensorNodeId; 3]) {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", scalar, &[LINES, length]).expect("a leaf");
@@ -78,14 +82,15 @@ fn compiled(graph: &TensorGraph, node: TensorNodeId) -> Executor {
     graph.compile(&[node], &Options::default()).expect("an executor")
 }
 
-/// The output by a plan, and by the reference.
+/// Returns the output as a plan computes it, and as the reference does.
 fn run(executor: &Executor, inputs: &[Tensor]) -> [Tensor; 2] {
     let mut session = executor.session();
     let planned = session.run_tensors(inputs).expect("a value")[0].clone();
     [planned, executor.run_reference(inputs).expect("a value").remove(0)]
 }
 
-/// Asserts that each of these is what is expected, by the reference, by a plan, and element by element.
+/// Asserts that the output is `expected`, computed by the reference, by a plan, and, for short rows, one element at a
+/// time.
 fn check<T: Element>(executor: &Executor, inputs: &[Tensor], expected: &[T], what: &dyn Fn() -> String) {
     let expected = Tensor::new(&[expected.len()], expected.to_vec()).expect("a tensor");
     let [planned, found] = run(executor, inputs);
@@ -99,7 +104,7 @@ fn check<T: Element>(executor: &Executor, inputs: &[Tensor], expected: &[T], wha
     }
 }
 
-/// A number that nobody adds up exactly.
+/// Returns a number of which sums are rounded, so that their order matters.
 fn number(at: usize) -> f64 {
     ((at * 7919 % 1601) as f64).sin() * 10_f64.powi((at % 7) as i32 - 3)
 }
@@ -192,7 +197,7 @@ fn whole_numbers_wrap_wherever_they_are_added() {
     }
 }
 
-/// Asserts what the largest and the smallest of each of these lines is, as numbers of both types.
+/// Asserts that the largest and smallest number of each row of `length` numbers is right, as f64 and as f32.
 fn check_extremes(numbers: &[f64], length: usize) {
     let singles: Vec<f32> = numbers.iter().map(|number| *number as f32).collect();
     for reduction in [Reduction::Max, Reduction::Min] {

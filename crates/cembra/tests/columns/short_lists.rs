@@ -1,5 +1,6 @@
-//! Short lists: programs over arrays that run as one plan with loops. Every bit is that of the reference, which does one operator after the
-//! other on whole arrays, at each length at which the way to the result changes; and it is the same from structs of Rust.
+//! Tests models on short lists, which run as one plan with loops over the elements. Results have the bits of the
+//! interpreter, which applies one operator after the other to whole arrays, at all lengths around which the algorithm
+//! changes, and also if the lists are fields of Rust structs.
 
 use cembra::{
     Array, ArrayKind, Backend, Edge, Executor, Limits, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage,
@@ -18,7 +19,7 @@ fn word(text: &str) -> ScalarValue {
     ScalarValue::Text(text.into())
 }
 
-/// The parts of a request with lists of `len` elements.
+/// Returns random values for the inputs, with lists of `len` elements.
 fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
     let number = |random: &mut fastrand::Rng| match random.u8(0..20) {
         0 => f64::NAN,
@@ -78,7 +79,7 @@ fn values(random: &mut fastrand::Rng, len: usize) -> Vec<Value> {
     all
 }
 
-/// The sizes of the groups of `len` elements, some of which are empty.
+/// Returns random group sizes that add up to `len`; some groups are empty.
 fn sizes(random: &mut fastrand::Rng, len: usize) -> Vec<i64> {
     // Sums of more than 64 elements have another order.
     let most = *random.choice(&[len, 3, 64, 65, 255]).expect("it is right");
@@ -91,7 +92,7 @@ fn sizes(random: &mut fastrand::Rng, len: usize) -> Vec<i64> {
     sizes
 }
 
-/// Programs that have a plan with loops.
+/// Models that have a plan with loops over elements.
 const LOOPED: &[&str] = &[
     "output y = sum(x); output z = mean(x); output p = prod(x * 0.01); output lo = min(x); output hi = max(x)",
     "output y = sum(f); output z = mean(f); output lo = min(f); output hi = max(f)",
@@ -157,7 +158,7 @@ const LOOPED: &[&str] = &[
     "output y = sum(n // (n - 7), into=by); output z = array.expand(7 // sum(k, into=by), over=by)",
 ];
 
-/// Programs that run as sweeps whatever their lengths are.
+/// Models that have no plan with loops, and the reason: they always run in sweeps, passes over arrays in blocks.
 const SWEPT: &[(&str, &str)] = &[
     ("output y = array.slice(x, 0, 1)", "is an operator on whole arrays"),
     ("output y = math.cum_sum(x)", "is a scan"),
@@ -224,7 +225,7 @@ struct Place {
     lon: f64,
 }
 
-/// Fields in another order than the model's, and some that it does not have.
+/// A list item whose fields have another order than in the model; some fields are not in the model.
 #[derive(cembra::Input, Clone)]
 struct Item {
     note: String,
@@ -355,8 +356,8 @@ fn requests_are_read_where_they_lie() {
     }
 }
 
-/// Small enough for Miri, which sees what is read and written in place: machine code does not run under it, so for a target without a code
-/// generator the plan is interpreted.
+/// Copies of fields of all kinds, small enough to run under Miri, which checks accesses to memory. Machine code does
+/// not run under Miri; on a target without a code generator, the plan is interpreted.
 #[test]
 fn fields_of_every_kind_are_moved() {
     let model = Model::parse(REQUEST).unwrap();
@@ -394,7 +395,7 @@ fn fields_of_every_kind_are_moved() {
     assert_eq!(by_json.runs_by_value(), 0);
 }
 
-/// Sums have chains behind 64 elements, in a plan with loops as anywhere else.
+/// Sums of more than 64 elements are added in 64 partial sums, in plans with loops too.
 #[test]
 fn longer_requests_have_the_bits_of_the_reference() {
     let model = Model::parse(REQUEST).unwrap();

@@ -1,9 +1,11 @@
-//! Strings that rows make: how long they live, what they count for, and what becomes of strips that have no room for theirs.
+//! Tests strings that are computed in batches: their lifetime, how they count for limits, and strips (blocks of rows)
+//! whose strings exceed the memory of one call.
 
 use super::batch::{batches, players};
 use cembra::{FaultKind, InputColumn, Limits, Model, OnError, Options, RunOptions, ScalarValue, Value};
 
-/// Strings that rows make, literals and inputs, in tuples too, live as long as the columns; over several strips.
+/// Computed strings, literals and inputs, also in tuples, live as long as the result columns. The rows are evaluated in
+/// several strips (blocks of rows).
 #[test]
 fn strings_outlive_the_rows_that_make_them() {
     let source = "input name: text; output made = strings.upper(name); output lit = 'literal'; output same = name
@@ -20,8 +22,8 @@ fn strings_outlive_the_rows_that_make_them() {
     }
 }
 
-/// A run whose strings take more than arrays may ends when they do, whatever makes the rows; exactly the limit is allowed. Strings of 12
-/// bytes are in the column itself, and take nothing.
+/// A run ends once its strings take more bytes than `array_bytes`, with every backend; exactly the limit is allowed.
+/// Strings of up to 12 bytes are stored in the column itself and do not count.
 #[test]
 fn strings_of_rows_count_while_they_are_made() {
     let text = "input x: text; output twice = x + x; output short = 'twelve bytes'";
@@ -61,7 +63,8 @@ fn strings_of_rows_count_while_they_are_made() {
     assert_eq!(run(33).unwrap_err().fault_kind(), Some(FaultKind::ArenaLimit));
 }
 
-/// A strip whose strings have no room together is evaluated row by row, and its rows are what they would be.
+/// If the strings of a strip (a block of rows) exceed the memory of one call, its rows are evaluated one by one, with
+/// the same results.
 #[test]
 fn strings_that_have_no_room_together_are_made_one_after_the_other() {
     let text = "input x: text; input n: i64; output long = x + x; output tenth = 10 // n";

@@ -1,4 +1,5 @@
-//! Structs and lists of structs as columns: rows that are evaluated together give what each gives by itself.
+//! Tests structs and lists of structs as columns: rows that are evaluated together must have the results of single
+//! evaluations.
 
 use crate::lists::{SIZES, Writer, assert_same, assert_together, batch, number};
 use cembra::{
@@ -6,7 +7,7 @@ use cembra::{
     ScalarValue, Value, parse_type,
 };
 
-/// A struct of these fields.
+/// Returns a struct value of type `qtype` with the fields `fields`.
 fn of_type(qtype: &QType, fields: Vec<Value>) -> Value {
     let QType::Tuple(types) = qtype else { panic!("{qtype} is no struct") };
     Value::Tuple(types.with(fields))

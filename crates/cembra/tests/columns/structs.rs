@@ -1,4 +1,4 @@
-//! Rows that are structs of the user, read and written in place by every player.
+//! Tests rows that are Rust structs, read and written in place by every row player (backend for many rows).
 
 use super::batch::players;
 use cembra::{Model, Optional, Options};
@@ -69,7 +69,8 @@ struct Price {
     count: i32,
 }
 
-/// Fields in place have the stride of their struct, those that are gathered that of their cells.
+/// Fields that are read in place have the size of their struct as stride; fields that are copied to a temporary column
+/// have the stride of that column.
 #[test]
 fn fields_of_structs_of_different_sizes_are_told_apart() {
     let source = "input weight: f64; input limit: f32?; input discount: f64?; input fragile: bool; input express: bool?

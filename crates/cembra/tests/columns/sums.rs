@@ -1,12 +1,15 @@
-//! Sums of what plans make of elements: by every player, with the bits of the reference, whatever the number of elements. Plans add
-//! to the sums themselves where they can, in strips of any length.
+//! Tests sums of computed elements, such as `sum(x * y)`: every row player (backend) gives the bits of the interpreter,
+//! for any number of elements. Where possible, the compiled code adds the elements while it computes them, in blocks of
+//! any length.
 
 use cembra::{Array, ArrayKind, Backend, Model, Options, RowPlayer, Scalar, Value};
 
-/// Around all limits: of what is added one after the other, of words, strips and blocks.
+/// Numbers of elements around all limits: of sums in sequence (64), of words of bits, and of the blocks in which
+/// elements are computed and added.
 const SIZES: [usize; 16] = [0, 1, 2, 63, 64, 65, 128, 1023, 1024, 1025, 16_384, 16_390, 65_535, 65_536, 65_537, 70_000];
 
-/// From how many elements on each model is run by some of the players only, which are others in the next model.
+/// The number of elements from which on a model is tested with only one in three row players, to save time; which ones,
+/// changes from model to model.
 const LARGE: usize = 16_384;
 const ONE_IN: usize = 3;
 
@@ -39,7 +42,7 @@ const MODELS: &[&str] = &[
     "input x: [f64?]; input y: [f64]; math.sum(x * y, into=edge.from_mapping(core.to_int64(y * 0.0), 1))",
 ];
 
-/// Numbers that round when they are added; of some models special ones too.
+/// Returns the next pseudo-random number. Sums of these numbers are rounded; some are zeros of both signs.
 fn number(state: &mut u64) -> f64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let drawn = *state >> 40;
@@ -50,7 +53,7 @@ fn number(state: &mut u64) -> f64 {
     }
 }
 
-/// Arrays of so many elements, the first with so many gaps of a hundred.
+/// Returns two arrays of `size` elements. In the first, `gaps` percent of the elements are missing.
 fn inputs(size: usize, gaps: u64) -> Vec<Value> {
     let mut state = size as u64 + 77;
     let mut words = |all: &mut [f64]| all.iter_mut().for_each(|to| *to = number(&mut state));
@@ -105,7 +108,7 @@ fn sums_have_the_bits_of_the_reference() {
     }
 }
 
-/// What was added before an element fails is of no harm.
+/// If an element fails, the sum of the elements before it does not affect the next evaluation.
 #[test]
 fn an_element_that_fails_is_the_error() {
     let model = Model::parse("input x: [f64?]; input y: [f64]; math.sum(y // x)").expect("a model");

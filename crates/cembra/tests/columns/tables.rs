@@ -1,4 +1,5 @@
-//! Tables whose keys end in a range: rows, columns and arrays find the same as a search through all lines of the file.
+//! Tests tables whose keys end in a range, such as an interval of dates: lookups in rows, columns and arrays find what
+//! a linear search through the file's lines finds.
 
 use super::batch::players;
 use cembra::{
@@ -21,7 +22,7 @@ const NAMES: [&str; 3] = ["CH", "DE", "a,b"];
 const TABLES: &str = "table one: (text, ranges of f64) -> f64 = 'one.csv'
     table two: (text, i64, ranges of timestamp) -> {rate: f64, label: text?} = 'two.csv'\n";
 
-/// The numbers of ranges that groups have in turn: few ranges are bisected as a whole, many in parts.
+/// The number of ranges per key, in turn. Lookups use another algorithm for many ranges than for few.
 const COUNTS: [usize; 9] = [1, 40, 3, 0, 17, 100, 2, 33, 8];
 
 /// The lines of a file in random order. With `gaps`, ranges have ends of their own; without, each range ends where the next one of its key begins.
@@ -271,7 +272,7 @@ fn keys_of_other_types_are_refused() {
     }
 }
 
-/// A mark of the rule of numbers is no reason to lose sight of the table.
+/// Keys of several values are found in a table with and without the line `numbers f64`.
 #[test]
 fn keys_of_several_parts_are_looked_for_under_every_rule_of_numbers() {
     let read = |name: &str, _: &str| -> io::Result<UsedFile> {

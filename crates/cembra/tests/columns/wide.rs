@@ -1,21 +1,21 @@
-//! Models of very many outputs on few rows: time is linear in the outputs.
+//! Tests models with very many outputs on few rows: the time is linear in the number of outputs.
 
 use super::batch::players;
 use cembra::{Batch, Code, InputColumn, Keys, Limits, Model, Optional, Options, RowPlayer, Value};
 use std::time::{Duration, Instant};
 
-/// `count` outputs that are all `output`.
+/// Returns the text of `count` outputs with the expression `output` each.
 fn outputs(count: usize, name: &str, output: &str) -> String {
     (0..count).map(|at| format!("output {name}{at} = {output}\n")).collect()
 }
 
-/// A batch of a text for a player, within limits.
+/// Compiles the model `text` for many rows, with the backend `player` and the limits `limits`.
 fn batch(text: &str, player: RowPlayer, limits: Limits) -> Batch {
     let model = Model::parse(text).expect("a model");
     model.batch(&Options::default().row_player(player).limits(limits)).expect("a batch")
 }
 
-/// The processor time of this thread; the time on the wall where the system does not tell.
+/// Returns the processor time of this thread; if the system does not report it, the elapsed time since `began`.
 fn spent(began: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = told.and_then(|told| told.split(' ').next()?.parse().ok());

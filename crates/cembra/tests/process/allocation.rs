@@ -1,5 +1,5 @@
-//! Evaluating allocates nothing once it is warm: not for numbers, and for texts only what a new result of its own needs. Tests of a model
-//! allocate little each.
+//! Tests that repeated evaluations do not allocate: none for numbers, and for texts only the memory of a new result.
+//! Running a model's tests allocates little per test.
 
 use crate::counting;
 
@@ -8,7 +8,7 @@ use cembra::{
     ValueRef,
 };
 
-/// How often a call allocates once it was made a few times.
+/// Returns the number of allocations in ten calls of `call`, after four calls that may allocate reusable memory.
 fn warm(mut call: impl FnMut()) -> usize {
     (0..4).for_each(|_| call());
     let before = counting::so_far();
@@ -129,7 +129,7 @@ fn texts_are_written_into_the_memory_that_is_there() {
     }
 }
 
-/// Tests in a row of the same inputs and outputs compile the model once.
+/// For consecutive tests with the same inputs and outputs, the model is compiled once.
 #[test]
 fn tests_of_the_same_take_little_each() {
     let _alone = crate::alone();

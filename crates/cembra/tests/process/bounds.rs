@@ -1,13 +1,13 @@
-//! Short models that would take far more memory than they may: what they would make is counted before there is memory for it, and while
-//! it is made.
+//! Tests short models that need far more memory than their limit allows. Values are counted before memory is allocated
+//! for them, and while they are computed.
 
 use crate::{alone, peak};
 use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Options, RunOptions, Value};
 
 const LIMIT: u64 = 32 << 20;
 
-/// How much more the process may hold than before, in kibibytes: the limit and a quarter, and what the library and its stacks take by
-/// themselves. There is no bound under a tool that keeps freed memory to find late reads.
+/// Returns the number of kibibytes by which the process may grow: the limit plus a quarter, and 100 MiB for the library
+/// and its stacks. There is no bound under a sanitizer, which keeps freed memory to find late reads.
 fn beyond() -> usize {
     let is_watched = std::env::var_os("CEMBRA_WATCHED").is_some();
     if is_watched { usize::MAX } else { (LIMIT as usize / 1024) * 5 / 4 + (100 << 10) }
@@ -17,7 +17,7 @@ fn options(backend: Backend) -> Options {
     Options::default().backend(backend).limits(Limits::default().array_bytes(LIMIT))
 }
 
-/// Each of these took from 1 to 10 GiB before it failed, or the process ended.
+/// Models that once took from 1 to 10 GiB before they failed, or that ended the process.
 #[test]
 fn a_short_model_takes_no_more_memory_than_the_limit() {
     let _alone = alone();
@@ -71,7 +71,7 @@ fn a_short_model_takes_no_more_memory_than_the_limit() {
     }
 }
 
-/// Lists that are made of rows one by one, and their strings, count too.
+/// Lists and their strings count for the limit also when rows are evaluated one by one.
 #[test]
 fn lists_of_rows_take_no_more_memory_than_the_limit() {
     let _alone = alone();
@@ -102,7 +102,8 @@ fn lists_of_rows_take_no_more_memory_than_the_limit() {
     }
 }
 
-/// Values that are wider than what they are made of count with what they take: these took from four to thirty-two times the limit.
+/// Results that are wider than their inputs count by their own size. These models once took from four to thirty-two
+/// times the limit.
 #[test]
 fn wide_values_of_rows_take_no_more_memory_than_the_limit() {
     let _alone = alone();
@@ -136,7 +137,8 @@ fn wide_values_of_rows_take_no_more_memory_than_the_limit() {
     }
 }
 
-/// Strings that no step needs any more are given back while the run goes on: this chain had all of its arrays to the end, 220 MB.
+/// Strings that no later step reads are freed during the run. This sequence of slices once kept all of its arrays to
+/// the end: 220 MB.
 #[test]
 fn strings_that_nobody_needs_are_given_back() {
     let _alone = alone();
@@ -157,7 +159,8 @@ fn strings_that_nobody_needs_are_given_back() {
     }
 }
 
-/// The strips of a sweep hold groups whole, however large: 80 columns of one group with 300,000 elements would be 190 MB.
+/// A pass over groups keeps a whole group in memory, however large. Here, 80 intermediate columns for one group of
+/// 300,000 elements would take 190 MB, so they must not be kept at the same time.
 #[test]
 fn a_large_group_takes_no_more_memory_than_the_limit() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! The code cache between processes' worth of compilations: what is there is used, and whatever was done to the files, a
-//! model still gives its own results.
+//! Tests the code cache on disk: stored code is used, and after any damage to the files a model still gives its own
+//! results.
 #![cfg(unix)]
 
 use cembra::{
@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// A folder that only this user can reach into.
+/// Creates a folder that only the current user can access.
 fn private() -> tempfile::TempDir {
     tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o700)).tempdir().expect("a folder")
 }
@@ -29,7 +29,7 @@ fn shown(value: &Value) -> String {
     print_value(value).trim_end_matches("f64").to_owned()
 }
 
-/// The text of the main output for 3.5.
+/// Evaluates the model `source` with machine code for the input 3.5, and returns the main output as text.
 fn evaluate(source: &str, options: &Options) -> String {
     let model = Model::parse(source).expect(source);
     let executor = model.compile(&options.clone().backend(Backend::Native)).expect(source);

@@ -1,4 +1,5 @@
-//! The limit of all live machine code, which is the process's. No other test of this program runs meanwhile.
+//! Tests the limit on live machine code (code of executors that exist). The limit is for the whole process, so no other
+//! test of this program may run at the same time.
 #![cfg(target_arch = "x86_64")]
 
 use cembra::{Backend, Executor, Model, Options, Value, live_code_bytes};
@@ -12,7 +13,7 @@ fn check(executor: &Executor, number: i64) {
     assert_eq!(found, [Value::from(1 + number)]);
 }
 
-/// Puts the limit back, whatever becomes of the test.
+/// Restores the limit when it is dropped, also if the test fails.
 struct Limited(usize);
 
 impl Drop for Limited {

@@ -1,5 +1,5 @@
-//! The machine code of many models in one process: what they cost in memory and mappings, that all of it comes back, and
-//! that threads which compile, call and drop do not get into each other's way.
+//! Tests the machine code of many models in one process: its cost in memory and mappings, that all of it is freed, and
+//! that threads can compile, call and drop models at the same time.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::print_stdout, reason = "what was measured is shown with --nocapture")]
 
@@ -7,7 +7,7 @@ use crate::{alone, resident};
 use cembra::{Backend, Executor, Model, Options, Value, live_code_bytes};
 use std::sync::Mutex;
 
-/// The mappings of the process, of which none may be written and executed.
+/// Returns the number of memory mappings of the process, and asserts that none is both writable and executable.
 fn mappings() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux has it");
     for line in maps.lines() {
@@ -17,7 +17,7 @@ fn mappings() -> usize {
     maps.lines().count()
 }
 
-/// A model that no other number gives.
+/// Compiles a model that is different for each `number`.
 fn compile(number: i64) -> Executor {
     let model = Model::parse(&format!("input x: i64; x * {number} + {}", number + 1)).expect("a model");
     model.compile(&Options::default().backend(Backend::Native)).expect("machine code")
@@ -28,7 +28,7 @@ fn check(executor: &Executor, number: i64) {
     assert_eq!(found, [Value::from(8 * number + 1)]);
 }
 
-/// Compiles, calls and drops so many models, four threads sharing them.
+/// Compiles, calls and drops `models` models, divided among four threads.
 fn come_and_go(models: i64) {
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -65,7 +65,8 @@ fn a_hundred_thousand_models_come_and_go_on_four_threads() {
     soak(100_000);
 }
 
-/// They live at once, are called, and go in two halves: every second one first.
+/// Ten thousand models exist at the same time and are called. Then they are dropped in two halves, every second model
+/// first.
 #[test]
 fn ten_thousand_live_models_cost_eighty_mebibytes_and_few_mappings() {
     const MODELS: i64 = 10_000;

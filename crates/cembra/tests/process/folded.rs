@@ -1,5 +1,5 @@
-//! Constants that a few bytes of text write, and that stand for any number of elements: reading a model takes no memory for them, and
-//! evaluating it takes no more than the limit.
+//! Tests constants with very many elements that a few bytes of text denote, such as a shape of 2^28 elements. Reading a
+//! model must take no memory for the elements, and evaluating it no more than the limit.
 
 use crate::counting::peak_of;
 use crate::{alone, peak};
@@ -8,19 +8,19 @@ use cembra_ops::{Argument, ArrayOperator, OpDef, OverArrays, Registry};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, Edge, ScalarValue, Value};
 
-/// Elements of which no array may be made within the limit.
+/// A number of elements for which every array exceeds the limit.
 const MANY: usize = 1 << 28;
 
 const LIMIT: u64 = 32 << 20;
 
-/// What may be held beside the arrays that the limit counts.
+/// The most bytes that an evaluation may take besides the arrays that the limit counts.
 const BESIDE: usize = 16 << 20;
 
 fn options() -> Options {
     Options::default().backend(Backend::Interpreter).limits(Limits::default().array_bytes(LIMIT))
 }
 
-/// An operand as a value and as a text, and whether it stands for many elements.
+/// An operand of a call: its value, its text, and whether it has very many elements.
 struct Operand {
     value: Value,
     text: String,
@@ -58,7 +58,8 @@ fn operands() -> Vec<Operand> {
     small.map(of(false)).into_iter().chain(large.map(of(true))).collect()
 }
 
-/// The calls of an operator that its types allow, at least one operand of each standing for many elements; the first few.
+/// Returns the texts of up to 24 calls of an operator that its types allow. At least one operand of each call has very
+/// many elements.
 fn calls(def: &OpDef, kernel: &ArrayOperator, operands: &[Operand]) -> Vec<String> {
     const FEW: usize = 24;
     let mut found = Vec::new();
@@ -82,7 +83,7 @@ fn calls(def: &OpDef, kernel: &ArrayOperator, operands: &[Operand]) -> Vec<Strin
     }
 }
 
-/// Every operator on arrays, edges and shapes of the registry.
+/// Checks all operators on arrays, edges and shapes in the registry.
 #[test]
 fn no_operator_on_what_stands_for_much_takes_more_than_it_may() {
     let _alone = alone();

@@ -1,4 +1,4 @@
-//! What `memory_bytes` says of an executor is what it keeps of the system's memory.
+//! Tests that `memory_bytes` of an executor is the memory that the executor has allocated.
 
 use cembra::{Backend, Model, ModelExecutor, Options};
 
@@ -15,7 +15,8 @@ const MODELS: [&str; 3] = [
     "input name: text; output y = if strings.upper(name) == 'ANN' then 1.5 else core.cast(strings.length(name), f64)",
 ];
 
-/// How many of each are alive at once: what the process makes once, and grows for all, is little for each then.
+/// The number of executors that exist at the same time. Memory that the process allocates once is little per executor
+/// then.
 const ALIVE: usize = 200;
 
 #[test]

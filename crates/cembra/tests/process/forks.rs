@@ -1,4 +1,5 @@
-//! Processes that fork after they used models: the child has none of the threads of its parent. It computes, and waits for none of them.
+//! Tests processes that fork after they used models. The child has none of its parent's threads, so it must evaluate
+//! without waiting for one of them.
 
 use crate::alone;
 use cembra::{Backend, Cancellation, InputColumn, Model, Options, RunOptions, Tiering, Value};
@@ -12,7 +13,8 @@ unsafe extern "C" {
     safe fn waitpid(process: i32, status: Option<&mut i32>, options: i32) -> i32;
 }
 
-/// Runs a function in a process that is forked: true if it returned. What waits for ever is ended by a signal.
+/// Runs a function in a forked process, and returns true if the function returned. A signal ends the process after 20
+/// seconds, in case the function waits forever.
 fn in_child(run: impl FnOnce()) -> bool {
     let child = fork();
     assert!(child >= 0, "no process");

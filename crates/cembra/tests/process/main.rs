@@ -1,5 +1,5 @@
-//! What the library takes of its process: memory, mappings, allocations, files beside it, and code that must not compile. These
-//! tests look at the whole process, so they run one at a time.
+//! Tests of the library's effects on its process: memory, mappings, allocations and files; and of code that must not
+//! compile. These tests measure the whole process, so they run one at a time.
 
 #[path = "../../../ops/tests/counting/mod.rs"]
 mod counting;
@@ -26,19 +26,19 @@ mod tiled_memory;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held by each test of this program while it runs.
+/// Returns the lock that each test of this program holds while it runs.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The kibibytes of memory that the process holds.
+/// Returns the resident memory of the process, in kibibytes.
 #[cfg(target_os = "linux")]
 fn resident() -> usize {
     status("VmRSS:")
 }
 
-/// The most kibibytes of memory that the process has held.
+/// Returns the highest resident memory of the process so far, in kibibytes.
 #[cfg(target_os = "linux")]
 fn peak() -> usize {
     status("VmHWM:")

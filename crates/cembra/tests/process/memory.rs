@@ -1,11 +1,11 @@
-//! Models really go away: compiling and dropping many leaves the process as large as it was. No other test of
-//! this program runs meanwhile, so that no other one's memory counts.
+//! Tests that dropped models free their memory: after compiling and dropping many models, the process is as large as
+//! before. No other test of this program may run at the same time, because its memory would count.
 #![cfg(target_os = "linux")]
 
 use crate::resident;
 use cembra::{Backend, Model, Options, Value};
 
-/// Compiles, runs and drops one model that no other number gives.
+/// Compiles, runs and drops a model that is different for each `number`.
 fn one(number: i32) {
     let source = format!(
         "input x: f64\ninput n: i32?\ninput name: text\n\
@@ -20,7 +20,7 @@ fn one(number: i32) {
     assert_eq!(found, [Value::from(2.0), Value::from(number.div_euclid(7) + number), Value::from("a")]);
 }
 
-/// Makes and drops so many models, and asserts by how many KiB at most the process grows.
+/// Compiles and drops `models` models, and asserts that the process grows by less than `most` KiB.
 fn come_and_go(models: i32, most: usize) {
     let _alone = crate::alone();
     // The first ones fill allocators, tables and the code generator's scratch memory.

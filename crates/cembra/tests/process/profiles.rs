@@ -1,4 +1,5 @@
-//! The files for the system's profiler, read back as the profiler does. One test, because there is one profile of a process.
+//! Tests the files that describe machine code to the system's profiler: reads them as the profiler does. It is one
+//! test, because a process has one profile.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use cembra::{Backend, Counters, Model, ModelExecutor, Options, Profile, Tier, profile_code};
@@ -10,7 +11,7 @@ struct Row {
     x: f64,
 }
 
-/// The numbers at the front of bytes, which go on after them.
+/// Removes the first `N` bytes from `bytes` and returns them.
 fn take<const N: usize>(bytes: &mut &[u8]) -> [u8; N] {
     let (taken, rest) = bytes.split_at(N);
     *bytes = rest;
@@ -25,7 +26,7 @@ fn long(bytes: &mut &[u8]) -> u64 {
     u64::from_ne_bytes(take(bytes))
 }
 
-/// A function as a file describes it.
+/// A function of machine code, as a profiler's file describes it.
 #[derive(PartialEq, Debug)]
 struct Function {
     name: String,
@@ -45,7 +46,7 @@ fn read_map(text: &str) -> Vec<Function> {
     text.lines().map(line).collect()
 }
 
-/// The functions of a dump with their code.
+/// Parses a jitdump file, and returns its functions with their code.
 fn read_dump(mut bytes: &[u8]) -> Vec<(Function, Vec<u8>)> {
     let mut last = u64::MIN;
     let header = [(); 6].map(|()| word(&mut bytes));
@@ -77,7 +78,8 @@ fn read_dump(mut bytes: &[u8]) -> Vec<(Function, Vec<u8>)> {
     found
 }
 
-/// Links and folders in the place of the files are left alone; what another process of this number left behind is not.
+/// Links and folders that have the files' names are not overwritten. A file from an earlier process with the same
+/// number is.
 fn names_that_are_taken(directory: &std::path::Path) {
     let precious = directory.join("precious");
     std::fs::write(&precious, "kept").expect("done");

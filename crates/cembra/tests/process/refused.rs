@@ -1,5 +1,5 @@
-//! Programs that the compiler must refuse, each with a message that a user can read: what would break the promises that
-//! unsafe code relies on.
+//! Tests that programs which would break the assumptions of unsafe code do not compile, and that the compiler's
+//! messages are readable.
 
 #[test]
 #[ignore = "starts a compiler of its own for minutes: .ci/release runs it"]

@@ -1,8 +1,8 @@
-//! One registry serves any number of models: what they take of it, they give back.
+//! Tests that one registry serves any number of models: dropped models free what they added to the registry.
 
 use cembra::{Backend, Limits, Model, Options, Registry, UserOperator, Value};
 
-/// Reads, compiles, runs and drops a model that no other number gives.
+/// Parses, compiles, runs and drops a model that is different for each `number`; returns its output.
 fn one(registry: &'static Registry, backend: Backend, number: i32) -> Value {
     let source = format!("input x: f64?; output y = shop.rebate(x, \"a{number}\") ?? shop.whole({number}.5)");
     let model = Model::parse_with(&source, registry, &Limits::default()).expect("a model");

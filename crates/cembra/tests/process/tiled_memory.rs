@@ -10,14 +10,14 @@ use cembra::{Limits, Model, RunOptions, Scalar};
 
 const EXTENT: u64 = 640;
 
-/// A matrix of which a part of the tiles is present.
+/// Returns a matrix of random numbers in which the fraction `part` of the tiles is present.
 fn matrix(part: f64, seed: u64) -> Tiled {
     let axis = Tiling1::blocked(EXTENT, 32).expect("tiles");
     let tiling = Tiling::new([&axis, &axis]).expect("a tiling");
     Tiled::random::<f64>(&Shape::random(&tiling, part, seed, MOST_TILES).expect("a shape"), seed).expect("memory")
 }
 
-/// The most bytes of a step: its result, and what is held beside it.
+/// Returns the most bytes that a step takes: its result and the other memory that it needs at the same time.
 fn most(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.bytes + step.held_bytes).max().unwrap_or(0)
 }
@@ -59,13 +59,14 @@ fn limited(most: usize) -> RunOptions {
     RunOptions::new().limits(Limits::default().array_bytes(most as u64))
 }
 
-/// A matrix of the same tiles, made of the number of each when it is needed.
+/// Returns a lazy matrix with the tiles of `matrix(part, seed)`. A tile is computed when it is needed, from its number.
 fn lazy(part: f64, seed: u64) -> Tiled {
     let source = |place: &TilePlace| Tensor::new(&place.extents(), vec![1.0 / (1 + place.number) as f64; 32 * 32]);
     Tiled::lazy(matrix(part, seed).shape(), Scalar::Float64, source).expect("floats")
 }
 
-/// Tiles of lazy operands are held together as far as there are bytes, and sums of segments wait for others: plans say how much that is.
+/// A product keeps several tiles of lazy operands, and partial sums, in memory at the same time, as far as the limit
+/// allows. The plan states how many bytes these take, and the evaluation takes no more.
 #[test]
 fn evaluations_hold_as_many_lazy_tiles_as_their_plans_say() {
     let _alone = alone();
@@ -119,7 +120,8 @@ fn evaluations_hold_as_many_lazy_tiles_as_their_plans_say() {
     }
 }
 
-/// A million tiles of one element each: what they take besides their elements, and what plans take, is counted before it is taken.
+/// The test has a million tiles of one element. The memory that tiles take besides their elements, and that of plans,
+/// counts for the limit before it is allocated.
 #[test]
 fn tiles_and_plans_count_against_the_limit() {
     const MOST: usize = 64 << 20;

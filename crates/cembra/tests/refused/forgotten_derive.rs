@@ -1,4 +1,4 @@
-//! Structs and enums without their derives: the message says which one to write.
+//! Must not compile: structs and enums without the derive that they need. The message names the derive.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Results are put into the memory of an evaluation by the library alone: who could do so would have texts that outlive it.
+//! Must not compile: user code that stores a result in an evaluation's memory. Its text could outlive that memory.
 
 use cembra::{Context, Text};
 use cembra_ops::UserResult;

@@ -1,4 +1,4 @@
-//! A user operator is given a text for the time of one call; it cannot keep it.
+//! Must not compile: a user operator that keeps a text argument after the call for which it was passed.
 
 use cembra::UserOperator;
 use std::sync::Mutex;

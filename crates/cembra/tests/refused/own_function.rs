@@ -1,4 +1,4 @@
-//! The traits that make functions operators cannot be implemented elsewhere either: what they say of types is believed.
+//! Must not compile: user code that implements the traits of operator functions: unsafe code trusts their types.
 
 use cembra::{UserFunction, UserOperator};
 use cembra_ops::UserArgument;

@@ -1,4 +1,4 @@
-//! Nobody can say of a type of their own that it is laid out like a value of a model.
+//! Must not compile: user code that declares a type to have the memory layout of a model's value.
 
 use cembra::derived::FramePtr;
 use cembra::{InputValue, OutputValue, QType, Value};

@@ -1,4 +1,4 @@
-//! Fields of packed structs are not aligned; models read and write fields where they are.
+//! Must not compile: derives for a packed struct. Models read and write fields in place, so fields must be aligned.
 
 #[derive(cembra::Input)]
 #[repr(C, packed)]

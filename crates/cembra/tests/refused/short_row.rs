@@ -1,5 +1,5 @@
-//! A loader of rows that live for ever may keep what it reads, so its executor takes no other rows; and no executor gives a value that lives
-//! longer than its row.
+//! Must not compile: rows with a short lifetime for an executor whose loader reads `'static` rows, because the loader
+//! may keep what it reads; and a result that outlives its row.
 
 use cembra::{AccessorsListener, AccessorsLoader, Fields, LoaderRow, Model, ModelExecutor, Options, QType, ValueRef};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! No user operator can ask for texts that live for ever, in any of their forms.
+//! Must not compile: user operators with arguments of type `&'static str` or other texts of that lifetime.
 
 use cembra::{Text, UserOperator};
 

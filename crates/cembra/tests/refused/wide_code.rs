@@ -1,4 +1,4 @@
-//! A number that the type of the others has no place for.
+//! Must not compile: an enum with a discriminant that does not fit the type of `repr`.
 
 #[derive(cembra::FieldType)]
 #[cembra(repr = "i32")]

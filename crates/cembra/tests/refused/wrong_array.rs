@@ -1,5 +1,5 @@
-//! An array field of elements that models do not have is refused with a message that says which they may have; so is an output
-//! that would be borrowed from nobody.
+//! Must not compile: an array field with an element type that models do not have, and an output that is a borrowed
+//! slice. The message lists the possible types.
 
 #[derive(cembra::Output)]
 struct Found<'a> {

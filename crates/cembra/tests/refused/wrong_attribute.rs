@@ -1,4 +1,4 @@
-//! Attributes that a derive does not know are errors where they stand, which say what is known there.
+//! Must not compile: attributes that a derive does not know. The error at the attribute lists the allowed ones.
 
 #[derive(cembra::Input)]
 #[cembra(rename_al = "camelCase")]

@@ -1,4 +1,4 @@
-//! Enums whose texts or numbers would not tell their variants apart, and what is neither a text nor a number.
+//! Must not compile: enums whose variants have equal or invalid texts or numbers, and types that are neither.
 
 #[derive(cembra::FieldType)]
 struct Pair(i64, i64);

@@ -1,5 +1,5 @@
-//! A field of a type that models do not have is refused with a message that says which they may have: of an output at once, of
-//! an input where its type is a parameter, so that nobody knows. Other inputs are refused when a model asks for them.
+//! Must not compile: an output field with a type that models do not have, and an input field whose type is a type
+//! parameter. The message lists the possible types. Other input fields are errors only if a model reads them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A type of one's own stands for a type that models have, and for nothing else.
+//! Must not compile: a `FieldType` derive for a struct around a type that models do not have.
 
 #[derive(cembra::FieldType)]
 struct Labels(Vec<String>);

@@ -1,4 +1,4 @@
-//! Functions of types that operators do not have are refused with a message that says which they may have.
+//! Must not compile: user operators of functions with types that operators cannot have. The message lists others.
 
 use cembra::UserOperator;
 

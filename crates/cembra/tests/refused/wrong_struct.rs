@@ -1,4 +1,4 @@
-//! Outputs that are structs without a derive, lists of them, lists of lists, and dictionaries.
+//! Must not compile: outputs that are structs without a derive, lists of these, lists of lists, or dictionaries.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Small models end to end in both backends, on values and on structs.
+//! Tests small models from text to results in both backends, on values and on structs.
 
 use cembra::{Backend, Model, Optional, Options, QType, Scalar, Value};
 use cembra_engine::LoadedRows;
@@ -42,7 +42,8 @@ fn the_quadratic_runs_in_both_backends() {
     }
 }
 
-/// Its machine code looks for values in structs: in a frame it would find others, or the memory behind it.
+/// An executor for structs does not run on values: its machine code reads inputs at the offsets of the struct's fields,
+/// which mean something else in a frame.
 #[test]
 fn an_executor_for_structs_takes_no_values() {
     let model = Model::parse(QUADRATIC).unwrap();
@@ -96,7 +97,8 @@ fn types_come_from_options_too() {
     assert_eq!(session.evaluate(&[Value::from(None::<i64>)]).unwrap(), [Value::from(None::<i64>)]);
 }
 
-/// Neighbours of one type are written together; what does not fit is still found where it is.
+/// Neighbouring inputs of one type are written in one step. An input of another type is still named in the error, at
+/// every position.
 #[test]
 fn a_value_of_another_type_is_named_wherever_it_stands() {
     let text = "input a, b: f64\ninput c, d: f32?\ninput e: text\ninput f: f64\noutput z = (a, b, c, d, e, f)";

@@ -1,4 +1,5 @@
-//! Rows that borrow: an executor that is kept runs rows of any lifetime, from a struct with a derive; one of a loader runs rows of its own.
+//! Tests rows that borrow: a stored executor for a struct with a derive runs rows of any lifetime; an executor for a
+//! loader runs rows of the loader's row type.
 
 use cembra::{
     AccessorsListener, AccessorsLoader, Backend, Error, Input, InputValue, LoaderRow, Model, ModelExecutor, Options,
@@ -34,7 +35,7 @@ const REQUEST: &str = "
     output label = strings.upper(host)
     output \"path\" = path";
 
-/// The state of a service, of which the type names no lifetime of a request.
+/// The state of a service. Its type does not name the lifetime of a request.
 struct Service {
     pool: Pool<ModelExecutor<Request<'static>, Reply>>,
 }
@@ -207,7 +208,7 @@ fn lists_of_rows_that_borrow() {
     }
 }
 
-/// A row that borrows from a text, for one lifetime of the text.
+/// A row that borrows from a text with the lifetime `'r`.
 trait ReadFrom<'r> {
     fn text(&self) -> &'r str;
 }
@@ -234,7 +235,7 @@ fn a_struct_whose_bounds_name_its_lifetime_keeps_it() {
     assert_eq!(row.source.text(), "ann");
 }
 
-/// A function over rows of any type.
+/// Runs an executor twice on a row of any type.
 fn twice<I: Input, O: Output>(run: &mut ModelExecutor<I, O>, row: &I::At<'_>) -> Result<[O; 2], Error> {
     Ok([run.run(row)?, run.run(row)?])
 }
@@ -248,7 +249,7 @@ fn functions_take_rows_of_any_type() {
     assert_eq!(twice(&mut none, &()).unwrap(), [3.5, 3.5]);
 }
 
-/// A row without any derive.
+/// A row that only a loader can read, because it has no derive.
 struct Headers<'b> {
     pairs: Vec<(&'b str, &'b str)>,
 }
@@ -288,7 +289,8 @@ fn loaders_read_rows_that_borrow() {
     }
 }
 
-/// Many rows of a loader are evaluated by what the loader says of each name, whatever fields the rows have.
+/// `run_many` on rows of a loader reads inputs by the loader's accessors, also if the row's type has fields with the
+/// inputs' names.
 #[test]
 fn many_rows_of_a_loader_are_read_by_it() {
     #[derive(cembra::Input)]

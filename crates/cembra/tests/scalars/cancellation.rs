@@ -1,4 +1,5 @@
-//! Cancelled evaluations end, before they begin or in the middle, in both backends; and the session can be used again.
+//! Tests that cancelled evaluations end in both backends, before they begin or in the middle, and that the session can
+//! be used again.
 
 use cembra::{
     Backend, Cancellation, FaultKind, InputColumn, Limits, Mismatch, Model, OnError, Options, Registry, RunOptions,
@@ -94,7 +95,8 @@ fn an_evaluation_is_cancelled_in_the_middle() {
     }
 }
 
-/// A run whose time is over ends by itself, wherever it is, and says so; the token that it was given with the deadline stays as it is.
+/// A run ends at its deadline with the fault `deadline`, in whatever step it is. A token that was set together with the
+/// deadline is not cancelled.
 #[test]
 fn runs_end_at_their_deadline() {
     // A loop that ignores the deadline ends with `iteration-limit`, so the test fails and does not hang.

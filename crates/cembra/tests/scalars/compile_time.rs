@@ -1,4 +1,5 @@
-//! The limit of the time to compile holds on every way from a model to an executor, a listing or a file.
+//! Tests that the limit on compile time holds for every function that makes an executor, a listing or a file from a
+//! model.
 
 use cembra::{
     AccessorsListener, AccessorsLoader, Backend, CodeCache, Error, Json, Limits, Model, Options, QType, Stage, Target,
@@ -11,7 +12,7 @@ struct Row {
     x: f64,
 }
 
-/// Every way there is, with its name.
+/// Returns the result of each function that compiles a model, with the function's name.
 fn ways(model: &Model, options: &Options) -> Vec<(String, Result<(), Error>)> {
     let loader = AccessorsLoader::new().with("x", QType::FLOAT64, |row: &Row| row.x.into());
     let listener = AccessorsListener::new().others(|_: &mut (), _, _| {});

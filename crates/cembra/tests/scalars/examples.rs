@@ -1,4 +1,5 @@
-//! The examples in the records of operators: each has the value it claims, folded and computed, in both backends.
+//! Tests the examples in the documentation of operators: each has the stated value, in both backends, both if it is
+//! folded at compile time and if it is computed at run time.
 
 use cembra::{Backend, Model, Options};
 use cembra_ops::Registry;

@@ -1,4 +1,5 @@
-//! Operators of the host that a text declares: without the host all of the text is understood, with it the same text runs.
+//! Tests operators that a model's text declares and the host defines: without the host, the model can be checked; with
+//! it, the model runs.
 
 use cembra::{Backend, Model, Options, QType, Registry, Scalar, UserOperator, Value};
 use std::sync::OnceLock;

@@ -1,12 +1,12 @@
-//! No executor is made in a thread whose floating-point mode is not the default one. Each test sets the mode of its own
-//! thread, on the one machine where this is known how to.
+//! Tests that compiling a model fails in a thread whose floating-point mode is not the default. Each test sets the mode
+//! of its own thread, on x86-64 only.
 #![cfg(target_arch = "x86_64")]
 
 use cembra::tensor::{CompileGraph, Reduction, TensorGraph, same_bits};
 use cembra::{Backend, Model, Options, Scalar, Tensor};
 use std::arch::asm;
 
-/// Runs something with bits of the control register set.
+/// Runs `run` with the bits `bits` of the floating-point control register set, and restores the register.
 fn with_mode<R>(bits: u32, run: impl FnOnce() -> R) -> R {
     let mut old = 0_u32;
     // SAFETY: reads the control register into a local variable.

@@ -1,9 +1,9 @@
-//! What is told of outputs before anything runs, against what runs make: an output that is full has all of its elements.
+//! Tests the compiler's claim that an output is full (no element is missing) against the outputs of evaluations.
 
 use cembra::{Array, ArrayKind, Backend, Edge, Model, Options, Registry, Scalar, ScalarValue, Value};
 
-/// Expressions of an array with an element for each element of the edges, `{a}` and `{b}` being such arrays and `{g}` one with
-/// an element for each group.
+/// Expressions for arrays with one element per element of the edges. `{a}` and `{b}` stand for arrays of this length,
+/// `{g}` for an array with one element per group.
 const OF_ELEMENTS: &[&str] = &[
     "{a} + {b}",
     "{a} * k - {b}",
@@ -55,7 +55,7 @@ const OF_ELEMENTS: &[&str] = &[
     "core.map(fn(e) = e * k, {a})",
 ];
 
-/// Expressions of an array with an element for each group.
+/// Expressions for arrays with one element per group; placeholders as in `OF_ELEMENTS`.
 const OF_GROUPS: &[&str] = &[
     "math.sum({a}, into=by)",
     "math.sum({a}, into=of)",
@@ -75,7 +75,7 @@ const OF_GROUPS: &[&str] = &[
     "bool.logical_if(bool.logical_all(core.to_bool({a}), into=of), 1.0f64, 0.0f64, missing[f64])",
 ];
 
-/// Expressions of arrays of any size, for nothing else to read.
+/// Expressions for arrays of other lengths, which no other expression may use.
 const OF_OTHERS: &[&str] = &[
     "array.present_values({a})",
     "array.present_indices({a})",
@@ -100,7 +100,8 @@ fn doubles(random: &mut fastrand::Rng, len: usize, gaps: bool) -> Value {
     Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, values).into())
 }
 
-/// An edge of so many elements, by split points or, with elements in no group, by a mapping.
+/// Returns a random edge that groups `len` elements: by split points if `splits`, otherwise by a mapping in which some
+/// elements have no group.
 fn edge(random: &mut fastrand::Rng, len: usize, groups: usize, splits: bool) -> Value {
     let kind = ArrayKind::Dense;
     if splits {
@@ -114,7 +115,7 @@ fn edge(random: &mut fastrand::Rng, len: usize, groups: usize, splits: bool) -> 
     Edge::from_mapping(kind, Array::from_scalars(Scalar::Int64, mapping), groups).expect("groups").into()
 }
 
-/// A model of many arrays, each an output.
+/// Returns the text of a random model with many arrays, each of which is an output.
 fn model(random: &mut fastrand::Rng) -> String {
     let mut text = INPUTS.to_owned();
     let (mut elements, mut groups) = (vec!["x".to_owned(), "y".to_owned(), "gaps".to_owned()], Vec::new());

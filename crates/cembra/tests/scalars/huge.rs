@@ -1,5 +1,6 @@
-//! A model of 80,000 operators in a chain: every stage takes it on the small stack of a test's thread, and drops it.
-//! Native code refuses it for now and says so; `Auto` interprets it and says so too.
+//! Tests a model of 80,000 operators, each of which reads the one before: no stage of compilation overflows the small
+//! stack of a test's thread. The model is too large for machine code: `Backend::Native` reports this as an error, and
+//! `Auto` interprets the model and reports why.
 
 use cembra::{Backend, Builder, Model, Options, QType, Tier, Value};
 

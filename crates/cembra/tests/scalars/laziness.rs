@@ -1,4 +1,4 @@
-//! What branches evaluate, counted: a user operator counts its own evaluations, in both backends.
+//! Tests which operators are evaluated in branches: a user operator counts its own evaluations, in both backends.
 
 use cembra::{Backend, Limits, Model, Options, Registry, ScalarValue, Stage, UserOperator, Value};
 use std::cell::Cell;
@@ -9,7 +9,7 @@ thread_local! {
     static COUNT: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The standard operators and `test.slow`, which divides and counts.
+/// Returns the standard operators and `test.slow`, which divides two integers and counts its evaluations.
 fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| {
@@ -23,10 +23,11 @@ fn registry() -> &'static Registry {
     })
 }
 
-/// How often `test.slow` is evaluated, and the outputs by name, `None` for an error.
+/// The number of evaluations of `test.slow`, and the outputs by name; `None` for an error.
 type Outcome = (u32, Option<BTreeMap<String, i32>>);
 
-/// What comes of a model, or of one of its outputs alone; the same in both backends and however code is cut.
+/// Evaluates a model, or only its output `only`, and returns the outcome. Asserts that it is the same in both backends,
+/// and for machine code in one function or in several.
 fn outcome(source: &str, inputs: [i32; 3], only: Option<&str>) -> Outcome {
     let model = Model::parse_with(source, registry(), &Limits::default()).expect("a model");
     // Native code in one function, and in functions of a step or three.
@@ -61,7 +62,7 @@ fn outcome(source: &str, inputs: [i32; 3], only: Option<&str>) -> Outcome {
 
 const PRELUDE: &str = "input i, j, k: i32\nlet s = test.slow(i, j)\nlet nz = j != 0\nlet u = k > 0\n";
 
-/// How often `test.slow(i, j)` is evaluated, and the result, `None` for an error.
+/// Returns the number of evaluations of `test.slow` in an expression, and the result; `None` for an error.
 fn run(expression: &str, inputs: [i32; 3]) -> (u32, Option<i32>) {
     let (count, outputs) = outcome(&format!("{PRELUDE}output y = {expression}"), inputs, None);
     (count, outputs.map(|outputs| outputs["y"]))
@@ -200,8 +201,7 @@ fn a_guard_does_not_need_what_it_guards() {
     assert_eq!([-1, 1, 6].map(count), [0, 1, 1]);
 }
 
-/// A random model: statements in an order that the definitions allow, and outputs. Each value may be used by several
-/// branches, and conditions can fail too.
+/// A random model: definitions and outputs. Several branches may use a value, and conditions can fail.
 struct Random {
     lets: Vec<(String, Vec<usize>)>,
     outputs: Vec<usize>,
@@ -235,7 +235,8 @@ impl Random {
         Random { lets, outputs }
     }
 
-    /// The model's text with statements and outputs in a random order.
+    /// Returns the model's text, with definitions and outputs in a random order in which each name is defined before it
+    /// is used.
     fn text(&self, random: &mut fastrand::Rng) -> String {
         let mut text = "input i, j, k: i32\n".to_owned();
         let mut left: Vec<usize> = (0..self.lets.len()).collect();

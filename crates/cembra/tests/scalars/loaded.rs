@@ -1,4 +1,5 @@
-//! Rows loaded ahead can be evaluated again and again, in both backends, and refuse what does not fit.
+//! Tests `LoadedRows`, rows that are converted to frames once: they can be evaluated several times, in both backends,
+//! and reject values that do not fit.
 
 use cembra::{Backend, Model, Options, Value};
 use cembra_engine::LoadedRows;

@@ -1,5 +1,5 @@
-//! Loaders: what they are asked for, how they are combined, and what is said of names and values that do not fit; in both
-//! backends.
+//! Tests loaders in both backends: which inputs they must provide, how they are combined, and the errors for names and
+//! values that do not fit.
 
 use cembra::{
     Accessor, AccessorsLoader, Array, Backend, Chain, Error, Fields, Filtered, Json, Loader, Model, Options, QType,
@@ -19,7 +19,7 @@ struct Row {
     name: Option<String>,
 }
 
-/// The names that a loader is bound to.
+/// A loader that records the names of the inputs for which `bind` is called.
 struct Bound<'a>(&'a std::cell::RefCell<Vec<String>>);
 
 impl Loader<f64> for Bound<'_> {

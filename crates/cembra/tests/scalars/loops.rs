@@ -1,5 +1,5 @@
-//! How often what is inside of a loop is evaluated, counted by a user operator in both backends; the limit of rounds; and
-//! what keeps functions from making more than a host can hold.
+//! Tests loops in both backends: the number of evaluations of an operator inside a loop, the limit on iterations, and
+//! the limits that keep functions from producing too large results.
 
 use cembra::{Backend, Cancellation, Limits, Model, Options, Registry, UserOperator, Value};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,8 +7,8 @@ use std::sync::{Mutex, OnceLock};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// The standard operators and the square, which counts its evaluations: `test.count` fails for 13, `test.total` cannot fail as
-/// far as its record says, but panics for 13.
+/// Returns the standard operators and two operators that square a number and count their evaluations: `test.count`
+/// fails for 13; `test.total` is declared infallible, but panics for 13.
 fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<&'static Registry> = OnceLock::new();
     REGISTRY.get_or_init(|| {
@@ -28,7 +28,8 @@ fn registry() -> &'static Registry {
     })
 }
 
-/// How often `test.count` is evaluated for these `n` and `k`, and the result, `None` for an error.
+/// Returns the number of evaluations of `test.count` in an expression of `n` and `k`, and the result; `None` for an
+/// error.
 fn run(expression: &str, n: i64, k: i64) -> (u32, Option<Value>) {
     let source = format!("input n, k: i64\n{expression}");
     let model = Model::parse_with(&source, registry(), &Limits::default()).expect("a model");

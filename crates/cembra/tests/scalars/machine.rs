@@ -1,4 +1,4 @@
-//! What is said about machine code: which operators its parts are there for.
+//! Tests the description of machine code: the operator to which each range of bytes belongs.
 #![cfg(target_arch = "x86_64")]
 
 use cembra::doors::{Machine, Origin};
@@ -16,7 +16,7 @@ fn machine(source: &str) -> Machine {
     machine
 }
 
-/// What the byte at an offset is there for, as the operator and its text in the source.
+/// Returns the operator to which the byte at the offset `at` belongs, and the operator's text in the source.
 fn origin<'m>(machine: &'m Machine, source: &'m str, at: usize) -> Option<(&'m str, &'m str)> {
     let found = machine.origins.iter().find(|origin| origin.bytes.contains(&at))?;
     Some((&found.operator, found.span.expect("a place").text(source)))

@@ -1,4 +1,5 @@
-//! Models over single rows through the library: every backend, every way in and out of a row, operators and types of users.
+//! Tests of evaluations of single rows, through the library's public interface: all backends, all kinds of inputs and
+//! outputs, user-defined operators and types.
 
 #[path = "../../../ops/tests/counting/mod.rs"]
 #[expect(dead_code, reason = "bytes are for other programs")]

@@ -1,5 +1,5 @@
-//! Names of a model from a stranger: very many of them, very long ones, and ids that are none. What is done with them takes
-//! time as their number and no more, and what is said of them is short.
+//! Tests models with very many names, very long names and invalid ids, as an attacker may write them: the time is
+//! linear in the number of names, and messages are short.
 
 use cembra::{
     AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Scalar, Target,
@@ -14,7 +14,7 @@ struct Row {
     x: f64,
 }
 
-/// As many outputs as asked for, each of its own.
+/// Returns a model with `count` different outputs.
 fn with_outputs(count: usize) -> Model {
     let mut text = String::from("input x: f64\n");
     for n in 0..count {
@@ -23,7 +23,8 @@ fn with_outputs(count: usize) -> Model {
     Model::parse(&text).expect("a model")
 }
 
-/// What looks at all names for each of them takes minutes here, and longer where nothing is optimised.
+/// A bound on the time of these tests. Code that is quadratic in the number of names takes minutes, and longer without
+/// optimisation.
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
@@ -98,7 +99,7 @@ fn an_object_file_of_names_that_c_does_not_tell_apart() {
     assert!(start.elapsed() < LONG, "{:?}", start.elapsed());
 }
 
-/// The text of all problems together.
+/// Returns the total length of the texts in the error's diagnostics.
 fn told(error: &Error) -> usize {
     let all = error.diagnostics();
     assert!(!all.is_empty() && all.len() <= 100, "{} problems", all.len());
@@ -173,7 +174,7 @@ fn ids_of_another_graph_are_errors() {
     }
 }
 
-/// A value of a type, other ones with each number.
+/// Returns a value of the type `qtype`, different for each `n`.
 fn filled(qtype: &QType, n: &mut i64) -> Value {
     *n += 1;
     match qtype {
@@ -187,7 +188,7 @@ fn filled(qtype: &QType, n: &mut i64) -> Value {
     }
 }
 
-/// Structs of very many fields, whole and in parts, are put together in machine code field by field.
+/// Machine code copies structs with very many fields, and single fields of them, with the interpreter's results.
 #[test]
 fn wide_structs_are_as_the_interpreter_has_them() {
     let fields = (0..1_500).map(|n| match n % 4 {
@@ -221,8 +222,8 @@ fn within(seconds: u64) -> Duration {
     Duration::from_secs(if is_watched { 10 * seconds } else { seconds })
 }
 
-/// The time is as the number of fields: both the check of a plan and the allocator of registers took some seconds here, which no limit
-/// of time ends.
+/// The compile time is linear in the number of fields. Checking the plan and allocating registers each took seconds
+/// once, and no limit on time ends these steps.
 #[test]
 fn a_conditional_of_wide_structs_compiles_in_linear_time() {
     let fields = (0..14_000).map(|n| format!("f{n}: f64")).collect::<Vec<_>>().join(", ");
@@ -248,7 +249,7 @@ fn a_conditional_of_wide_structs_compiles_in_linear_time() {
     assert!(executor.session().evaluate(&[row]).expect("values")[0].same(&Value::from(16.0)));
 }
 
-/// Programs are cloned for tests, and have no more room than they need.
+/// A model is cloned for each of its tests, so a clone must not reserve more memory than it uses.
 #[test]
 fn very_many_tests_of_a_model() {
     const MANY: usize = 6_000;

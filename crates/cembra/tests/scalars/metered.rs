@@ -1,5 +1,5 @@
-//! Metrics of evaluations: their number through every door, the faults that ended them, and the models and folders that could not be
-//! read.
+//! Tests metrics: the number of evaluations through every function that evaluates, the faults that ended them, and
+//! models and folders that could not be read.
 
 use cembra::{
     Backend, Counters, Counts, InputColumn, Metrics, Model, ModelSet, OnError, Options, Pool, RunOptions, Tensor, Value,
@@ -130,7 +130,7 @@ fn deadlines_failed_compilations_and_reloads_are_told() {
     assert_eq!((counters.counts().reloads, counters.counts().failed_files), (2, 1));
 }
 
-/// Metrics of one's own count nothing that they do not ask for.
+/// A metrics receiver that does not request the counting of evaluations gets none.
 #[test]
 fn evaluations_are_counted_on_request_alone() {
     let counters = Arc::new(Counters::default());

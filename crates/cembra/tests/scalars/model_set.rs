@@ -1,4 +1,4 @@
-//! Models of a folder: what is replaced, what stays, and what is told of broken files.
+//! Tests model sets: which models a reload replaces, which stay, and the errors for broken files.
 
 use cembra::{Backend, Error, Executor, Folder, Limits, Model, ModelSet, Options, Registry, Sources, Value};
 use std::fs;
@@ -12,7 +12,7 @@ fn write(folder: &Path, files: &[(&str, &str)]) -> std::io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-/// Executors of the models of a folder, and how many were made.
+/// Loads the models of a folder as executors, and returns the set with a counter of the executors made.
 fn counted(folder: &Path) -> Result<(ModelSet<Executor>, Arc<AtomicUsize>), Error> {
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
@@ -74,7 +74,8 @@ fn only_what_changed_is_made_again() -> Outcome {
     Ok(())
 }
 
-/// A file that several models use is in memory once, and stays there where a reload finds it as it was.
+/// The text of a file that several models use is stored once, and a reload that finds the file unchanged keeps this
+/// text.
 #[test]
 fn models_share_the_texts_of_files() -> Outcome {
     let folder = tempfile::tempdir()?;
@@ -167,7 +168,7 @@ fn what_is_made_of_a_model_may_refuse_it() -> Outcome {
     Ok(())
 }
 
-/// A pipe without a writer would be waited for; a folder is no text.
+/// Only regular files are read: reading a pipe without a writer would wait forever, and a folder is not a text.
 #[test]
 #[cfg(target_os = "linux")]
 fn only_regular_files_are_read() -> Outcome {
@@ -185,7 +186,8 @@ fn only_regular_files_are_read() -> Outcome {
     Ok(())
 }
 
-/// Kubernetes mounts files as links within their folder.
+/// Links within the folder are followed, because Kubernetes mounts files as such links. Links that lead out of the
+/// folder are rejected.
 #[test]
 #[cfg(unix)]
 fn links_that_lead_out_of_the_folder_are_refused_for_models_and_for_used_files() -> Outcome {

@@ -1,4 +1,4 @@
-//! Tests that models have of themselves: what passes, what fails and how that is told, in both backends.
+//! Tests the tests in a model's text: which cases pass, which fail, and the messages, in both backends.
 
 use cembra::{Backend, Mismatch, Model, Options, TestReport};
 
@@ -10,7 +10,7 @@ fn both(text: &str) -> TestReport {
     first
 }
 
-/// Why cases fail, each with the text that it is of.
+/// Runs the tests of a model, and returns the reasons of failures as text, each with the text of its case.
 fn failures(text: &str) -> Vec<String> {
     let told = |mismatch: &Mismatch| match mismatch {
         Mismatch::Output { name, expected, found } => format!("{name}: {expected}, {found}"),
@@ -150,7 +150,8 @@ fn tests_that_are_none_are_refused() {
     assert!(Model::parse("let test = 1; let within = test; within + test").unwrap().test_names().next().is_none());
 }
 
-/// Each kind of failure is said in words, at its case; an evaluation that fails also shows where.
+/// Each kind of failure has a message at the place of its case. If the evaluation fails, the message also shows the
+/// place of the failing operator.
 #[test]
 fn an_error_says_all_that_is_wrong_and_where() {
     let text = "input x: i32

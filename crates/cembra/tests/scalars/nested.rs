@@ -1,4 +1,5 @@
-//! Requests as services have them: structs in structs, some of which may be missing, lists of structs, dictionaries; by the derives and by serde.
+//! Tests nested requests: structs in structs, optional structs, lists of structs and dictionaries, as Rust structs with
+//! a derive and by serde.
 
 use cembra::{Backend, Error, Model, Options};
 use std::collections::{BTreeMap, HashMap};
@@ -163,7 +164,7 @@ fn a_request_has_structs_lists_and_dictionaries() {
     }
 }
 
-/// A model of structs without lists is evaluated row by row, in frames.
+/// A model with structs but without lists is evaluated row by row, with values in a frame.
 #[test]
 fn structs_go_through_frames() {
     #[derive(cembra::Input)]
@@ -253,7 +254,8 @@ fn what_does_not_fit_is_said() {
     assert!(executor.run(&Row { home: Address { city: "toy".to_owned(), zip: None } }).is_ok());
 }
 
-/// A list may stand in an `Option`: models have no missing lists, so `None` is an error of its row, by derive and by serde.
+/// A field may be an `Option` of a list, but models have no missing lists: `None` is an error for its row, with a
+/// derive and by serde.
 #[test]
 fn lists_that_are_not_given_are_errors() {
     #[derive(cembra::Input, serde::Serialize, Clone)]

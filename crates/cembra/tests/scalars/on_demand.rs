@@ -1,4 +1,5 @@
-//! Inputs that a loader is asked for while a model is evaluated: which accessors are called, in which order and how often, by every backend.
+//! Tests inputs that a model requests from a loader during an evaluation: which accessors each backend calls, in which
+//! order and how often.
 
 use cembra::{
     Accessor, Backend, Chain, Error, Fields, Limits, Loader, LoaderRow, Model, ModelExecutor, Options, QType, Scalar,
@@ -8,7 +9,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// A row of values by name, and the names that were asked for.
+/// A row of values by name, which records the names of the values that were read.
 #[derive(Default)]
 struct Row {
     values: BTreeMap<&'static str, Value>,
@@ -20,13 +21,14 @@ impl Row {
         Row { values: values.into_iter().collect(), asked: RefCell::default() }
     }
 
-    /// The names asked for since the last call, in their order.
+    /// Returns the names of the values that were read since the last call, in order.
     fn asked(&self) -> String {
         self.asked.take().join(" ")
     }
 }
 
-/// Gives the values of a row. One that is the text `panic` panics, one that is `refuse` is an error of the accessor.
+/// A loader for the values of a [`Row`]. Reading the text `panic` panics, and reading `refuse` is an error of the
+/// accessor.
 struct Rows;
 
 impl Loader<Row> for Rows {
@@ -54,7 +56,8 @@ impl Loader<Row> for Rows {
     }
 }
 
-/// An executor of every kind: the interpreter, native code in one function and in several, and tiers before and after they are compiled.
+/// Compiles the model `text` in all ways: for the interpreter, as machine code in one function and in several, and with
+/// tiers before and after they are compiled.
 fn executors(text: &str) -> Vec<ModelExecutor<LoaderRow<Row>, Option<f64>>> {
     let model = Model::parse(text).expect("a model");
     let made = |backend, native_steps| {
@@ -78,7 +81,8 @@ fn executors(text: &str) -> Vec<ModelExecutor<LoaderRow<Row>, Option<f64>>> {
 
 type Outcome = (Result<Option<f64>, (&'static str, String)>, String);
 
-/// The result of a row and the names that were asked for, which are the same for all executors, in a second run, and in a clone.
+/// Evaluates a row, and returns the result and the names of the values that were read. Asserts that both are the same
+/// for all executors, in a second run, and in a clone.
 fn outcome(text: &str, row: &Row) -> Outcome {
     let mut all = executors(text).into_iter().flat_map(|mut executor| {
         let run = |executor: &mut ModelExecutor<LoaderRow<Row>, Option<f64>>| {
@@ -176,7 +180,8 @@ fn what_branches_share_is_asked_for_once_and_only_if_one_needs_it() {
     assert_eq!(made(&row(1.0, 1.0, true)), is(3.0, "a b n x"));
 }
 
-/// Values that take more than a few operators are computed under a guard.
+/// A value that several branches use is computed only if one of them is taken (under a guard), if it needs more than a
+/// few operators.
 #[test]
 fn what_is_made_of_inputs_is_made_where_it_is_needed() {
     let text = "input a, b, c, x, y: f64
@@ -198,7 +203,8 @@ fn what_is_made_of_inputs_is_made_where_it_is_needed() {
     assert_eq!(asked(&text, &row(1.0, 1.0)), is(2355.0, "a b x y"));
 }
 
-/// Guards have at most 16 paths; inputs need none.
+/// An input that many branches use is read only if one of them is taken, also if there are more than the 16 paths that
+/// a guard may have.
 #[test]
 fn many_branches_share_an_input() {
     for count in [3, 20, 80] {

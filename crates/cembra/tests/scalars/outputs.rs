@@ -1,4 +1,4 @@
-//! Options of typed results: casts, required presence, and results into the caller's memory.
+//! Tests options for typed results: casts, required presence, and results that are written to the caller's memory.
 
 use cembra::{Backend, Model, Optional, Options};
 

@@ -1,5 +1,5 @@
-//! Structs as their derives have them bound: other names, fields left out, defaults, types of one's own, and types that no
-//! model has; in both backends.
+//! Tests the attributes of derives in both backends: renamed and skipped fields, defaults, user-defined field types,
+//! and types that models do not have.
 
 use cembra::{Backend, Error, Input, Model, Optional, Options, Output};
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ fn backends() -> [Options; 2] {
     [Backend::Interpreter, Backend::Native].map(|backend| Options::default().backend(backend))
 }
 
-/// What each backend makes of a row, which is the same.
+/// Evaluates the model `source` on a row, asserts that both backends give the same result, and returns it.
 fn answer<'r, I, O>(source: &str, row: &I) -> O
 where
     I: Input<At<'r> = I> + 'r,
@@ -39,7 +39,7 @@ struct Name {
 #[derive(cembra::FieldType, Clone, Copy, PartialEq, Debug)]
 struct Flag(bool);
 
-/// More aligned than its number, so that it is converted.
+/// A field type with a larger alignment than its number, so it is converted, not read in place.
 #[derive(cembra::FieldType, Clone, Copy, PartialEq, Debug)]
 #[repr(align(32))]
 struct Aligned(f32);

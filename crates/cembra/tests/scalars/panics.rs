@@ -1,5 +1,5 @@
-//! Panics of code that the library did not write: each is an error that names what panicked, and leaves the session, the executor and the pool as
-//! good as new.
+//! Tests panics in user code that the library calls: each becomes an error that names the function, and the session,
+//! the executor and the pool can be used again.
 
 use cembra::{
     Accessor, AccessorsListener, AccessorsLoader, Backend, Error, FieldType, Limits, Listener, Loader, LoaderRow,
@@ -11,10 +11,10 @@ use std::panic::panic_any;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Counts payloads that were dropped.
+/// The number of dropped payloads.
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
 
-/// A payload whose drop panics too.
+/// A panic payload whose destructor panics too.
 struct Payload;
 
 impl Drop for Payload {
@@ -24,7 +24,7 @@ impl Drop for Payload {
     }
 }
 
-/// Panics at 13 with words, and at 14 with a payload that panics again.
+/// Returns `x`, but panics with a message for 13, and for 14 with a payload whose destructor panics again.
 fn checked(x: f64) -> f64 {
     if x == 13.0 {
         panic!("unlucky {x}");
@@ -57,7 +57,8 @@ fn values(message: &str) -> (&'static str, String) {
     ("values", message.to_owned())
 }
 
-/// A text is made in the arena before the input that panics, and one after it.
+/// A model that creates a text in the evaluation's memory before it reads the input that panics, and another text after
+/// it.
 const TEXT: &str =
     "input name: text; input x: f64; output t = strings.upper(name) + strings.as_text(x); output z = x + 1.0";
 
@@ -152,7 +153,7 @@ fn a_panicking_operator_is_a_fault_and_the_next_row_is_right() {
     }
 }
 
-/// Panics in the function of this name.
+/// User code that panics in the function with the given name.
 struct At(&'static str);
 
 impl At {
@@ -217,7 +218,7 @@ fn loaders_and_listeners_may_panic_while_they_are_bound() {
     }
 }
 
-/// A type whose conversions panic at 13.
+/// A field type whose conversions panic for 13.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Lucky(f64);
 

@@ -1,4 +1,5 @@
-//! What inputs promise of their values: kept from the text to the executor and in files, and looked at in each call.
+//! Tests promises, conditions that a model declares for its inputs' values: they are preserved from the text to the
+//! executor and in files, and checked in each call.
 
 use cembra::{
     Array, ArrayData, ArrayKind, Backend, Edge, Error, Field, Model, Options, Pool, Promise, Scalar, ScalarValue, Value,
@@ -59,7 +60,7 @@ fn doubles(values: &[Option<f64>]) -> Value {
     Value::Array(ArrayKind::Dense, array.into())
 }
 
-/// An array of ones with these bits of presence.
+/// Returns an array of `len` ones whose presence has the bits `presence`.
 fn with_presence(len: usize, presence: Vec<u64>) -> Value {
     let ones = ArrayData::Numbers(vec![1.0_f64.to_bits(); len].into());
     Value::Array(ArrayKind::Dense, Array::from_parts(Scalar::Float64, len, ones, Some(presence)).expect("parts").into())
@@ -74,7 +75,7 @@ fn splits(sizes: &[i64]) -> Value {
     Edge::from_sizes(ArrayKind::Dense, sizes.iter().copied()).expect("sizes").into()
 }
 
-/// What both backends give.
+/// Evaluates the model `text` with both backends, asserts that they agree, and returns the result.
 fn both(text: &str, inputs: &[Value]) -> Result<Vec<Value>, Error> {
     let [native, interpreter] = [Backend::Native, Backend::Interpreter].map(|backend| {
         let executor =

@@ -1,4 +1,5 @@
-//! How errors look that the library renders: of a model, of the files that it uses, of a text, and without any.
+//! Tests how errors are rendered: with the lines of a model, of the files that it uses, of another text, and without
+//! text.
 
 use cembra::{
     Array, ArrayKind, Error, Limits, Model, ModelSet, Options, Pool, Registry, Renderer, Scalar, ScalarValue, Source,
@@ -129,7 +130,8 @@ fn calls_of_functions_that_are_values_are_shown_too() {
     assert_eq!(error.span().map(|span| span.text(text)), Some("x"));
 }
 
-/// What an operator stands for is made when the types are known, and may then be found to be wrong.
+/// The expansion of an operator is built when types are known. An error in it also shows the calls that lead to the
+/// operator.
 #[test]
 fn problems_of_what_operators_stand_for_show_the_calls_too() {
     let say = "fn say(x) = strings.format(\"{x} {y}\", x=x)\nfn twice(x) = (say(x), 1)\n";
@@ -185,7 +187,7 @@ fn a_long_chain_of_calls_is_counted() {
     assert_eq!((labels[1], labels[5]), ("in this call of `f_0`", "in this call of `f_4`, inside of 19995 more"));
 }
 
-/// The hints of the first problem of a text.
+/// Returns the hints of the first error in the model `text`.
 fn hints(text: &str) -> Vec<String> {
     let found = Model::parse(text).and_then(|model| model.compile(&Options::default()));
     found.expect_err(text).diagnostics()[0].hints().to_vec()

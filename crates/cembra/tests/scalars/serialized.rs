@@ -1,5 +1,5 @@
-//! Rows of any type with `serde::Serialize`: what goes into which input, what is refused, in which order fields may come; and that
-//! nothing is allocated once an executor is warm.
+//! Tests rows of any type with `serde::Serialize`: which values an input accepts, which are rejected, and that fields
+//! may have any order; and that repeated evaluations do not allocate.
 
 use crate::counting;
 
@@ -40,7 +40,7 @@ enum Kind {
 #[derive(Serialize)]
 struct Wrapped<T>(T);
 
-/// Bytes as serde has them.
+/// Bytes that are serialised as serde's bytes, not as a sequence.
 struct Raw(&'static [u8]);
 
 impl Serialize for Raw {
@@ -49,7 +49,7 @@ impl Serialize for Raw {
     }
 }
 
-/// The entries of a map in the order given.
+/// A map that is serialised with its entries in the given order.
 struct Entries<'e>(&'e [(&'e str, Value)]);
 
 impl Serialize for Entries<'_> {
@@ -247,7 +247,7 @@ impl Serialize for Broken {
     }
 }
 
-/// Rows of several types in one list.
+/// A trait for rows, so that one list can have rows of several types.
 mod erased {
     use cembra::{Error, SerializeExecutor};
 

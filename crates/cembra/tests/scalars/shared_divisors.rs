@@ -1,4 +1,5 @@
-//! Quotients by what all rows share, a number or what is computed of one, and by literals: every player gives the bits of a division.
+//! Tests divisions by a value that all rows share, or that is computed from one, and by literals. They may be compiled
+//! as multiplications, but every row player (backend) must give the bits of the division.
 
 use cembra::{InputColumn, Model, Options, RowPlayer, Value};
 
@@ -11,7 +12,7 @@ const SOURCE: &str = "input x: f64; input s: f64; input y: f32; input t: f32
     output single = y / t
     output third = y / 3.0f32";
 
-/// Numbers of all sizes, zeros, infinities and NaN among them.
+/// Returns numbers of all magnitudes, with zeros, infinities and NaN.
 fn dividends(rows: usize) -> Vec<f64> {
     let special = [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 5e-324, -3e-310, f64::MAX, 1e-300];
     let number = |row: usize| {
@@ -26,7 +27,7 @@ fn dividends(rows: usize) -> Vec<f64> {
     (0..rows).map(number).collect()
 }
 
-/// The same number, or NaN both.
+/// Returns true if both numbers have the same bits, or both are NaN.
 fn same(a: f64, b: f64) -> bool {
     a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
 }

@@ -1,5 +1,5 @@
-//! Outputs that nobody asks for are not computed, whichever way they are asked for, in both backends: user operators count
-//! their own evaluations. And exports: outputs from inside of expressions.
+//! Tests that outputs which are not requested are not computed, in both backends: user operators count their own
+//! evaluations. Also tests exports, outputs from inside of expressions.
 
 use cembra::{
     AccessorsListener, Backend, Chain, Error, Fields, Filtered, Limits, Listener, Model, Options, QType, Registry,
@@ -35,7 +35,7 @@ fn backends() -> [Options; 2] {
     [Backend::Interpreter, Backend::Native].map(|backend| Options::default().backend(backend).registry(registry()))
 }
 
-/// How often each operator was evaluated since the last call.
+/// Returns the number of evaluations of each operator since the last call.
 fn counts() -> [u32; 3] {
     [&MAIN, &SIDE, &OTHER].map(|count| count.swap(0, Ordering::Relaxed))
 }

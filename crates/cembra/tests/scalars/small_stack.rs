@@ -1,4 +1,5 @@
-//! Types and values that nest as deep as they may, on a thread of 256 KiB: whatever is done with them fits there.
+//! Tests types and values with the maximum nesting depth on a thread with 256 KiB of stack: no function of the library
+//! may overflow it.
 
 use cembra::{
     Backend, Builder, Json, Model, Options, QType, Stage, Target, Value, parse_type, parse_value, print_type,
@@ -7,10 +8,10 @@ use cembra::{
 use cembra_expr::{read_binary, write_binary};
 use serde_json::json;
 
-/// How deep tuples nest at most.
+/// The maximum nesting depth of tuples.
 const DEEP: usize = 64;
 
-/// Runs it on a stack of 256 KiB, which is what a C library without a setting of its own gives the threads of small machines.
+/// Runs `run` on a thread with 256 KiB of stack, the default of some C libraries on small machines.
 fn on_a_small_stack(run: fn()) {
     // A sanitizer makes frames several times as large.
     let is_watched = std::env::var_os("CEMBRA_WATCHED").is_some();
@@ -19,18 +20,19 @@ fn on_a_small_stack(run: fn()) {
     thread.join().expect("no overflow and no panic");
 }
 
-/// `open`, the text, and `close`, around and around.
+/// Returns `inner` between `DEEP` times `open` and `DEEP` times `close`.
 fn nested(open: &str, inner: &str, close: &str) -> String {
     format!("{}{inner}{}", open.repeat(DEEP), close.repeat(DEEP))
 }
 
-/// Says where the test is, for whoever looks for the stage that overflows: that ends the process.
+/// Prints the name of the stage that begins. If a stage overflows the stack, the process ends, so the last printed name
+/// shows which one.
 #[expect(clippy::print_stderr, reason = "what is captured is shown if a test fails")]
 fn stage(name: &str) {
     eprintln!("{name}");
 }
 
-/// A model that hands on an input and a literal, by every way there is.
+/// Runs all stages of compilation and all kinds of evaluation on `model`, which returns an input and a literal.
 fn every_stage(model: &Model, input: &Value, expected: &Value) {
     let limits = cembra::Limits::default();
     stage("print");

@@ -1,4 +1,5 @@
-//! Strings end to end: what operators make lives long enough, in both backends, and faults say what was wrong.
+//! Tests strings from inputs to results in both backends: computed strings live long enough, and faults describe the
+//! cause.
 
 use cembra::{Backend, Limits, Model, Options, Value};
 use std::sync::Arc;
@@ -84,7 +85,8 @@ fn strings_that_do_not_fit_the_arena_are_a_fault() {
     });
 }
 
-/// Comparisons go on in machine code when there is no work left; its outputs are not written all the same.
+/// When the limit on string work is used up, machine code still finishes a comparison of strings, but does not write
+/// its outputs.
 #[test]
 fn a_comparison_that_is_too_much_work_leaves_the_output_alone() {
     #[derive(cembra::Input)]

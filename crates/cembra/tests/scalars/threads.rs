@@ -1,4 +1,5 @@
-//! The ways to run one model on many threads: a clone for each, a pool, one for each thread that comes.
+//! Tests the ways to run one model on many threads: a clone per thread, a pool, and an executor in thread-local
+//! storage.
 
 use cembra::{Backend, Cancellation, Model, ModelExecutor, Options, Pool, Session, Value};
 use std::cell::RefCell;
@@ -13,7 +14,7 @@ fn model() -> Model {
     Model::parse("input x: i64; strings.join(\"<\", strings.as_text(x * x), \">\")").expect("a model")
 }
 
-/// The results of eight threads with a thousand rows each are those of one.
+/// Asserts that `run` gives the right results on eight threads with a thousand rows each.
 fn check(run: impl Fn(i64) -> String + Sync) {
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -110,8 +111,8 @@ fn memory_is_counted() {
     assert!(typed.memory_bytes() >= typed.executor().frame_bytes());
 }
 
-/// A model with a pattern, run by a thread that is ending, and one that is compiled there: what the thread kept of patterns and
-/// of the code generator is gone by then.
+/// A destructor of a thread-local value can still evaluate a model with a pattern, and compile a model. The thread's
+/// caches of patterns and of the code generator are already destroyed then.
 #[test]
 fn a_thread_that_ends_can_still_evaluate() {
     struct Last(Option<Session>, mpsc::Sender<Result<Vec<Value>, cembra::Error>>);

@@ -1,5 +1,5 @@
-//! The tiered backend: every tier gives the interpreter's answers, whoever advances and when; what cannot be compiled stays
-//! interpreted and says why.
+//! Tests the tiered backend: every tier gives the interpreter's results, whichever thread changes the tier and when. A
+//! model that cannot be compiled stays interpreted, and the reason is reported.
 
 use cembra::{
     Backend, Counters, Error, Event, Executor, Limits, Metrics, Model, Optional, Options, Session, Tier, Tiering, Value,
@@ -10,12 +10,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
-/// Compiles only when asked to, and changes tiers only when asked to.
+/// Returns options with which the tiered backend compiles and changes tiers only when the test requests it.
 fn by_hand() -> Options {
     Options::default().backend(Backend::Tiered).tiering(Tiering::default().after_calls(u32::MAX).by_hand(true))
 }
 
-/// A model of more steps than are optimised at once, each of which matters to the result.
+/// Returns the text of a model with more steps than one compilation optimises. Each step affects the result.
 fn large() -> String {
     let mut text = String::from("input x: f64\nlet s0 = x\n");
     for at in 0..700 {
@@ -25,7 +25,7 @@ fn large() -> String {
     text + "output y = s700\n"
 }
 
-/// Models of one FLOAT64 input, with faults, branches, loops, strings and functions.
+/// Returns models with one input of type f64, with faults, branches, loops, strings and functions.
 fn models() -> Vec<Model> {
     let texts = [
         "input x: f64; exp(x) + sin(x) ** 3.0".to_owned(),
@@ -40,7 +40,7 @@ fn models() -> Vec<Model> {
 
 const ROWS: [f64; 8] = [-1e300, -1.5, -0.0, 0.25, 1.0, 3.0, 3.5, 7e5];
 
-/// What a model says to a row; results as bits, so that a zero's sign counts, and faults with their places.
+/// Evaluates a row, and returns the results or the fault as text. Results show the sign of a zero, faults their place.
 fn answer(session: &mut Session, x: f64) -> String {
     match session.evaluate(&[Value::from(x)]) {
         Ok(values) => values.iter().map(|value| format!("{value:?} ")).collect(),
@@ -144,7 +144,7 @@ fn structs_are_read_and_written_in_place_by_every_tier() {
     assert!(run.raw().is_none());
 }
 
-/// Passes on what happens, as text.
+/// A metrics receiver that sends each event, as text, to the test.
 #[derive(Debug)]
 struct Told(Mutex<Sender<String>>);
 
@@ -166,7 +166,7 @@ impl Metrics for Told {
     }
 }
 
-/// What is told next. It is told or the test fails, after a time that no machine needs.
+/// Returns the next event. The test fails if none arrives within 120 seconds.
 fn next(told: &Receiver<String>) -> String {
     told.recv_timeout(Duration::from_secs(120)).expect("something is told")
 }
@@ -221,7 +221,7 @@ fn what_cannot_be_compiled_stays_interpreted_and_says_why() {
     assert_eq!((counts.compiles, counts.fallbacks, counts.tier_swaps), (0, 1, 0));
 }
 
-/// Fails in the middle of compiling.
+/// A metrics receiver that panics in the middle of a compilation.
 #[derive(Debug, Default)]
 struct Panics {
     fallbacks: AtomicUsize,

@@ -1,4 +1,5 @@
-//! A time limit is the time of each run: a session that is given one runs as often as it likes, and one run that takes too long says nothing of the next.
+//! Tests time limits, which hold for each run: a session with a time limit may run any number of times, and a run that
+//! takes too long does not affect the next.
 
 use cembra::{
     Backend, Cancellation, FaultKind, InputColumn, JsonExecutor, Limits, Mismatch, Model, ModelExecutor, Options, Pool,
@@ -6,15 +7,16 @@ use cembra::{
 };
 use std::time::Duration;
 
-/// Runs for ever if `n` is large, and ends at once if it is small.
+/// A model that runs practically forever if `n` is large, and ends at once if it is small.
 const LOOP: &str = "input n: i64; seq.reduce(fn(s, i) = s + i * i, seq.range(n), 0)";
-/// The same for many elements.
+/// A model on arrays that runs practically forever if `n` is large.
 const ARRAYS: &str = "input x: [i64], n: i64; math.sum(x * seq.reduce(fn(s, i) = s + math.sum(x), seq.range(n), 0))";
-/// Numbers before tensors.
+/// A model with tensors that runs practically forever if `n` is large: the loop over numbers is evaluated before the
+/// tensors.
 const MIXED: &str = "input x: tensor[f64, 1], n: i64
     let from = n * 2
     output y = x * core.cast(seq.reduce(fn(s, i) = s + i * i, seq.range(from), 0i64), f64)";
-/// A number of rounds that takes hours.
+/// A number of loop iterations that takes hours.
 const LONG: i64 = 1 << 50;
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -35,7 +37,7 @@ fn options() -> [Options; 3] {
         .map(|backend| Options::default().backend(backend).limits(limits))
 }
 
-/// The limit of runs that are to end by it.
+/// Returns options with a time limit of 50 ms, for runs that must end by it.
 fn soon() -> RunOptions {
     RunOptions::new().time_limit(Duration::from_millis(50))
 }
@@ -48,7 +50,7 @@ fn compiled(text: &str, options: &Options) -> Session {
     Model::parse(text).and_then(|model| model.compile(options)).expect("an executor").session()
 }
 
-/// Models with inputs for which they run long, and inputs for which they end at once.
+/// Returns sessions, each with inputs for which it runs for hours, and inputs for which it ends at once.
 fn sessions(options: &Options) -> Vec<(Session, Vec<Value>, Vec<Value>)> {
     let session = |text: &str| compiled(text, options);
     let x = cembra::parse_value("[i64?]{1, 2, 3}").expect("an array");
@@ -222,7 +224,8 @@ fn a_token_beside_a_time_limit_ends_runs_for_good() {
     }
 }
 
-/// Each way to run a model, given a token and other options by functions of their own: runs it for a long or a short time.
+/// Setting a token keeps the other run options, for each kind of executor. `run` runs an executor for a long or a short
+/// time.
 #[test]
 fn a_token_leaves_the_other_options_of_runs() {
     fn check<T>(
@@ -291,7 +294,8 @@ fn a_token_leaves_the_other_options_of_runs() {
     }
 }
 
-/// Operators that take long for each byte look at the clock for each MiB, and behind any other of a long text it is looked at, too.
+/// Operators on texts that take long per byte check the time limit after each MiB. After any other operator on a long
+/// text, it is checked too.
 #[test]
 fn a_time_limit_ends_work_on_a_long_text() {
     let text = "\u{436}a \u{42f}b ".repeat(2_000_000);

@@ -1,5 +1,6 @@
-//! Rewrites of users that put things where they do not belong: each is an error that names the operator, never a plan that
-//! reads what is not there. Rewrites that keep types and scopes work, inside of loops too.
+//! Tests invalid user-defined rewrites, such as one that uses a value outside of its scope: each is an error that names
+//! the operator, never a plan that reads uninitialised memory. Rewrites that keep types and scopes work, inside of
+//! loops too.
 
 use cembra::{Backend, Extension, Id, Model, Options, QType, Rewriter, Value};
 use std::fmt;
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 type Transform = dyn Fn(&mut Rewriter<'_>, Id) -> Option<Id> + Send + Sync;
 
-/// A rewrite made of a closure.
+/// A user-defined rewrite that calls a closure.
 struct Rewrite(Box<Transform>);
 
 impl fmt::Debug for Rewrite {
@@ -22,7 +23,8 @@ impl Extension for Rewrite {
     }
 }
 
-/// The first output of a model with a rewrite, on these inputs, in both backends; or the error's code and text.
+/// Compiles a model with a rewrite in both backends, asserts that they agree, and returns the first output on `inputs`,
+/// or the error's code and text.
 fn run(
     source: &str,
     inputs: &[Value],
@@ -45,7 +47,7 @@ fn refused(result: Result<Value, (&'static str, String)>, with: &str) {
     assert!(message.contains(with), "{message}");
 }
 
-/// Replaces a literal by another.
+/// Returns a rewrite that replaces the literal `from` by `to`.
 fn literal(from: Value, to: Value) -> impl Fn(&mut Rewriter<'_>, Id) -> Option<Id> + Send + Sync {
     move |rewriter, node| {
         let found = rewriter.value(node)? == &from;
@@ -83,10 +85,11 @@ fn other_names_are_another_type() {
     refused(run(source, &[1_i64.into(), 2_f64.into()], renamed), "now, and was of type");
 }
 
-/// A loop whose rounds add to a state, and something behind it.
+/// A model with a loop whose iterations add to a state, and an operator after the loop.
 const LOOP: &str = "input n: i64; seq.reduce(fn(s, i) = s + i * 3i64, seq.range(n), 0i64) + n";
 
-/// Remembers a node of the first kind and puts it in the place of the second.
+/// Returns a rewrite that remembers the first node for which `take` is true, and replaces nodes for which `put` is true
+/// by it.
 fn smuggled(
     take: impl Fn(&Rewriter<'_>, Id) -> bool + Send + Sync,
     put: impl Fn(&Rewriter<'_>, Id) -> bool + Send + Sync,

@@ -1,5 +1,5 @@
-//! User operators through text, in both backends: plain and optional closures, functions that fail or panic, overloads,
-//! a closure with a lowering rule of its own, and functions compiled from a literal.
+//! Tests user operators in models, with both backends: plain and optional closures, functions that fail or panic,
+//! overloads, a closure with a rule for machine code, and functions that are compiled from a literal.
 
 use cembra::{
     Backend, Cell, Date, Duration, Fallible, Limits, Mask, Model, Options, Reason, Registry, Scalar, Text, Timestamp,
@@ -75,7 +75,8 @@ fn registry() -> &'static Registry {
     })
 }
 
-/// A line through points, written `0:1 2:5`; refuses what lies outside of them.
+/// Returns a function that interpolates linearly between the points in the text `points`, such as `0:1 2:5`. The
+/// function fails outside of the points.
 fn curve(points: &str) -> Result<Fallible<impl Fn(f64) -> Result<f64, &'static str> + use<>>, String> {
     let number = |text: &str| text.parse::<f64>().map_err(|_| format!("`{text}` is no number"));
     let point = |text: &str| {
@@ -92,7 +93,7 @@ fn curve(points: &str) -> Result<Fallible<impl Fn(f64) -> Result<f64, &'static s
     }))
 }
 
-/// Something to throw that throws again when it is dropped.
+/// A panic payload that panics again when it is dropped.
 struct Bomb;
 
 impl Drop for Bomb {
@@ -103,7 +104,7 @@ impl Drop for Bomb {
 
 static ALIVE: AtomicI32 = AtomicI32::new(0);
 
-/// Something that is counted while it lives.
+/// A value that is counted as long as it exists.
 struct Alive(i32);
 
 impl Alive {
@@ -123,7 +124,8 @@ impl Drop for Alive {
     }
 }
 
-/// The value of an expression over `x`, in both backends, which must agree; or its error's code and text.
+/// Evaluates an expression over `x` with both backends, asserts that they agree, and returns the value, or the error's
+/// code and text.
 fn run(expression: &str, x: Value) -> Result<Value, (String, String)> {
     let model = Model::parse_with(expression, registry(), &Limits::default()).expect("a model");
     let [interpreted, native] = [Backend::Interpreter, Backend::Native].map(|backend| {

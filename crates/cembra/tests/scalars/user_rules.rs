@@ -1,12 +1,13 @@
-//! Rules of user operators: what passes gives what its function gives, in both backends; what could break memory or the
-//! process is refused when the operator is registered, with a reason.
+//! Tests the rules by which user operators are compiled to machine code: a valid rule gives the results of its
+//! function, in both backends; a rule that could corrupt memory or end the process is rejected when the operator is
+//! registered, with a reason.
 
 use cembra::{
     Backend, Bin, Cell, Cmp, Datum, Fallible, FaultKind, Limits, MachineType, Model, Options, Presence, Registry,
     RuntimeFn, Scalar, ScalarValue, Tape, Un, UserOperator, Val, Value,
 };
 
-/// The reason for which an operator with a rule is not registered.
+/// Returns the reason for which the registry rejects `operator`.
 fn refusal(operator: UserOperator) -> String {
     let error = Registry::standard().clone().register(operator).expect_err("a rule that is refused");
     assert_eq!(error.code(), "registration");
@@ -233,7 +234,7 @@ fn on_optional(rule: impl FnOnce(&mut Tape, &[Cell]) -> Cell) -> UserOperator {
     UserOperator::new("my.rule").with_rule(|x: Option<f64>| x, rule)
 }
 
-/// Operators with good rules that say the same as their functions, the guards that are asked for among them.
+/// Returns operators with valid rules, which compute what their functions compute, including the required guards.
 fn registry() -> &'static Registry {
     let mut registry = Registry::standard().clone();
     let operators = [
@@ -353,7 +354,8 @@ fn rules_that_pass_say_what_their_functions_say() {
     }
 }
 
-/// A rare call of a function of three floats has no room where rare calls of one or two keep their operands.
+/// A rule may call a function of three floats in a rarely taken branch. The code that saves operands for calls with one
+/// or two arguments has no space for three.
 #[test]
 fn rare_calls_take_as_many_operands_as_their_functions() {
     let mut registry = Registry::standard().clone();

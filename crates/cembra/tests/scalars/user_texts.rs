@@ -1,4 +1,4 @@
-//! Texts and bytes of user operators: as arguments for the time of one call, owned or borrowed, and as results.
+//! Tests texts and bytes in user operators: as arguments that are borrowed for one call or owned, and as results.
 
 use cembra::{Backend, Limits, Model, Options, Registry, Scalar, ScalarValue, UserOperator, Value};
 
@@ -35,12 +35,14 @@ fn count(text: &str, of: &str) -> i32 {
     text.matches(of).count() as i32
 }
 
-/// Of a closure only the traits are known: its types are found all the same.
+/// Returns a closure of an opaque type: the argument types of an operator are found even if only the closure's traits
+/// are known.
 fn with_suffix(suffix: &'static str) -> impl Fn(&str) -> String + Send + Sync + 'static {
     move |text: &str| format!("{text}{suffix}")
 }
 
-/// The value of an expression over the text `t`, in both backends; or its error.
+/// Evaluates an expression over the text `t` with both backends, asserts that they agree, and returns the value, or the
+/// error's message.
 fn run(expression: &str, t: Value) -> Result<Value, String> {
     let registry = registry();
     let model = Model::parse_with(expression, registry, &Limits::default()).expect("a model");

@@ -1,4 +1,5 @@
-//! Tensors as the arrays of other crates, and their arrays as tensors: the same elements, and in memory of their own only where it is said.
+//! Tests conversions between tensors and the arrays of other crates: elements stay the same, and are copied only where
+//! the documentation says so.
 
 use cembra::Error;
 use cembra::tensor::{Slice, Tensor, TensorErrorKind};
@@ -15,7 +16,7 @@ fn kind<T>(made: Result<T, Error>) -> TensorErrorKind {
     }
 }
 
-/// Views of all kinds: turned, reversed, with steps, broadcast, diagonal, of nothing, of one.
+/// Returns views of all kinds: transposed, reversed, with steps, broadcast, diagonal, empty, and of one element.
 fn views() -> Vec<Tensor> {
     let a = counted(&[3, 4, 5]);
     let step = |start, step, count| Slice { start, step, count };

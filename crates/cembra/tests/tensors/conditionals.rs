@@ -1,4 +1,5 @@
-//! Conditionals between tensors whose condition is one truth value: the branch that is not chosen is not computed, so it does not fail.
+//! Tests conditionals between tensors with a single boolean as condition: the branch that is not chosen is not
+//! computed, so it cannot fail.
 
 use crate::compiled::kind_of;
 use cembra::Error;
@@ -29,7 +30,7 @@ fn integers(elements: &[i64]) -> Value {
 /// The inputs of a run, and its outputs or the kind of its error.
 type Row<'r> = (&'r [Value], Result<&'r [Value], TensorErrorKind>);
 
-/// Runs a model on rows one after the other in a session of each backend.
+/// Runs a model on `rows`, one after the other, in one session per backend, and compares the results.
 fn check(text: &str, rows: &[Row<'_>]) {
     for options in backends() {
         let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
@@ -173,7 +174,7 @@ fn a_condition_may_be_computed_of_what_a_branch_reads() {
     );
 }
 
-/// Doubles elements, and counts how often it was asked.
+/// A user-defined operation that doubles elements and counts its executions.
 struct Doubling(Arc<AtomicUsize>);
 
 impl TensorOp for Doubling {
@@ -197,7 +198,7 @@ impl TensorOp for Doubling {
     }
 }
 
-/// `if any(c) then sum(doubled x) else x`, and the operation's count.
+/// Returns the graph of `if any(c) then sum(doubled x) else x`, and the counter of the doubling operation.
 fn counted() -> Result<(TensorGraph, TensorNodeId, Arc<AtomicUsize>), Error> {
     let count = Arc::new(AtomicUsize::new(0));
     let mut g = TensorGraph::standard();

@@ -1,5 +1,6 @@
-//! Gradients that a user says, those of the library that are made so, and what is computed again for gradients. They are held against
-//! differences, and against what is computed without them.
+//! Tests user-defined gradients, gradients in the library that are defined in the same way, and values that are
+//! computed again for gradients. They are compared with finite differences, and with gradients that the library derives
+//! itself.
 
 use cembra::Error;
 use cembra::tensor::{CompileGraph, Reduction, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
@@ -10,12 +11,12 @@ use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What computes constants while a graph is rewritten.
+/// Returns the evaluator for constants that are folded while a graph is rewritten.
 fn evaluator() -> Evaluator {
     Evaluator::new(&Options::default())
 }
 
-/// The values of nodes; a plan gives the same.
+/// Returns the values of the nodes `outputs` by the reference, and asserts that a plan gives the same bits.
 fn values(graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[Tensor]) -> Vec<Vec<f64>> {
     let executor = graph.compile(outputs, &Options::default().reference_order(true)).expect("a plan");
     let made = executor.run_reference(inputs).expect("values");
@@ -31,7 +32,7 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
     Tensor::new(extents, (0..count).map(|at| ((at * 37 + seed * 11 + 5) as f64).sin()).collect()).expect("a value")
 }
 
-/// Holds gradients of a number by some leaves against central differences.
+/// Compares the gradients of `number` with respect to the leaves `wrt` with central differences.
 fn check_differences(graph: &mut TensorGraph, number: TensorNodeId, wrt: &[TensorNodeId], inputs: &[Tensor]) {
     const STEP: f64 = 1e-5;
     let gradients = graph.gradients(number, wrt).expect("gradients");
@@ -99,7 +100,7 @@ fn tangents_and_second_derivatives_go_through_branches_and_products_of_them() {
     check_second_derivatives(&mut g, loss, wrt, &inputs);
 }
 
-/// Holds forward mode, of a number and of its gradients, against central differences.
+/// Compares forward-mode derivatives of `loss`, and of its gradients, with central differences.
 fn check_second_derivatives(g: &mut TensorGraph, loss: TensorNodeId, wrt: [TensorNodeId; 2], inputs: &[Tensor]) {
     let extents = wrt.map(|leaf| g.extents(leaf).to_vec());
     let directions = [0, 1].map(|at| g.leaf("", Scalar::Float64, &extents[at]).expect("a value"));
@@ -126,7 +127,8 @@ fn check_second_derivatives(g: &mut TensorGraph, loss: TensorNodeId, wrt: [Tenso
     }
 }
 
-/// The sine and the cosine of a number, whose gradients are made of each other; it counts how often it is asked for them.
+/// Returns the sine and cosine of `x` from one operation with a user-defined gradient, in which each uses the other.
+/// `asked` counts the uses of the gradient.
 fn sine_and_cosine(g: &mut TensorGraph, x: TensorNodeId, asked: &Arc<AtomicUsize>) -> [TensorNodeId; 2] {
     let asked = asked.clone();
     let made = g.custom_vjp(
@@ -175,7 +177,8 @@ fn several_results_ask_for_their_gradient_once() {
     assert_eq!((asked.load(Ordering::Relaxed), values(&g, &[gradient], &inputs)[0].clone()), (0, vec![0.0; 3]));
 }
 
-/// `factor * x`, under one name whatever the factor is; the gradient has none of the values.
+/// Returns `factor * x` and multiples of it, by an operation with a user-defined gradient. The operation has the same
+/// name for all factors, and its gradient uses no values of the forward pass.
 fn scaled(g: &mut TensorGraph, x: TensorNodeId, factor: f64, results: usize) -> Vec<TensorNodeId> {
     let times = move |g: &mut TensorGraph, x: TensorNodeId, factor: f64| {
         let factor = g.constant(Scalar::Float64, factor)?;
@@ -218,7 +221,7 @@ fn functions_of_one_name_are_asked_each_for_its_own() {
     }
 }
 
-/// Rounds, and has the gradient of what it does not round.
+/// Returns `x` rounded, by an operation whose user-defined gradient is that of `x` without rounding.
 fn rounded(g: &mut TensorGraph, x: TensorNodeId) -> TensorNodeId {
     let forward = |g: &mut TensorGraph, x: &[TensorNodeId]| Ok((vec![g.apply("tensor.round", x)?], vec![]));
     g.custom_vjp("straight_through", &[x], forward, |_, _, given| Ok(vec![Some(given[0])])).expect("a result")[0]
@@ -321,7 +324,7 @@ fn branches_that_are_not_chosen_have_no_cotangent() {
     assert_eq!([&made[0], &made[1]], [&[0.25, 0.0, 0.0]; 2]);
 }
 
-/// How many nodes apply this operator that an output needs after rewriting.
+/// Returns the number of nodes with the operator `operator` that the outputs need after rewriting.
 fn count(graph: &TensorGraph, outputs: &[TensorNodeId], operator: &str) -> usize {
     let made = Rewriter::default().rewrite(graph, outputs, &evaluator().host()).expect("a graph");
     let needed = made.graph.needed(&made.outputs);

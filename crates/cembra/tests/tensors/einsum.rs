@@ -1,4 +1,5 @@
-//! Products by labels as `einsum` writes them: which axes broadcast, what is refused, and in which order many factors are multiplied.
+//! Tests `einsum`, products of tensors by labels: which axes are broadcast, which specifications are rejected, and in
+//! which order many factors are multiplied.
 
 use crate::compiled::{kind_of, message_of};
 use cembra::Options;
@@ -9,7 +10,8 @@ use cembra_tensor::{Axes, Axis};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The product of tensors of these extents whose elements are 1, 2, 3 and so on: its extents and its elements.
+/// Returns the extents and elements of a product of tensors with the extents `shapes`. The elements of each tensor are
+/// 1, 2, 3 and so on.
 fn product(spec: &str, shapes: &[&[usize]]) -> Result<(Vec<usize>, Vec<f64>), cembra::Error> {
     let mut g = TensorGraph::standard();
     let (mut leaves, mut tensors) = (Vec::new(), Vec::new());
@@ -149,10 +151,12 @@ fn product_of_ones(spec: &str, shapes: &[&[usize]]) -> (Vec<usize>, Vec<f64>) {
 
 type Set = BTreeSet<Axis>;
 
-/// By what pairs are compared, which two they are, what their product costs and what labels it has.
+/// A pair of factors: the key by which pairs are compared, the indices of both factors, the cost of their product, and
+/// its labels.
 type Pair = ((bool, f64), [usize; 2], f64, Set);
 
-/// The greedy orders as they are defined: of all pairs that are left the best, looked at anew before each product.
+/// Returns the pairs of a greedy order of products, and its cost, by the definition: before each product, the best of
+/// all remaining pairs is searched for.
 fn greedy(labels: &Labels, extents: &[usize], by_cost: bool) -> (Vec<[usize; 2]>, f64) {
     let size = |set: &Set| -> f64 { set.iter().map(|label| extents[usize::from(*label)] as f64).product() };
     let mut left: Vec<Set> = labels.operands.iter().map(|own| own.iter().copied().collect()).collect();

@@ -1,10 +1,11 @@
-//! What metrics hear of machine code for rows: of batches, of elements of arrays, and of elements of tensors.
+//! Tests the metrics about machine code for many rows: of batches, of elements of arrays, and of elements of tensors.
 
 use cembra::tensor::{CompileGraph, Tensor, TensorGraph};
 use cembra::{Backend, Counters, Event, Field, InputColumn, Metrics, Model, Options, RowPlayer, Scalar, Value};
 use std::sync::{Arc, Mutex};
 
-/// The models, players and steps of code for rows, and the reasons where there was none.
+/// A metrics receiver that records each compilation of code for many rows: the model, the backend and the number of
+/// steps; or the reason why there is no code.
 #[derive(Debug, Default)]
 struct Heard(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! Models and graphs of tensors through the library.
+//! Tests of models with tensors and of tensor graphs, through the library's public interface.
 
 #[path = "../../../ops/tests/counting/mod.rs"]
 #[expect(dead_code, reason = "bytes are for other programs")]

@@ -1,11 +1,12 @@
-//! Products of two matrices in memory, by the library and by plain loops: all orders and directions of rows and columns. Which matrices a
-//! product of tensors is made of is tested in `products.rs`.
+//! Tests products of two matrices by the matrix library and by plain loops, for all layouts of rows and columns. The
+//! file `products.rs` tests how a product of tensors is split into products of matrices.
 
 use cembra_engine::matrices;
 use cembra_engine::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 use fastrand::Rng;
 
-/// A matrix in memory of its own: rows or columns contiguous, either in ascending or descending order, with gaps or without.
+/// Returns a random layout of a matrix, and the length of its memory: row-major or column-major, in ascending or
+/// descending order, with or without gaps.
 fn layout(rng: &mut Rng, rows: usize, columns: usize) -> (MatrixLayout, usize) {
     let gap = rng.usize(0..3);
     let by_rows = rng.bool();

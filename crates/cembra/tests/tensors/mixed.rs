@@ -1,5 +1,5 @@
-//! Models with tensors and other values: texts, optional values, masks, arrays and dictionaries, before tensors and after them. What an
-//! operator means is decided by its operands.
+//! Tests models with tensors and other values: texts, optional values, masks, arrays and dictionaries, which tensors
+//! depend on or which depend on tensors. The types of the operands decide the meaning of an operator.
 
 use cembra::{
     Array, ArrayKind, Backend, Cancellation, Limits, Mask, Model, Options, RunOptions, Scalar, ScalarValue, Tensor,
@@ -16,7 +16,8 @@ fn array(elements: &[Option<f64>]) -> Value {
     Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, elements).into())
 }
 
-/// The outputs on these inputs, by name, in both backends.
+/// Evaluates the model `text` on inputs that are given by name, asserts that both backends agree, and returns the
+/// outputs.
 fn evaluated(text: &str, inputs: &[(&str, Value)]) -> Vec<Value> {
     let mut all = Vec::new();
     for backend in [Backend::Native, Backend::Interpreter] {
@@ -41,7 +42,7 @@ fn evaluated(text: &str, inputs: &[(&str, Value)]) -> Vec<Value> {
     all.remove(0)
 }
 
-/// Code, message and place of what is wrong with a text.
+/// Returns the code, message and place of the error in the model `text`.
 fn refused(text: &str) -> (&'static str, String, Option<&str>) {
     let error = Model::parse(text).and_then(|model| model.compile(&Options::default())).expect_err(text);
     (error.code(), error.to_string(), error.span().map(|span| span.text(text)))
@@ -118,7 +119,8 @@ fn masks_are_conditions_of_tensors() {
     assert_eq!(of(2.0, false)[1], floats(&[2], &[0.0, -0.0]));
 }
 
-/// A mask that is computed apart is a mask beside numbers of tensors, and a truth value beside tensors.
+/// A mask that does not depend on tensors stays a mask in an expression with numbers computed from tensors, and becomes
+/// a boolean in an expression with tensors.
 #[test]
 fn masks_from_apart_stay_masks() {
     let text = "input x: tensor[f64, 1], name: text
@@ -134,7 +136,8 @@ fn masks_from_apart_stay_masks() {
     assert_eq!(of(0.5, "bob"), expected(-0.5, masks(false, true), "no"));
 }
 
-/// Tokens, times and limits of a run hold in each of its parts.
+/// Tokens, time limits and other limits of a run hold for each part of a model (the values before tensors, the tensors,
+/// the values after them).
 #[test]
 fn runs_of_every_part_end_as_their_options_say() {
     let text = "input x: tensor[f64, 1], name: text
@@ -157,7 +160,7 @@ fn runs_of_every_part_end_as_their_options_say() {
     assert!(session.evaluate(&row).is_ok());
 }
 
-/// Loops of numbers that run before tensors or behind them look at the time themselves.
+/// Loops over numbers that run before or after the tensors check the deadline.
 #[test]
 fn deadlines_end_loops_beside_tensors() {
     // This many rounds take much longer than the 20 ms of a run. A loop that ignores the deadline ends with `iteration-limit`.
@@ -284,7 +287,8 @@ fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
     }
 }
 
-/// Sums as texts whose lengths scale tensors, sorted arrays as tensors, a row of a table found by a number of a tensor: each is a tensor again.
+/// Values computed from tensors may be used in tensors again: the length of a text that shows a sum, an array that is
+/// computed from a tensor, a table row that is found by an element.
 #[test]
 fn what_is_made_of_tensors_becomes_tensors_again() {
     let text = "
@@ -311,7 +315,8 @@ fn what_is_made_of_tensors_becomes_tensors_again() {
     assert_eq!((made[5].to_string().as_str(), &made[6]), ("('750ab', f64{55})", &Value::from("AB")));
 }
 
-/// Floats that are written in an array are `f64` as a tensor: a number alone takes on the type beside it, a tensor does not.
+/// A tensor from an array of float literals has the type `f64`. A single float literal takes the type of the other
+/// operand; a tensor does not.
 #[test]
 fn arrays_of_plain_floats_are_tensors() {
     let text = "
@@ -335,7 +340,7 @@ fn tensors_without_axes_are_numbers_elsewhere() {
     assert_eq!(evaluated(text, &[("s", floats(&[], &[2.5]))]), [Value::from("2.5"), Value::from(7.5)]);
 }
 
-/// A condition that is known behind the tensors still decides whether its branches are computed.
+/// A condition that depends on tensors still decides which of its branches is computed.
 #[test]
 fn branches_of_what_is_known_later_are_computed_if_they_are_chosen() {
     let text = "
@@ -356,7 +361,8 @@ fn branches_of_what_is_known_later_are_computed_if_they_are_chosen() {
     assert_eq!((error.code(), error.span().map(|span| span.text(text))), ("div-by-zero", Some("x // k")));
 }
 
-/// Each turn looks at the whole program, so a text may have a certain number of them.
+/// A model may alternate between tensors and other values at most 16 times, because the compiler goes through the whole
+/// program for each alternation.
 #[test]
 fn turns_between_tensors_and_other_values_are_limited() {
     let turns = |count: usize| {
@@ -374,7 +380,8 @@ fn turns_between_tensors_and_other_values_are_limited() {
     assert!(message.contains("more than 16 times"), "{message}");
 }
 
-/// Files of versions 1 and 2 were written when comparisons beside tensors were truth values.
+/// In model files of versions 1 and 2, comparisons in models with tensors give booleans, not masks, as when these files
+/// were written.
 #[test]
 fn older_files_keep_their_truth_values() {
     let text = "input x: tensor[f64, 1], s: f64
@@ -413,7 +420,8 @@ fn older_files_keep_their_truth_values() {
     }
 }
 
-/// Tuples of tuples of tensors, 2^40 of them if each was looked at where it is used, and many inputs.
+/// Sorting the values of a model into parts takes time linear in its nodes. The nested tuples of this test have 2^40
+/// elements if every use is followed separately.
 #[test]
 fn sorting_takes_time_as_there_are_nodes() {
     let mut text = "input x: tensor[f64, 1], t: text\nlet t0 = (x, t)\n".to_owned();

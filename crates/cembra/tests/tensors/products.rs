@@ -1,4 +1,5 @@
-//! Products of two tensors by labels, the fast way: what is copied for them, and that they are what the reference says.
+//! Tests the fast implementation of products of two tensors by labels: which operands it copies, and that results are
+//! those of the reference.
 
 use cembra::tensor::{Data, Element, Labels, Layout, Slice, Tensor, TensorErrorKind, TensorGraph, same_bits};
 use cembra::{Options, Scalar};
@@ -16,7 +17,8 @@ fn labels(spec: &str) -> Labels {
     Labels { operands: operands.split(',').map(axes).collect(), output: axes(output) }
 }
 
-/// How many operands and results are copied, and how many products of matrices there are, for operands in the order of their indices.
+/// Returns the number of operands and results that a product copies, and the number of products of matrices, for
+/// row-major operands.
 fn planned(spec: &str, extent: impl Fn(Axis) -> usize) -> (usize, usize) {
     let labels = labels(spec);
     let layout =
@@ -126,7 +128,7 @@ fn the_smaller_operand_is_copied() {
     assert_eq!(copied(&plan(b'j')), [true, false]);
 }
 
-/// What the reference makes of a product.
+/// Returns the product of `operands` as the reference computes it.
 fn expected(labels: &Labels, operands: [&Tensor; 2]) -> Tensor {
     let mut graph = TensorGraph::standard();
     let leaves = operands.map(|operand| graph.leaf("", operand.scalar_type(), operand.extents()).expect("fits"));
@@ -140,7 +142,7 @@ fn made(labels: &Labels, operands: [&Tensor; 2], extents: &[usize], matrices: &d
     Tensor::from_parts(data, Layout::row_major(extents).expect("fits")).expect("fits")
 }
 
-/// Elements of a type, of whole numbers from -4 to 4: their sums are exact in any order.
+/// Returns a tensor of random whole numbers from -4 to 4. Their sums are exact in any order.
 fn whole(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
     fn of<T: Element>(rng: &mut Rng, extents: &[usize], element: impl Fn(i8) -> T) -> Tensor {
         let mut bytes = vec![0_u8; extents.iter().product()];
@@ -155,7 +157,8 @@ fn whole(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
     }
 }
 
-/// A view of these extents: axes in another order in memory, some walked backwards, or by two, or with one element for all.
+/// Returns a random view with the extents `extents`: its axes have another order in memory, and some have the stride
+/// -1, 2 or 0.
 fn view(rng: &mut Rng, scalar: Scalar, extents: &[usize]) -> Tensor {
     let mut order: Vec<usize> = (0..extents.len()).collect();
     rng.shuffle(&mut order);
@@ -210,14 +213,16 @@ fn products_of_any_labels_and_layouts_are_what_the_reference_says() {
     assert!(seen.iter().all(|count| *count > 150), "{seen:?}");
 }
 
-/// The labels of a tensor of so many axes times a vector over one of them, in either order.
+/// Returns the labels for the product of a tensor with `rank` axes and a vector over its axis `axis`. With `is_turned`,
+/// the vector is the first operand.
 fn times_vector(rank: u8, axis: u8, is_turned: bool) -> Labels {
     let (tensor, vector): (Axes, Axes) = ((0..rank).collect(), [axis][..].into());
     let operands = if is_turned { vec![vector, tensor] } else { vec![tensor, vector] };
     Labels { operands, output: (0..rank).filter(|label| *label != axis).collect() }
 }
 
-/// Extents at the edges of what fits registers, for an axis that is summed and the one behind it, and how many axes there are.
+/// Calls `with` for all numbers of axes from 2 to 5, all summed axes, and extents around the limits of the vectorised
+/// loops.
 fn for_each_axis(mut with: impl FnMut(u8, u8, &[usize])) {
     const EDGES: [usize; 9] = [1, 2, 7, 8, 9, 27, 63, 64, 65];
     for (rank, summed, behind) in
@@ -292,7 +297,7 @@ fn integers_wrap_in_products_with_vectors() {
     }
 }
 
-/// Numbers whose sums are rounded.
+/// Returns a tensor of random numbers of which sums are rounded.
 fn fractions(rng: &mut Rng, extents: &[usize]) -> Tensor {
     Tensor::new(extents, (0..extents.iter().product()).map(|_| rng.f64() - 0.5).collect()).expect("fits")
 }
@@ -354,13 +359,14 @@ fn vectors_are_multiplied_from_either_end() {
     }
 }
 
-/// The order of a sum along lines, in plain words: 8 sums side by side, as many times as lines are long, and then the rest.
+/// Returns the sum of products in the documented order for contiguous vectors: in 16 partial sums, 64 from 1,024 terms
+/// on, which are joined to 8; then the remaining terms.
 fn sum_along(a: &[f64], b: &[f64]) -> f64 {
     let groups = if a.len() < 1024 { 2 } else { 8 };
     let mut sums = vec![[0.0; 8]; groups];
     let (whole, all) = (a.len() / (8 * groups) * groups, a.len() / 8);
     for at in 0..8 * all {
-        // Those that do not fill all groups are added when these are one.
+        // The terms after the last full group are added once the groups are joined to one.
         if at == 8 * whole {
             join(&mut sums);
         }

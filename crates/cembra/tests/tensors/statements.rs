@@ -1,4 +1,5 @@
-//! Lines that assign, run on tensors by name: the tensors are the inputs of a model, and what the lines make is there by name behind them.
+//! Helpers for tests of statements, such as `c("i") += a("i")`, on tensors by name: the tensors are the inputs of a
+//! model, and the results of the statements are stored under their names.
 
 use cembra::tensor::{OutputMemory, Tensor};
 use cembra::{Executor, Model, Options, QType, print_type};
@@ -6,7 +7,7 @@ use std::collections::BTreeMap;
 
 pub(crate) type Tensors = BTreeMap<String, Tensor>;
 
-/// The lines as a model whose inputs are the tensors.
+/// Returns the text of a model with the statements `lines`, whose inputs are the tensors.
 pub(crate) fn model(lines: &str, tensors: &Tensors) -> String {
     let mut text = String::new();
     for (name, tensor) in tensors {
@@ -17,14 +18,14 @@ pub(crate) fn model(lines: &str, tensors: &Tensors) -> String {
     text + lines
 }
 
-/// The lines compiled, and the tensors of the inputs that they need.
+/// Compiles the statements `lines`, and returns the executor and the tensors for its inputs.
 fn compiled(lines: &str, tensors: &Tensors) -> Result<(Executor, Vec<Tensor>), cembra::Error> {
     let executor = Model::parse(&model(lines, tensors))?.compile(&Options::default())?;
     let inputs = executor.inputs().iter().map(|field| tensors[&*field.name].clone()).collect();
     Ok((executor, inputs))
 }
 
-/// Runs lines on tensors, which are changed by them.
+/// Runs the statements `lines`, and stores their results in `tensors`.
 pub(crate) fn run(lines: &str, tensors: &mut Tensors) -> Result<(), cembra::Error> {
     let (executor, inputs) = compiled(lines, tensors)?;
     let mut session = executor.session();
@@ -34,7 +35,8 @@ pub(crate) fn run(lines: &str, tensors: &mut Tensors) -> Result<(), cembra::Erro
     Ok(())
 }
 
-/// Runs a line on tensors, whose value is written over the target's memory where it can be.
+/// Runs the statement `line`. Its value is written to the memory of its target, where that is possible. Returns which
+/// memory was used.
 pub(crate) fn run_over(line: &str, tensors: &mut Tensors) -> Result<OutputMemory, cembra::Error> {
     let (executor, mut inputs) = compiled(line, tensors)?;
     let name = executor.outputs()[0].name.to_string();

@@ -1,5 +1,5 @@
-//! Elements of tensors that are read one at a time: they are those of the whole, bit for bit; nothing but what they are made of is
-//! computed, none of it twice, and once an access was made the next allocates nothing.
+//! Tests readers of single elements of tensors: an element has the bits that it has in the whole tensor; only the
+//! values that it depends on are computed, each once; and repeated accesses do not allocate.
 
 use crate::compiled::kind_of;
 use crate::counting;
@@ -19,7 +19,7 @@ fn compiled(graph: &TensorGraph, node: TensorNodeId, options: &Options) -> Execu
     graph.compile(&[node], options).expect("an executor")
 }
 
-/// One element, for which no expression is compiled.
+/// Reads one element, without compiling expressions for it.
 fn get(
     graph: &TensorGraph,
     node: TensorNodeId,
@@ -29,14 +29,14 @@ fn get(
     Reader::once(graph, node, inputs, &Evaluator::new(options))?.value(index)
 }
 
-/// A tensor of numbers of many sizes.
+/// Returns a tensor of numbers of many magnitudes.
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
     let count = extents.iter().product();
     let number = |at: usize| (((at + seed) * 7919 % 1601) as f64).sin() * 10_f64.powi((at % 7) as i32 - 3);
     Tensor::new(extents, (0..count).map(number).collect()).expect("a value")
 }
 
-/// Holds each element that is read, in each way, against the whole tensor.
+/// Compares each element that a reader gives, for all kinds of readers, with the whole tensor.
 fn check(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor]) {
     for options in backends() {
         let (executor, on) = (compiled(graph, node, &options), Evaluator::new(&options));

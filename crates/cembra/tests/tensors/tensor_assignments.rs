@@ -1,5 +1,5 @@
-//! Values that are written over a tensor: in its memory where nothing is read later that was there, and always with the value that all of the
-//! right side has before anything changes.
+//! Tests statements that write their value over a tensor: in the tensor's memory if no later step reads the old
+//! elements, and always with the value of the right side from before the assignment.
 
 use super::statements;
 use cembra::tensor::{
@@ -13,7 +13,8 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
     Tensor::new(extents, (0..extents.iter().product()).map(number).collect()).expect("a tensor")
 }
 
-/// A graph compiled in each way, with a session that runs it.
+/// Compiles a graph for both backends, with and without the reference's order of sums, and for several threads; each
+/// with a session.
 fn each_way(graph: &TensorGraph, node: TensorNodeId) -> [(Executor, Session); 4] {
     let with = |backend, is_in_order, threads| {
         let options = Options::default().backend(backend).reference_order(is_in_order).min_parallel_elements(1000);
@@ -26,8 +27,9 @@ fn each_way(graph: &TensorGraph, node: TensorNodeId) -> [(Executor, Session); 4]
     [with(Backend::Interpreter, false, 1), native(false, 1), native(true, 1), native(false, 3)]
 }
 
-/// How `x` gets the value that is built of it and `y`: the value is that of the reference on tensors that nobody else has, compiled in each
-/// way, and twice.
+/// Runs the assignment of a value, which `build` makes of `x` and `y`, to `x`, in all configurations and twice each.
+/// Asserts that the value is the reference's, and returns which memory it was written to. No other reference to the
+/// tensors exists.
 fn written(
     extents: [&[usize]; 2],
     build: impl Fn(&mut TensorGraph, TensorNodeId, TensorNodeId) -> TensorNodeId,
@@ -197,7 +199,7 @@ fn what_is_reduced_or_multiplied_first_is_in_other_memory() {
     assert_eq!(written([&[300], &[300, 300]], of_itself), OutputMemory::Made);
 }
 
-/// How the lines of a text, one after the other, wrote the values of their targets.
+/// Runs the statements of a text, one after the other, and returns which memory each wrote its value to.
 fn run(text: &str, tensors: &mut BTreeMap<String, Tensor>) -> Vec<OutputMemory> {
     text.split(';').map(|line| statements::run_over(line.trim(), tensors).expect("a value")).collect()
 }

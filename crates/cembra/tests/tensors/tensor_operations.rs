@@ -1,5 +1,5 @@
-//! Operations of users in graphs of tensors: what they answer is checked, they are a step of plans, they have derivatives, and elements of
-//! them are read where they can make one alone.
+//! Tests user-defined operations in tensor graphs: their answers are checked, they become steps of plans and may have
+//! derivatives, and an operation that can compute a single element is used by readers of elements.
 
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
@@ -26,7 +26,8 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
     Tensor::new(extents, (0..count).map(|at| ((at * 37 + seed * 11 + 5) as f64).sin()).collect()).expect("a value")
 }
 
-/// Sums up to each element of the last axis, or from each on.
+/// A user-defined operation: cumulative sums along the last axis, from the first element on or, if `is_reversed`, from
+/// the last.
 struct Cumulative {
     is_reversed: bool,
     has_form: bool,
@@ -103,7 +104,8 @@ impl ElementForm for Cumulative {
     }
 }
 
-/// The value of a node by the reference, which rewriting, planning and reading elements do not change.
+/// Returns the value of a node by the reference, and asserts that rewriting, plans and readers of elements give the
+/// same bits.
 fn value(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor]) -> Tensor {
     let mut found = None;
     for backend in [Backend::Interpreter, Backend::Native] {
@@ -179,7 +181,7 @@ fn derivatives_of_operations_of_users_are_those_of_differences() {
     assert!((value(&g, tangent, &[input]).get::<f64>(&[]).unwrap() - along).abs() < 1e-12);
 }
 
-/// The numbers of a Hilbert matrix: an input that makes its own elements.
+/// A user-defined operation without operands: a Hilbert matrix, which computes its own elements.
 struct Hilbert(usize);
 
 impl TensorOp for Hilbert {
@@ -242,7 +244,7 @@ fn long_chains_of_operations_of_users_take_no_stack() {
     assert_eq!(reader.value(&[1]).unwrap(), ScalarValue::Float64(50_000.5));
 }
 
-/// Counts how often it is executed, and gives that.
+/// A user-defined operation that counts its executions, and returns the count.
 struct Counter(Arc<AtomicUsize>);
 
 impl TensorOp for Counter {
@@ -284,7 +286,7 @@ fn what_has_a_state_is_like_nothing_else() {
     assert!(made.outputs[0] != made.outputs[1] && !made.outputs.contains(&third));
 }
 
-/// A number times how often this was executed before, and once more.
+/// A user-defined operation that multiplies by the number of its executions so far, including this one.
 struct Scaled(AtomicUsize);
 
 impl TensorOp for Scaled {
@@ -325,7 +327,7 @@ fn what_has_a_state_is_not_computed_again_for_gradients() {
     assert_eq!([0, 1].map(|at| found[at].get::<f64>(&[]).unwrap()), [441.0, 294.0]);
 }
 
-/// What a misbehaving operation does.
+/// The error in a faulty user-defined operation.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Panics,
@@ -471,7 +473,7 @@ fn what_operations_of_users_answer_is_not_trusted() {
     assert_eq!((error.to_string().as_str(), g.len()), ("`wrong` panicked: as it was told to", 1));
 }
 
-/// Says that its result is of these.
+/// A user-defined operation that declares a result with the given element type and extents.
 struct Shaped(Scalar, Vec<usize>);
 
 impl TensorOp for Shaped {
@@ -507,7 +509,7 @@ fn shapes_that_no_tensor_has_are_refused() {
     }
 }
 
-/// What an evaluation has at the same time counts together; what it has no more, and views, do not.
+/// Tensors that exist at the same time count together for the limit. Freed tensors and views do not count.
 #[test]
 fn tensors_take_no_more_memory_together_than_they_may() {
     let mut g = TensorGraph::standard();
@@ -581,7 +583,7 @@ fn plans_take_no_more_time_than_models_may() {
     }
 }
 
-/// Does something when it is executed, and is like nothing else.
+/// A user-defined operation that calls a function when it is executed. No two of these are considered equal.
 struct Does<F>(F);
 
 impl<F: Fn() + Send + Sync + 'static> TensorOp for Does<F> {

@@ -1,4 +1,4 @@
-//! Tensors: views, what is refused, what rewriting makes of expressions and how often, and statements.
+//! Tests tensors: views, rejected operations, the rewriting of expressions and its cost, and statements.
 
 use super::statements;
 use crate::compiled::{kind_of, message_of, run};
@@ -26,7 +26,7 @@ fn rewritten(graph: &TensorGraph, output: TensorNodeId) -> Rewritten {
     Rewriter::default().rewrite(graph, &[output], &evaluator().host()).expect("a graph")
 }
 
-/// The nodes that the output needs, but for leaves and constants.
+/// Returns the number of nodes that the outputs need, without leaves and constants.
 fn computed(rewritten: &Rewritten) -> usize {
     let needed = rewritten.graph.needed(&rewritten.outputs);
     let is_computed = |operation: &Operation| !matches!(operation, Operation::Leaf(_) | Operation::Constant(_));
@@ -523,7 +523,7 @@ fn parts_are_of_one_expression() {
     assert_eq!(e.quotient(own, far, here).unwrap_err().tensor_kind(), Some(TensorErrorKind::UnknownName));
 }
 
-/// Replaces the exponential by the square root.
+/// A user-defined rewrite that replaces the exponential by the square root.
 #[derive(Debug)]
 struct RootForExponential;
 

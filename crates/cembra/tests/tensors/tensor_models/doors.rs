@@ -1,4 +1,5 @@
-//! What models with tensors share with models of other values: evaluation on values, options, tests in the text, explanations, sets.
+//! Tests features that models with tensors share with other models: evaluation on values, options, tests in the text,
+//! explanations, model sets.
 
 use super::executor::SCALED;
 use super::{compiled, counted, f64s, inputs_of, run, tensors, try_compiled};
@@ -29,7 +30,7 @@ fn threads_take_sessions_from_a_pool() {
     assert!((1..=4).contains(&pool.idle()), "{}", pool.idle());
 }
 
-/// What an output of a run is, a later run of the session does not change.
+/// A later run of the session does not change an output of an earlier run that the caller still has.
 #[test]
 fn outputs_that_somebody_keeps_are_not_written_over() {
     let executor = compiled("input x: tensor[f64, 1], by: f64; output y = x * by; output sum = tensor.sum(x)");

@@ -1,4 +1,5 @@
-//! Operators on elements: those that look at a literal, and the derivatives of all of them, held against differences.
+//! Tests operators on elements of tensors: operators with a literal operand, and the derivatives of all operators,
+//! compared with finite differences.
 
 use super::{counted, evaluated, f64s, refused, tensors, try_compiled};
 use cembra::tensor::{CompileGraph, Reduction, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
@@ -119,7 +120,8 @@ fn graphs_of_rust_have_literals_and_leave_them_out() {
     assert!(refused.to_string().starts_with("round expects a literal integer for `digits`"), "{refused}");
 }
 
-/// A graph that weighs the elements of what an operator makes of leaves, the leaves that are floats, and the sum.
+/// A graph that applies an operator to leaves and sums the results, each times a weight; with the node of the results,
+/// that of the sum, and the leaves that are floats.
 struct Weighed {
     graph: TensorGraph,
     made: TensorNodeId,
@@ -129,7 +131,7 @@ struct Weighed {
 
 const COUNT: usize = 4;
 
-/// Positive numbers below 1, which all functions have in their domains, and where none of them has a kink.
+/// Returns positive numbers below 1, at which all functions are defined and differentiable.
 fn points(leaf: usize) -> [f64; COUNT] {
     [[0.15, 0.4, 0.62, 0.85], [0.31, 0.71, 0.23, 0.93], [0.55, 0.17, 0.81, 0.36], [0.44, 0.29, 0.66, 0.58]][leaf]
 }
@@ -168,7 +170,7 @@ fn given(scalars: &[Scalar], moved: Option<(usize, usize, f64)>) -> Vec<Tensor> 
     scalars.iter().enumerate().map(tensor).collect()
 }
 
-/// Holds the derivatives of what is weighed, by the reference and by plans, against differences.
+/// Compares the derivatives of the weighted sum, by the reference and by plans, with finite differences.
 fn check(name: &str, mut of: Weighed, scalars: &[Scalar]) {
     let gradients = of.graph.gradients(of.sum, &of.floats.clone()).unwrap_or_else(|error| panic!("{name}: {error}"));
     let inputs = given(scalars, None);

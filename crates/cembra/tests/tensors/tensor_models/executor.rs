@@ -1,4 +1,4 @@
-//! Models with tensors that are called many times: which plans are kept, and for whom.
+//! Tests models with tensors that are called many times: which plans the executor keeps, and which sessions use them.
 
 use super::{compiled, counted, inputs_of, run, tensors};
 use cembra::tensor::same_bits;
@@ -10,7 +10,7 @@ pub(super) const SCALED: &str = "
     output y = tensor.relu(x * by + bias)
     output sums = tensor.sum(x, 1)";
 
-/// Code, message and place of an error.
+/// Returns the code, message and place of an error.
 fn parts(error: &Error) -> (&'static str, String, Option<Span>) {
     (error.code(), error.to_string(), error.span())
 }
@@ -122,7 +122,8 @@ fn plans_together_hold_no_more_than_arrays_may() {
     }
 }
 
-/// The root of 5,000 elements, which is read in an order that only the data say, is memory of a run.
+/// Memory that only a run needs belongs to its session, not to the executor. Here it is a square root of 5,000
+/// elements, which must be stored because the data decide in which order it is read.
 #[test]
 fn the_memory_of_runs_is_their_sessions() {
     const LEN: usize = 5_000;

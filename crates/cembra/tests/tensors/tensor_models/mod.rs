@@ -1,5 +1,5 @@
-//! Models with tensors in the text language: what they mean, that the plan gives what the reference gives, that they print as texts that are
-//! the same model, and what is said where labels, types or extents do not fit.
+//! Tests models with tensors in the text language: their results, that plans give the reference's results, that
+//! printing and parsing gives the same model, and the errors for labels, types and extents that do not fit.
 
 mod doors;
 mod elements;
@@ -19,7 +19,7 @@ fn f64s(extents: &[usize], elements: &[f64]) -> Tensor {
     Tensor::new(extents, elements.to_vec()).expect("a tensor")
 }
 
-/// Small whole numbers, so that sums are exact in every order.
+/// Returns a tensor of small whole numbers, of which sums are exact in every order.
 fn counted(extents: &[usize], from: i32) -> Tensor {
     let len = extents.iter().product::<usize>();
     let elements = (0..len as i32).map(|at| f64::from((at * 7 + from) % 11 - 4));
@@ -30,7 +30,7 @@ fn tensors<const N: usize>(named: [(&str, Tensor); N]) -> Tensors {
     named.into_iter().map(|(name, tensor)| (name.to_owned(), tensor)).collect()
 }
 
-/// The model of a text, compiled; or what is wrong with it.
+/// Compiles the model `text`, or returns its error.
 fn try_compiled(text: &str) -> Result<Executor, Error> {
     Model::parse(text)?.compile(&Options::default())
 }
@@ -39,7 +39,7 @@ fn compiled(text: &str) -> Executor {
     try_compiled(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)))
 }
 
-/// Tensors for the inputs of an executor, in their order: the default of an input that is not given.
+/// Returns the tensors for the inputs of an executor, in their order; the default for an input that `tensors` lacks.
 fn inputs_of(executor: &Executor, tensors: &Tensors) -> Vec<Tensor> {
     let input = |field: &Field| match (tensors.get(&*field.name), &field.default) {
         (Some(tensor), _) => tensor.clone(),
@@ -49,13 +49,14 @@ fn inputs_of(executor: &Executor, tensors: &Tensors) -> Vec<Tensor> {
     executor.inputs().iter().map(input).collect()
 }
 
-/// The element of a tensor without axes.
+/// Returns the element of a tensor that has no axes.
 fn scalar_of(tensor: &Tensor) -> ScalarValue {
     let bits = tensor.data().bits(tensor.layout().offset());
     ScalarValue::from_bits(tensor.scalar_type(), bits).expect("a scalar of a type of elements")
 }
 
-/// The same as values: a tensor without axes is a scalar, and an input that is not given is missing.
+/// Returns the inputs of an executor as values: a tensor without axes becomes a scalar, and an optional input that
+/// `tensors` lacks is missing.
 fn values_of(executor: &Executor, tensors: &Tensors) -> Vec<Value> {
     let value = |field: &Field| match (tensors.get(&*field.name), &field.qtype) {
         (Some(tensor), QType::Tensor(..)) => Value::from(tensor.clone()),
@@ -67,7 +68,7 @@ fn values_of(executor: &Executor, tensors: &Tensors) -> Vec<Value> {
     executor.inputs().iter().map(value).collect()
 }
 
-/// The tensor that a value is.
+/// Converts a value to a tensor; a scalar becomes a tensor without axes.
 fn tensor_of(value: &Value) -> Tensor {
     match value {
         Value::Tensor(tensor) => Tensor::clone(tensor),
@@ -76,12 +77,13 @@ fn tensor_of(value: &Value) -> Tensor {
     }
 }
 
-/// The outputs in a session of its own.
+/// Returns the outputs for `tensors` in a new session.
 fn run(executor: &Executor, tensors: &Tensors) -> Result<Vec<Tensor>, Error> {
     executor.session().run_tensors(&inputs_of(executor, tensors)).map(<[Tensor]>::to_vec)
 }
 
-/// The outputs by plan, which are those of the reference and of the model as it is printed, and those on values.
+/// Evaluates the model `text` by its plan, and returns the outputs. Asserts that the reference, the printed model and
+/// an evaluation on values give the same.
 fn evaluated(text: &str, tensors: &Tensors) -> Vec<Tensor> {
     let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
     let printed = print(model.program());
@@ -114,7 +116,7 @@ fn evaluated(text: &str, tensors: &Tensors) -> Vec<Tensor> {
     made
 }
 
-/// Code, message and place of what is wrong with a text.
+/// Returns the code, message and place of the error in the model `text`.
 fn refused(text: &str) -> (&'static str, String, Option<&str>) {
     let error = try_compiled(text).expect_err(text);
     (error.code(), error.to_string(), error.span().map(|span| span.text(text)))
@@ -166,7 +168,8 @@ fn whole_tensors_broadcast_and_scalars_are_parameters() {
     assert_eq!(made[5].to_vec::<f64>().expect("floats"), [1.0, 3.0, -2.0, 4.0]);
 }
 
-/// The difference of infinities is no number, but the logarithm of a sum of their powers is one.
+/// `logsumexp` of infinities is right, although it subtracts the largest element from each, and the difference of
+/// infinities is NaN.
 #[test]
 fn logsumexp_takes_infinities() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
@@ -178,7 +181,7 @@ fn logsumexp_takes_infinities() {
     assert!(same_bits(&made[0], &expected), "{:?}", made[0]);
 }
 
-/// As `softmax` makes them: no difference of integers wraps, and none has to be infinite.
+/// `logsumexp` converts integers to floats first, as `softmax` does, so that no difference of integers overflows.
 #[test]
 fn logsumexp_of_integers_is_of_floats() {
     let text = "numbers f32
@@ -199,7 +202,8 @@ fn logsumexp_of_integers_is_of_floats() {
     assert!(made[2].to_vec::<f32>().is_ok());
 }
 
-/// The numbers 16777217 and 0.1 have more digits than an f32, without a head and with `numbers f64`.
+/// Functions of floats, and branches with a float, convert integers to f64. The numbers 16777217 and 0.1 show a
+/// conversion to f32, which does not have enough digits for them.
 #[test]
 fn functions_of_floats_and_branches_make_f64_of_integers() {
     let text = "input n: tensor[i64, 1], x: tensor[f32, 1]

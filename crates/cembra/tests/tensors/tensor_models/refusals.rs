@@ -1,4 +1,5 @@
-//! What is refused, and in which words: texts that become too large, and mistakes that people make who know other tensors.
+//! Tests the errors for models with tensors: models that become too large, and mistakes of users who know other tensor
+//! libraries.
 
 use super::{compiled, counted, evaluated, f64s, refused, run, tensors, try_compiled};
 use cembra::tensor::TensorErrorKind;
@@ -23,7 +24,7 @@ fn a_text_whose_graph_is_too_large_is_refused() {
 
 const INPUTS: &str = "input x: tensor[f64, 2], v: tensor[f64, 1], s: f64, i: tensor[i32, 1]\n";
 
-/// What is said of an output, and the place.
+/// Returns the error message for a model with the output `output`, and the text at the error's place.
 fn said(output: &str) -> (String, String) {
     let text = format!("{INPUTS}output y{output}");
     let error = try_compiled(&text).expect_err(output);

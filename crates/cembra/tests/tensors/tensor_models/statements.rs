@@ -1,4 +1,5 @@
-//! Lines that assign, and methods: what they mean, which versions of names they read, and what is refused.
+//! Tests statements and methods on tensors in models: their results, which version of a name they read after
+//! assignments, and which are rejected.
 
 use super::{Tensors, compiled, evaluated, f64s, refused, tensors, try_compiled};
 use cembra::tensor::TensorErrorKind;
@@ -15,7 +16,7 @@ fn given() -> Tensors {
     ])
 }
 
-/// The outputs of lines by name, in their order.
+/// Runs the statements `lines`, and returns the outputs with their names, in order.
 fn run(lines: &str) -> Vec<(String, Vec<f64>)> {
     let text = format!("{INPUTS}{lines}");
     let made = evaluated(&text, &given());
@@ -230,7 +231,7 @@ fn products_that_are_summed_need_no_memory_for_all_their_labels() {
     assert_eq!(made[0].get::<f64>(&[]).expect("a float"), 512.0 * 512.0);
 }
 
-/// What does not have all labels is the same for all indices of the others, in sums as elsewhere.
+/// An operand that lacks some of the labels is repeated along these labels, in sums as in other expressions.
 #[test]
 fn addends_are_repeated_along_the_labels_that_they_lack() {
     let text = r#"
@@ -273,7 +274,8 @@ fn addends_are_repeated_along_the_labels_that_they_lack() {
     assert!(message.starts_with("the label `j` is not in the target"), "{message}");
 }
 
-/// The extents of what a line changes are known, so what lacks labels is repeated along them.
+/// In a statement that changes a tensor, an operand that lacks some of the target's labels is repeated along them,
+/// because the target's extents are known.
 #[test]
 fn lines_that_change_a_tensor_repeat_what_lacks_its_labels() {
     for (line, expected) in [

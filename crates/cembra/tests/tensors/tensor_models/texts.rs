@@ -1,4 +1,4 @@
-//! Operators of users that take literal texts, or are compiled from one, on elements of tensors.
+//! Tests user operators with literal text arguments, or compiled from a literal text, on elements of tensors.
 
 use super::{Tensors, f64s, inputs_of, tensors, values_of};
 use cembra::Error;
@@ -8,12 +8,12 @@ use cembra::{
 };
 use std::sync::OnceLock;
 
-/// A polynomial by its coefficients, the lowest first.
+/// Parses the coefficients of a polynomial, the lowest first.
 fn polynomial(text: &str) -> Result<Vec<f64>, String> {
     text.split(' ').map(|number| number.parse().map_err(|_| format!("`{number}` is no number"))).collect()
 }
 
-/// A number and the length of a text, if the number is positive.
+/// Returns the sum of `x` and the length of `text`; fails if `x` is not positive.
 fn positive(x: f64, text: &str) -> Result<f64, &'static str> {
     if x > 0.0 { Ok(x + text.len() as f64) } else { Err("not positive") }
 }
@@ -48,7 +48,8 @@ fn parsed(text: &str) -> Result<Model, Error> {
     Model::parse_with(text, registry(), &Limits::default())
 }
 
-/// Both backends, and how many threads runs have: where it is several, two elements are worth one.
+/// Returns options for both backends, each with the number of threads for runs. With several threads, two elements are
+/// enough to use another thread.
 fn ways() -> Vec<(Options, usize)> {
     let by = |backend| Options::default().registry(registry()).backend(backend);
     vec![(by(Backend::Interpreter), 1), (by(Backend::Native), 1), (by(Backend::Native).min_parallel_elements(2), 3)]
@@ -60,7 +61,8 @@ fn session(executor: &Executor, threads: usize) -> Session {
     session
 }
 
-/// The outputs of a model: the same by plan, by the reference, on values and as it is printed, in both backends and on threads.
+/// Evaluates the model `text` and returns the outputs. Asserts that the plan, the reference, an evaluation on values
+/// and the printed model give the same, in both backends and on several threads.
 fn evaluated(text: &str, given: &Tensors) -> Vec<Tensor> {
     let model = parsed(text).unwrap_or_else(|error| panic!("{text}\n{}", error.render(text)));
     let printed = print(model.program());
@@ -191,7 +193,7 @@ fn what_is_wrong_with_a_text_is_told_where_it_stands() {
     }
 }
 
-/// A graph, and nodes of it: a polynomial of twice the elements, its sums, and another one.
+/// Returns a graph with three nodes: a polynomial of the doubled elements, its sums over rows, and another polynomial.
 fn graph() -> Result<(TensorGraph, [TensorNodeId; 3]), Error> {
     let mut g = TensorGraph::new(registry());
     let x = g.leaf("x", Scalar::Float64, &[2, 3])?;

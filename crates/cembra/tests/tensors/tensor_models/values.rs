@@ -1,4 +1,4 @@
-//! What texts with tensors are made of beside them: arrays, numbers of indices, and tuples.
+//! Tests values other than tensors in models with tensors: arrays, numbers of indices, and tuples.
 
 use super::{compiled, counted, evaluated, f64s, inputs_of, refused, run, tensors, values_of};
 use cembra::tensor::TensorErrorKind;
@@ -469,7 +469,8 @@ fn gradients_by_expressions_are_by_what_is_used() {
     assert_eq!(f64s(9), [20.0 * 2.0 + 8.0 * 2.0]);
 }
 
-/// Each gradient took a pass of its own over the product: 2,000 took two seconds.
+/// All gradients of one number are derived in one pass over the graph. With one pass per gradient, 2,000 gradients once
+/// took two seconds.
 #[test]
 fn many_gradients_of_one_number_take_one_pass() {
     const COUNT: usize = 3_000;

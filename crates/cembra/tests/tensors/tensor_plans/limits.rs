@@ -1,5 +1,5 @@
-//! Limits of plans: what they make beside the values of their steps counts as these do, what is no more does not; and whatever takes long asks
-//! whether to go on.
+//! Tests the limits of plans: temporary memory of steps counts like their results, freed memory does not count, and
+//! every long loop checks whether the run was cancelled.
 
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
@@ -18,7 +18,7 @@ fn compiled(text: &str, options: &Options) -> Executor {
     Model::parse(text).and_then(|model| model.compile(options)).expect("an executor")
 }
 
-/// The outputs of a session that takes and gives values.
+/// Runs a session on values instead of tensors, and returns the outputs as tensors.
 fn on_values(session: &mut Session, inputs: &[Tensor]) -> Result<Vec<Tensor>, Error> {
     let inputs: Vec<Value> = inputs.iter().map(|input| Value::from(input.clone())).collect();
     let tensor = |value: &Value| match value {
@@ -29,8 +29,8 @@ fn on_values(session: &mut Session, inputs: &[Tensor]) -> Result<Vec<Tensor>, Er
     Ok(session.evaluate(&inputs)?.iter().map(tensor).collect())
 }
 
-/// The outputs of a model by its plan, by a session for each run, by one session for all, and by one on values: of each way the last outputs of
-/// three runs, or the kind of the error.
+/// Runs a model three times each by its plan, in new sessions, in one session, and in one session on values. Returns
+/// the last outputs of each of these ways, or the kind of the error.
 fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Result<Vec<Tensor>, TensorErrorKind>> {
     let extents: Vec<&[usize]> = inputs.iter().map(Tensor::extents).collect();
     let session = || {
@@ -52,7 +52,8 @@ fn each_way(executor: &Executor, threads: usize, inputs: &[Tensor]) -> Vec<Resul
     ]
 }
 
-/// A model needs so many bytes, however it is run, and gives what the reference gives; with less it is refused.
+/// Asserts that a model runs with a limit of `most` bytes, in all ways and with the reference's results, and fails with
+/// one byte less.
 fn needs(text: &str, inputs: &[Tensor], most: u64) {
     let expected = compiled(text, &limited(1 << 40)).run_reference(inputs).expect("a value");
     let [enough, too_few] = [most, most - 1].map(|most| compiled(text, &limited(most).min_parallel_elements(100)));
@@ -175,7 +176,7 @@ fn copies_of_operands_are_limited() {
     }
 }
 
-/// How often an evaluation may ask whether to go on: it ends when it asks once more.
+/// A counter that ends an evaluation when it has checked for cancellation a given number of times.
 struct Ending(AtomicUsize);
 
 impl Ending {
@@ -185,7 +186,7 @@ impl Ending {
     }
 }
 
-/// Runs the plan of a node until it was asked so often whether to go on: the run ends then.
+/// Runs the plan of a node, and asserts that the run ends after `asked` checks for cancellation.
 fn ends(graph: &TensorGraph, node: TensorNodeId, inputs: &[Tensor], (on, asked): (&Evaluator, usize)) {
     let Rewritten { graph, outputs, .. } = Rewriter::default().rewrite(graph, &[node], &on.host()).expect("a graph");
     let ending = Ending(asked.into());
@@ -293,7 +294,8 @@ fn what_is_taken_asks_whether_to_go_on() {
     ends(&g, gradient, &[numbers(&[5]), integers(&[1])], (&Evaluator::new(&limited(1 << 20)), 20));
 }
 
-/// A plan that was bound for more is not run within less; and others have it as it was.
+/// A plan that was prepared under a higher limit fails in a run with a lower limit. Other sessions can still use the
+/// plan.
 #[test]
 fn limits_of_a_run_hold_for_plans_that_are_bound() {
     let text = "
@@ -344,7 +346,8 @@ fn limits_of_a_run_hold_for_plans_that_are_bound() {
     }
 }
 
-/// A million millions of millions of elements, which take no memory, end when their time is over, on any number of threads.
+/// A sum of 10^18 elements of a broadcast view, which takes no memory, ends at the time limit, on any number of
+/// threads.
 #[test]
 fn sums_of_views_end_when_their_time_is_over() {
     let text = "input x: tensor[f64, 1]; output y = tensor.sum(exp(tensor.broadcast(x, (1000000, 1000000, 1000000))))";
@@ -357,7 +360,7 @@ fn sums_of_views_end_when_their_time_is_over() {
     }
 }
 
-/// A plan that its run ended is not kept, so another session plans for itself.
+/// If a run is cancelled while it plans, the executor does not keep the plan, so the next session plans again.
 #[test]
 fn planning_ends_with_its_run() {
     let text = "input x: tensor[f64, 1]; output y = tensor.sum(exp(x) + x)";
@@ -375,7 +378,7 @@ fn planning_ends_with_its_run() {
     assert_eq!((made, executor.plan_counters().kept), (2.0 + std::f64::consts::E, 1));
 }
 
-/// A plan that writes over a tensor was bound for as many bytes as the runs before might have.
+/// A lower limit in a later run also holds for a plan that writes over a tensor and was prepared under a higher limit.
 #[test]
 fn lower_limits_hold_for_values_that_are_written_over_tensors() {
     let text = "input x: tensor[f64, 2]; let r(\"i\") = x(\"i,k\") * x(\"i,k\"); x(\"i,j\") = x(\"i,j\") * r(\"i\")";

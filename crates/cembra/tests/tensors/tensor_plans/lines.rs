@@ -1,18 +1,19 @@
-//! Plans that are one line of their inputs, mapped or summed, in sessions: the shortest way there is, on inputs that lie in every way, that
-//! fail, and that are not what the run before had.
+//! Tests plans of one step on vectors: an expression per element, or its sum. Sessions have a fast path for these
+//! plans, which is run on inputs of all layouts, on inputs that fail, and on inputs that differ from those of the
+//! previous run.
 
 use crate::compiled::run;
 use cembra::tensor::{CompileGraph, Element, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, same_bits};
 use cembra::{Executor, Options, RowPlayer, Scalar, Session};
 
-/// A node compiled, and a session that runs it.
+/// Compiles a node, and returns the executor with a session.
 fn compiled(graph: &TensorGraph, output: TensorNodeId, options: &Options) -> (Executor, Session) {
     let executor = graph.compile(&[output], options).expect("an executor");
     let session = executor.session();
     (executor, session)
 }
 
-/// `(a * b + c) * a - s` and its sum, of so many elements of one type; `s` is one element for all.
+/// Returns a graph with `(a * b + c) * a - s` and its sum, for vectors of `length` elements and a number `s`.
 fn graph(scalar: Scalar, length: usize) -> (TensorGraph, [TensorNodeId; 2]) {
     let mut g = TensorGraph::standard();
     let [a, b, c] = ["a", "b", "c"].map(|name| g.leaf(name, scalar, &[length]).expect("a leaf"));
@@ -25,7 +26,8 @@ fn graph(scalar: Scalar, length: usize) -> (TensorGraph, [TensorNodeId; 2]) {
     (g, [output, total])
 }
 
-/// Vectors of these elements: in memory of their own, behind others, backwards, three apart, and all of them the first.
+/// Returns vectors with the elements `x` in various layouts: in own memory, as a part of a larger tensor, reversed, and
+/// with the stride 3. The last one repeats the first element.
 fn ways<T: Element>(x: &[T]) -> Vec<Tensor> {
     let count = x.len();
     // There is so much around that whoever begins elsewhere, or goes another way, reads that.

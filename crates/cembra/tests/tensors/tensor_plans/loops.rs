@@ -1,4 +1,4 @@
-//! Steps of plans that share a loop: over the same rows, and reductions over the same axes.
+//! Tests steps of plans that share a loop: steps over the same rows, and reductions over the same axes.
 
 use super::{leaves, numbers, plan_of, planned};
 use crate::compiled::run;
@@ -7,7 +7,8 @@ use cembra::{Backend, Options, Scalar};
 use cembra_tensor::Plan;
 use std::slice::from_ref;
 
-/// The counters of a plan for outputs over rows of several strips, whose results are those of the reference bit for bit.
+/// Returns the counters of the plan for the outputs that `build` makes, and asserts that results have the reference's
+/// bits. The extents are so large that the rows are evaluated in several blocks.
 fn by_rows(build: impl Fn(&mut TensorGraph, TensorNodeId) -> Vec<TensorNodeId>, extents: &[usize]) -> PlanCounters {
     let mut g = TensorGraph::standard();
     let [x] = leaves(&mut g, [extents]);
@@ -73,8 +74,8 @@ fn steps_over_the_same_rows_are_one() {
     assert_eq!(by_rows(diagonal, &[60, 60, 20]).steps, 2);
 }
 
-/// The steps and temporaries of a plan for reductions of `x`, by which they are what the reference makes of them bit for bit, on one thread and
-/// on three.
+/// Returns the numbers of steps and temporaries in the plan for reductions of `x`, and asserts that results have the
+/// reference's bits, on one thread and on three.
 fn reduced(x: &Tensor, build: impl Fn(&mut TensorGraph, TensorNodeId) -> Vec<TensorNodeId>) -> (usize, usize) {
     let mut g = TensorGraph::standard();
     let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");
@@ -224,8 +225,9 @@ fn what_follows_reductions_in_one_loop_is_in_their_step() {
     assert_eq!(listing.lines().collect::<Vec<_>>(), lines);
 }
 
-/// Memory that is large is fetched before it is read: by sums for themselves, and over rows by one for all. The last piece of rows is shorter
-/// than the others, and behind the last row there is nothing. Rows of whole vectors are summed many at a time.
+/// Prefetching changes no bit of a result and reads nothing after the end of an array. Large arrays are prefetched by a
+/// sum itself, or, if steps share a loop over rows, by one of them for all. The last block of rows is shorter than the
+/// others.
 #[test]
 fn what_is_fetched_ahead_changes_no_bit() {
     for extents in [[333, 1001], [333, 1024], [1300, 272]] {
@@ -260,7 +262,7 @@ fn fetched_ahead(extents: [usize; 2]) {
     }
 }
 
-/// Checks that reductions of `x` are what the reference makes of them bit for bit, on two threads and on five.
+/// Asserts that reductions of `x` have the reference's bits, on two threads and on five.
 fn shared_out(x: &Tensor, build: impl Fn(&mut TensorGraph, TensorNodeId) -> Vec<TensorNodeId>) {
     let mut g = TensorGraph::standard();
     let leaf = g.leaf("x", x.scalar_type(), x.extents()).expect("a leaf");

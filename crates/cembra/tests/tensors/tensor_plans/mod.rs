@@ -1,4 +1,5 @@
-//! Plans of tensors: what is one step, what is in memory, and that nothing of it changes a bit.
+//! Tests plans of tensor graphs: which nodes become one step, which results are stored in memory, and that plans have
+//! the reference's results, bit for bit.
 
 mod limits;
 mod lines;
@@ -17,13 +18,13 @@ use cembra_tensor::Plan;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-/// The plan of a graph, whose leaves have extents.
+/// Returns the plan of a graph for the extents of its leaves.
 fn plan_of(graph: &TensorGraph, executor: &Executor) -> Arc<TensorPlan> {
     let extents: Vec<&[usize]> = graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).collect();
     executor.prepare_for(&extents).expect("a plan")
 }
 
-/// A tensor of numbers of many sizes.
+/// Returns a tensor of numbers of many magnitudes.
 fn numbers(extents: &[usize], seed: usize) -> Tensor {
     // The numbers repeat after `PERIOD` elements.
     const PERIOD: usize = 7 * 1601;
@@ -31,7 +32,7 @@ fn numbers(extents: &[usize], seed: usize) -> Tensor {
     repeated(extents, PERIOD, number)
 }
 
-/// A tensor whose elements repeat after `period` elements: `number` is called once for each element of one period.
+/// Returns a tensor whose elements repeat after `period` elements. `number` is called once per element of one period.
 fn repeated(extents: &[usize], period: usize, number: impl Fn(usize) -> f64) -> Tensor {
     let count: usize = extents.iter().product();
     let mut all = (0..period.min(count)).map(number).collect::<Vec<f64>>().repeat(count.div_ceil(period));
@@ -39,7 +40,8 @@ fn repeated(extents: &[usize], period: usize, number: impl Fn(usize) -> f64) -> 
     Tensor::new(extents, all).expect("a value")
 }
 
-/// The counters of a plan for this output, whose results are those of the reference with both backends.
+/// Returns the counters of the plan for `outputs`, and asserts that results have the reference's bits with both
+/// backends.
 fn planned(graph: &TensorGraph, outputs: &[TensorNodeId]) -> PlanCounters {
     let inputs: Vec<Tensor> =
         graph.leaves().iter().enumerate().map(|(at, leaf)| numbers(graph.extents(leaf.node), at)).collect();
@@ -172,7 +174,8 @@ fn other_elements_are_reduced_alike() {
     }
 }
 
-/// Casts of numbers that are too large fail: these are small.
+/// Returns the numbers of steps and temporaries in the plan for `output`, on elements that are small enough for all
+/// casts.
 fn steps_of_small(graph: &TensorGraph, output: TensorNodeId) -> (usize, usize) {
     let input = Tensor::new(&[50, 700], (0..35_000).map(|at| f64::from(at % 97) - 40.5).collect()).expect("a value");
     let executor = graph.compile(&[output], &Options::default()).expect("an executor");

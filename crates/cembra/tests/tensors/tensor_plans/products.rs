@@ -1,4 +1,5 @@
-//! Products in plans: what follows them in their step, what they copy, and sums over labels of one operand.
+//! Tests products in plans: which following operators run in the same step, which operands are copied, and sums over
+//! labels of one operand.
 
 use super::{leaves, numbers, planned, repeated, steps};
 use crate::compiled::run;
@@ -9,13 +10,14 @@ use cembra_engine::{Evaluator, PlainProduct, contract};
 use cembra_tensor::Operation;
 use std::sync::Arc;
 
-/// Small whole numbers, whose sums of products are exact in any order.
+/// Returns a tensor of small whole numbers, of which sums of products are exact in any order.
 fn wholes(extents: &[usize], seed: usize) -> Tensor {
     const PERIOD: usize = 17;
     repeated(extents, PERIOD, |at| ((at * 31 + seed) % PERIOD) as f64 - 8.0)
 }
 
-/// The counters of a plan with products of matrices, which gives what the reference does on whole numbers.
+/// Returns the counters of a plan with products of matrices, and asserts that it gives the reference's results on whole
+/// numbers.
 fn multiplied(graph: &TensorGraph, output: TensorNodeId) -> (usize, usize, u64) {
     let inputs: Vec<Tensor> =
         graph.leaves().iter().enumerate().map(|(at, leaf)| wholes(graph.extents(leaf.node), at)).collect();

@@ -1,4 +1,5 @@
-//! Plans that are run again and again: on inputs that lie otherwise, in sessions, and with outputs of runs before that somebody has kept.
+//! Tests repeated runs of plans: on inputs with other layouts, in sessions, and while the caller still has outputs of
+//! earlier runs.
 
 use super::{numbers, plan_of};
 use crate::compiled::{kind_of, run};
@@ -6,11 +7,13 @@ use cembra::tensor::{CompileGraph, Reduction, Slice, Tensor, TensorErrorKind, Te
 use cembra::{Cancellation, Options, RowPlayer, Scalar};
 use cembra_engine::run_plan;
 
-/// The extents of the matrix of the graph below. Its elements are more than are worth a loop together, and more than a block of a map has.
+/// The number of rows of the matrix `x` in `graph`. The matrix has so many elements that steps share a loop, and that a
+/// map needs several blocks.
 const ROWS: usize = 16;
 const COLUMNS: usize = 520;
 
-/// Several steps, of which some leave temporaries of one size: outputs that are maps, sums, products, views of them, and one twice.
+/// Returns a graph with several steps, some with temporaries of the same size. Its outputs are maps, sums, products and
+/// views; one output occurs twice.
 fn graph() -> (TensorGraph, Vec<TensorNodeId>) {
     let mut g = TensorGraph::standard();
     let x = g.leaf("x", Scalar::Float64, &[ROWS, COLUMNS]).expect("a leaf");
@@ -27,7 +30,7 @@ fn graph() -> (TensorGraph, Vec<TensorNodeId>) {
     (g, vec![totals, rows, turned, cut, totals, x, both])
 }
 
-/// The elements as they lie in memory of their own, and three other ways in which they may: behind others, turned, and backwards.
+/// Returns `x` in four memory layouts: contiguous, as a part of a larger tensor, transposed, and reversed.
 fn ways(x: &Tensor) -> Vec<Tensor> {
     let elements = x.to_vec::<f64>().expect("floats");
     let mut behind = vec![0.5; 7];

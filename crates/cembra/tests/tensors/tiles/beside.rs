@@ -1,5 +1,5 @@
-//! Models in tiles that have other values: optional values, texts, arrays. Each has the values of its dense run, which is the same text without `tile`,
-//! or says which line prevents it.
+//! Tests models in tiles with values other than tensors: optional values, texts, arrays. Each model has the results of
+//! its dense variant, the same text without `tile`; or its error names the line that prevents evaluation in tiles.
 
 use cembra::tensor::Tensor;
 use cembra::tiles::{
@@ -9,7 +9,7 @@ use cembra::tiles::{
 use cembra::{Array, ArrayKind, Backend, Date, Error, Executor, Limits, Model, RunOptions, Scalar, ScalarValue, Value};
 use std::collections::BTreeMap;
 
-/// Small whole numbers, whose sums and products are the same in any order.
+/// Returns a tensor of small whole numbers, of which sums and products are exact in any order.
 fn tensor(extents: &[usize]) -> Tensor {
     let count: usize = extents.iter().product();
     Tensor::new(extents, (0..count).map(|at| (at * 7 % 11) as f64 - 3.0).collect()).expect("a tensor")
@@ -20,7 +20,8 @@ fn array(elements: &[f64]) -> Value {
     Value::Array(ArrayKind::Dense, Array::from_scalars(Scalar::Float64, elements).into())
 }
 
-/// The inputs that texts take some of. `n`, `few` and `p` may be missing.
+/// Returns values for all inputs that the models of this file may use. `n`, `few` and `p` are missing unless
+/// `are_present`.
 fn inputs(are_present: bool) -> BTreeMap<&'static str, Value> {
     let f32s = Tensor::new(&[9, 9], (0_u8..81).map(|at| f32::from(at % 7) - 2.0).collect()).expect("a tensor");
     BTreeMap::from([
@@ -48,14 +49,14 @@ fn compiled(text: &str, backend: Backend) -> Result<Executor, Error> {
     Model::parse(text)?.compile(&cembra::Options::default().backend(backend))
 }
 
-/// The values of a model on some of these inputs, not in tiles.
+/// Evaluates the model `text` on dense tensors.
 fn dense(text: &str, inputs: &BTreeMap<&str, Value>, backend: Backend) -> Result<Vec<Value>, Error> {
     let executor = compiled(text, backend)?;
     let row: Vec<Value> = executor.inputs().iter().map(|field| inputs[&*field.name].clone()).collect();
     executor.session().evaluate(&row)
 }
 
-/// The values of a model in tiles on the ranks of `world`, with those of tensors put together.
+/// Evaluates a model in tiles on the ranks of `world`, and returns its outputs, with tensors collected from all ranks.
 fn in_tiles(executor: &Executor, inputs: &BTreeMap<&str, Value>, world: &World) -> Result<Vec<Value>, Error> {
     let open = session(executor, world)?;
     let mut made = open.evaluate(inputs.iter().map(|(name, value)| (*name, Operand::Value(value))))?;
@@ -69,12 +70,12 @@ fn in_tiles(executor: &Executor, inputs: &BTreeMap<&str, Value>, world: &World) 
     Ok(values)
 }
 
-/// A session with the default options.
+/// Returns a session in tiles with the default options.
 fn session(executor: &Executor, world: &World) -> Result<TiledSession, Error> {
     executor.tiled(world, Options::default())
 }
 
-/// The text without its tiles.
+/// Returns the dense variant of a model's text: without `tile` lines and tiled types.
 fn without_tiles(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("tile "));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
@@ -83,7 +84,7 @@ fn without_tiles(text: &str) -> String {
     })
 }
 
-/// Texts that are evaluated in tiles, with the values of the dense run.
+/// Models that are evaluated in tiles, and must have the results of their dense variants.
 const IN_TILES: [&str; 45] = [
     // Optional values, missing and present.
     "output y = a * (n ?? 1.0)",
@@ -140,13 +141,13 @@ const IN_TILES: [&str; 45] = [
     "output y = tensor.slice(a, 0, 4, 8)\noutput pair = (s, n ?? 0.0)",
 ];
 
-/// Fails with all that is wrong with some cases.
+/// Panics with all errors in `wrong`, if there are any.
 fn none_wrong(wrong: impl Iterator<Item = Result<(), String>>) {
     let wrong: Vec<String> = wrong.filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Compares the values of a model in tiles with those of its dense run. The error says what differs.
+/// Compares the results of a model in tiles with those of its dense variant. The error describes the difference.
 fn compared(rest: &str, backend: Backend) -> Result<(), String> {
     let text = format!("{HEAD}{rest}");
     let failed = |error: Error| format!("{rest}: {}", error.render(&*text));
@@ -182,7 +183,7 @@ fn values_beside_tiles_are_those_of_the_dense_run() {
     }
 }
 
-/// Texts that have no place in tiles, each with the part of the text that the error points at.
+/// Models that cannot be evaluated in tiles, each with the text at the error's place.
 const REFUSED: [(&str, &str); 13] = [
     ("output y = tensor.sum(tensor.take(a, [1, 2])) * (n ?? 1.0)", "[1, 2]"),
     ("output y = tensor.take(a, m)\noutput t = s", "tensor.take(a, m)"),
@@ -234,7 +235,7 @@ fn ranks_evaluate_by_themselves_what_stands_beside_tiles() {
     }));
 }
 
-/// Errors are those of one process, on all ranks, and the next evaluation is as if nothing had been.
+/// An error of the values besides tensors is the same on all ranks as in one process, and the next evaluation works.
 #[test]
 fn ranks_that_fail_beside_tiles_fail_together() {
     let text = format!(
@@ -333,7 +334,7 @@ fn what_stands_beside_tiles_ends_with_the_run() {
     assert_eq!(open.evaluate(given()).expect_err("no end").code(), "iteration-limit");
 }
 
-/// A plan knows what is computed before tensors, and not what is computed from them.
+/// A plan knows the values that are computed before the tensors, but not those that depend on tensors.
 #[test]
 fn plans_are_those_of_the_tensors() {
     let compiled = |rest: &str| compiled(&format!("{HEAD}{rest}"), Backend::Native).expect(rest);
@@ -367,7 +368,7 @@ fn plans_are_those_of_the_tensors() {
     }
 }
 
-/// Statements on tiled tensors may have such values, too.
+/// Statements on tiled tensors may use texts and arrays too.
 #[test]
 fn statements_have_texts_and_arrays() {
     let a = tensor(&[9, 9]);

@@ -1,5 +1,5 @@
-//! Blocks of tiles in texts: their values on dense tensors and in tiles, how labels have to be cut, which lazy tiles are made, which bytes are held,
-//! and what is refused.
+//! Tests blocks of tiles in models: results on dense and tiled tensors, the tilings that labels must have, which lazy
+//! tiles are computed, how many bytes are in use, and errors.
 
 use super::{Tilings, floats, most_bytes};
 use cembra::tensor::{Tensor, TensorErrorKind};
@@ -51,7 +51,7 @@ const MODEL: &str = r#"
     output corner("i,j") = square("i,j").block([1, 0], [2, 1]) - square("j,i").block([1, 0], [2, 1])
 "#;
 
-/// The same without tiles: ranges of elements in the place of blocks.
+/// The same model on dense tensors: ranges of elements replace the blocks of tiles.
 const DENSE: &str = r#"
     input a, b: tensor[f64, 2], c: tensor[f64, 1]
     let a_part = tensor.slice(tensor.slice(a, 0, 4, 9), 1, 2, 7)
@@ -308,7 +308,7 @@ fn labels_are_cut_as_the_blocks_are() {
     }
 }
 
-/// What is wrong with a line on a matrix, before there are data.
+/// Returns the error that compiling a statement on a matrix gives: its kind, its message and the text at its place.
 fn refused(line: &str) -> (Option<TensorErrorKind>, String, String) {
     let text = format!("tile i, j = 4\ninput a: tiled[f64, \"i,j\"], n: tensor[f64, 2]\n{line}");
     let error = compiled(&text, Backend::Native).map(|_| ()).expect_err(line);
@@ -402,7 +402,8 @@ fn tiles_that_data_do_not_have_are_refused_at_their_place() {
     assert_eq!(error.tensor_kind(), Some(TensorErrorKind::Tiling), "{error}");
 }
 
-/// A tensor of elements `10 i + j` in tiles of two, made on demand and counted.
+/// Returns a lazy tensor with the elements `10 i + j` in tiles of two by two, and a counter of the tiles computed so
+/// far.
 fn counted(extents: [u64; 2]) -> (Tiled, Arc<AtomicUsize>) {
     let made = Arc::new(AtomicUsize::new(0));
     let counter = made.clone();

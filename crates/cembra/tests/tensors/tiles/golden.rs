@@ -1,5 +1,6 @@
-//! The golden cases of labelled statements and of products by labels, cut into random tiles. Their data are described where `conform` reads them,
-//! in `tests/src/tensor`: arrays are the bits of their elements in hexadecimal digits, under any strides.
+//! Tests the golden cases (stored inputs with expected results) of labelled statements and of products by labels, on
+//! tensors in random tiles. `tests/src/tensor` describes the format of the cases: elements are bits in hexadecimal
+//! digits, with any strides.
 
 use super::{Tilings, floats};
 use cembra::tensor::{Data, Layout, Tensor, TensorGraph};
@@ -45,7 +46,7 @@ fn tensor(json: &Json) -> Tensor {
     Tensor::from_parts(flat, layout.expect("a layout")).expect("a tensor")
 }
 
-/// An error if a value is not what a case expects.
+/// Compares a result with the expected value of a case. The error describes the difference.
 fn check(case: &Json, found: &Tiled) -> Result<(), String> {
     let (expected, found) = (tensor(&case["expected"]), found.to_tensor().expect("a dense tensor"));
     let bounds =
@@ -65,7 +66,8 @@ fn check(case: &Json, found: &Tiled) -> Result<(), String> {
     Ok(())
 }
 
-/// What evaluates cases: with a threshold of 0, and without screening; by machine code, and by the interpreter.
+/// Returns the runs that evaluate cases: one with a threshold of 0 and machine code, and one without screening
+/// (dropping of small tiles) and with the interpreter.
 fn runs() -> [Run; 2] {
     let machine = cembra::Options::default();
     [
@@ -74,7 +76,8 @@ fn runs() -> [Run; 2] {
     ]
 }
 
-/// Evaluates all cases of a file; how many there were, and how many of them were refused, by the reason.
+/// Evaluates all cases of a file, and returns the number of evaluations, and the number of rejected ones for each
+/// reason.
 fn evaluate(
     name: &str,
     mut case: impl FnMut(&mut Run, &Json, u64) -> Result<(), Error>,
@@ -135,7 +138,8 @@ fn products_of_the_golden_data() {
     assert_eq!((count, refused), (2 * 1109, BTreeMap::new()));
 }
 
-/// A number of what all golden cases come to on the ranks of a world, all bits of each.
+/// Evaluates all golden cases on the ranks of `world`, and returns a hash of each result, over all bits of its elements
+/// and norms, or of its error.
 fn hashes(world: &World, threads: usize) -> Result<Vec<u64>, Error> {
     let run = world.evaluator(Options::default().threshold(0.0).block_bytes(64));
     let mut run = run.run_options(&RunOptions::new().threads(threads));
@@ -184,7 +188,7 @@ fn hashes(world: &World, threads: usize) -> Result<Vec<u64>, Error> {
     Ok(hashes)
 }
 
-/// Holds ranks to the bits of one process.
+/// Asserts that all numbers of ranks and threads give the bits of one process with one thread.
 fn compare(ranks: &[usize], threads: &[usize]) {
     let expected = hashes(&World::alone(), 1).expect("all cases");
     assert!(expected.len() > 1400, "{}", expected.len());

@@ -1,5 +1,5 @@
-//! Gradients through blocks of tiles and ranges of elements in texts: in tiles they are what they are of dense tensors, whose text cuts them alike.
-//! Elements are small whole numbers, of which sums in all orders are the same, so they are compared as they are.
+//! Tests gradients through blocks of tiles and ranges of elements: gradients in tiles equal those of the same model on
+//! dense tensors. Elements are small whole numbers, of which sums are exact in every order, so results must be equal.
 
 use super::{floats, most_bytes};
 use cembra::tensor::{Tensor, TensorErrorKind};
@@ -21,7 +21,8 @@ fn run(options: Options, backend: Backend) -> Run {
     Run::new(options, &cembra::Options::default().backend(backend))
 }
 
-/// Boundaries of an axis with an element at least: tiles of any size, empty ones among them, from any index on.
+/// Returns random tile boundaries of an axis with at least one element. Tiles have any size, some are empty, and the
+/// first index is not always 0.
 fn boundaries(rng: &mut Rng) -> Vec<i64> {
     let mut at = rng.i64(-3..4);
     let mut boundaries = vec![at];
@@ -37,7 +38,7 @@ fn extent(boundaries: &[i64]) -> usize {
     boundaries[0].abs_diff(boundaries[boundaries.len() - 1]) as usize
 }
 
-/// Whole numbers, some of whose tiles are zeros.
+/// Returns a tensor of whole numbers in which some tiles have only zeros.
 fn numbers(rng: &mut Rng, scalar: &str, cuts: &[&[i64]]) -> Tensor {
     let extents: Vec<usize> = cuts.iter().map(|own| extent(own)).collect();
     let axes = cuts.iter().map(|own| Tiling1::new(own.iter().copied()).expect("ascending"));
@@ -61,7 +62,7 @@ fn numbers(rng: &mut Rng, scalar: &str, cuts: &[&[i64]]) -> Tensor {
     .expect("a tensor")
 }
 
-/// The first tile of each axis, and the one behind the last.
+/// A block of tiles: for each axis, the first tile, and the end, which is one more than the last tile.
 type Block = [Vec<usize>; 2];
 
 fn block(rng: &mut Rng, cuts: &[&[i64]]) -> Block {
@@ -70,7 +71,8 @@ fn block(rng: &mut Rng, cuts: &[&[i64]]) -> Block {
     [first, last]
 }
 
-/// Numbers of which gradients are taken, by `a` and `b`: `i` and `k` are the axes of `a`, `k` and `j` those of `b`. `A`, `B` and so on are blocks.
+/// Models that compute a number `y`, whose gradients with respect to `a` and `b` are tested. The axes of `a` are `i`
+/// and `k`, those of `b` are `k` and `j`. `A`, `B` and so on stand for blocks.
 const TEXTS: [&str; 14] = [
     "let y = tensor.sum(tensor.block(a, A) * tensor.block(a, A)) + tensor.sum(tensor.block(b, B))",
     // Two blocks that may share tiles, and all elements.
@@ -201,7 +203,8 @@ fn gradients_in_tiles_are_those_of_dense_tensors() {
     assert!(is_absent > 400, "{is_absent}");
 }
 
-/// Statements of tensors that begin anywhere, on two kinds of kernels; functions of the library, and sums of fractions.
+/// Gradients of statements have the tilings of the tensors. The axes do not begin at 0, and the statements use blocks,
+/// math functions and fractions.
 #[test]
 fn gradients_of_statements_are_cut_as_the_tensors() {
     let text = r#"
@@ -292,7 +295,8 @@ fn slices_in_steps_have_no_gradient_in_tiles() {
     assert!(error.span().is_some_and(|span| span.text(text).contains("tensor.grad")), "{error}");
 }
 
-/// Ones of the extents of two tensors are a gradient by one of them, and a factor of that by the other.
+/// A tensor of ones may be the gradient for one tensor and a factor in the gradient for another. In each place, it has
+/// the tiling of the tensors that it is combined with.
 #[test]
 fn numbers_that_several_read_are_cut_as_what_each_reads_them_with() {
     let [a, b] = [&[-1, 1, 4][..], &[0, 3, 5]].map(|own| {

@@ -1,9 +1,10 @@
-//! Iterations that are written in statements, against what their results are defined by.
+//! Tests iterative solvers, written as statements, against the equations that define their results, such as `a x = b`.
 
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::{MOST_TILES, Options, Run, Screening, Shape, Stop, Tiled, Tiling, Tiling1, World};
 
-/// A symmetric matrix that is large on its diagonal, in tiles of unlike sizes, without the tiles that are far from it.
+/// Returns a symmetric matrix with a dominant diagonal, in tiles of different sizes. Tiles far from the diagonal are
+/// absent.
 fn band(at_diagonal: impl Fn(i64) -> f64) -> Tiled {
     let axis = Tiling1::new([-3, 4, 9, 9, 20, 37]).expect("ascending");
     let tiling = Tiling::new([&axis, &axis]).expect("few tiles");
@@ -20,7 +21,7 @@ fn run() -> Run {
     World::from_environment().expect("a world").evaluator(Options::default().threshold(1e-14))
 }
 
-/// The largest magnitude of what a text makes.
+/// Returns the largest magnitude of the elements in the result of a statement.
 fn largest(run: &mut Run, text: &str, inputs: &[(&str, &Tiled)]) -> f64 {
     let made = run.statement(text, inputs.iter().copied()).expect("a value");
     run.number("tensor.max(abs(e))", [("e", &made)]).expect("a number")

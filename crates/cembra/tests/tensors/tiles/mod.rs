@@ -1,4 +1,4 @@
-//! Statements on tiled tensors: golden cases in random tiles, properties, and what is refused.
+//! Tests of statements and models on tiled tensors: golden cases in random tiles, properties, and errors.
 
 mod beside;
 mod blocks;
@@ -17,7 +17,7 @@ use cembra::tiles::{Screening, Tiled, Tiling, Tiling1};
 use cembra::{Limits, RunOptions};
 use std::collections::BTreeMap;
 
-/// Tilings of axes by a seed: axes of one extent have one tiling, as axes with one label must.
+/// Random tilings of axes. Axes with the same extent get the same tiling, because axes with one label must have it.
 pub(crate) struct Tilings {
     random: fastrand::Rng,
     known: BTreeMap<usize, Tiling1>,
@@ -28,7 +28,8 @@ impl Tilings {
         Tilings { random: fastrand::Rng::with_seed(seed), known: BTreeMap::new() }
     }
 
-    /// The tiling of axes of an extent: tiles of any size, empty ones among them, from any index on.
+    /// Returns the tiling for axes of the extent `extent`: tiles have any size, some are empty, and the first index is
+    /// not always 0.
     fn axis(&mut self, extent: usize) -> Tiling1 {
         let random = &mut self.random;
         let axis = self.known.entry(extent).or_insert_with(|| {
@@ -49,7 +50,7 @@ impl Tilings {
         Tiling::new(axes).expect("few tiles")
     }
 
-    /// A tensor in tiles, of which none is left out.
+    /// Returns a tensor in random tiles, all of which are present.
     pub(crate) fn tiled(&mut self, tensor: &Tensor) -> Tiled {
         Tiled::from_tensor(tensor, &self.tiling(tensor.extents()), &Screening::threshold(0.0)).expect("floats")
     }
@@ -60,7 +61,7 @@ pub(crate) fn most_bytes(most: usize) -> RunOptions {
     RunOptions::new().limits(Limits::default().array_bytes(most as u64))
 }
 
-/// Elements as `f64`.
+/// Returns the elements of a float tensor as `f64`.
 pub(crate) fn floats(tensor: &Tensor) -> Vec<f64> {
     match tensor.to_vec::<f32>() {
         Ok(elements) => elements.into_iter().map(f64::from).collect(),

@@ -1,4 +1,5 @@
-//! Models whose text cuts tensors: what they make of data, and what is refused before and after there are data.
+//! Tests models whose text cuts tensors into tiles: their results, and the errors when they are compiled and when they
+//! get data.
 
 use super::floats;
 use cembra::tensor::{Tensor, TensorErrorKind};
@@ -165,7 +166,7 @@ fn texts_of_statements_cut_nothing() {
     assert!(error.to_string().contains("must not use `tile`"), "{error}");
 }
 
-/// A line that changes a tensor repeats what lacks its labels, and the tensor is cut as it was.
+/// A statement that changes a tensor repeats operands along the labels that they lack, and the tensor keeps its tiling.
 #[test]
 fn lines_that_change_a_tensor_in_tiles_repeat_what_lacks_its_labels() {
     let text = r#"
@@ -197,7 +198,7 @@ fn lines_that_change_a_tensor_in_tiles_repeat_what_lacks_its_labels() {
     }
 }
 
-/// Sums of what has not the same labels are in tiles, too.
+/// Sums of operands with different labels are evaluated in tiles too.
 #[test]
 fn addends_that_lack_labels_are_repeated_tile_by_tile() {
     let text = r#"

@@ -1,4 +1,5 @@
-//! Plans of models whose text cuts tensors: each has the steps of its evaluation. And the errors of extents, shapes and fills that do not fit.
+//! Tests plans of models in tiles: a plan lists the steps of the evaluation. Also tests the errors for extents, shapes
+//! and fractions of tiles that do not fit.
 
 use super::most_bytes;
 use cembra::tensor::{Tensor, TensorErrorKind};
@@ -15,7 +16,7 @@ fn run(options: Options) -> Run {
     Run::new(options, &cembra::Options::default())
 }
 
-/// A tensor in which about a third of small tiles are zeros.
+/// Returns a tensor in which about a third of all tiles of 4 x 4 elements are zero.
 fn tensor(extents: &[usize], seed: usize) -> Tensor {
     let count: usize = extents.iter().product();
     let width = extents.last().copied().unwrap_or(1);
@@ -38,7 +39,7 @@ const TEXT: &str = r#"
     output transposed = tensor.transpose(b) + 1.0
 "#;
 
-/// What a plan and an evaluation come to.
+/// The steps of a plan or an evaluation, or the kind and text of its error.
 type Outcome = Result<Vec<Step>, (Option<TensorErrorKind>, String)>;
 
 fn outcomes(text: &str, options: &Options, most: usize, inputs: &[(&str, Operand<'_>)]) -> (Outcome, Outcome) {

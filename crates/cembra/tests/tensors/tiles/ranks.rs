@@ -1,4 +1,5 @@
-//! Texts, models and iterations on several ranks, each a thread: the bits of one process, and the same errors on all.
+//! Tests texts, models and iterative solvers on several ranks, each a thread: results have the bits of one process, and
+//! all ranks get the same errors.
 
 use super::Tilings;
 use cembra::tensor::Tensor;
@@ -6,7 +7,7 @@ use cembra::tiles::{Operand, Options, Run, Stop, TileMap, Tiled, World};
 use cembra::{Error, Model};
 use std::collections::BTreeMap;
 
-/// A square matrix in tiles.
+/// Returns a square matrix in random tiles.
 fn matrix(by: f64) -> Tiled {
     let elements = (0..400).map(|at| {
         let [row, column]: [i32; 2] = [at / 20, at % 20];
@@ -16,12 +17,12 @@ fn matrix(by: f64) -> Tiled {
     Tilings::new(5).tiled(&Tensor::new(&[20, 20], elements.collect()).expect("a matrix"))
 }
 
-/// The bits of a tensor, which all ranks ask for.
+/// Returns the bits of all elements of a tensor. All ranks must call this.
 fn bits(run: &Run, of: &Tiled) -> Result<Vec<u64>, Error> {
     Ok(run.evaluator().gathered(of)?.to_tensor()?.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
 }
 
-/// What a program comes to on several numbers of ranks, which is the same.
+/// Runs `program` on one process and on one to four ranks, asserts that all results are equal, and returns the result.
 fn same<R: PartialEq + std::fmt::Debug + Send>(program: impl Fn(&World) -> Result<R, Error> + Sync) -> R {
     let alone = program(&World::alone()).expect("no error");
     for ranks in [1, 2, 3, 4] {

@@ -1,4 +1,4 @@
-//! What is refused, and where in the text that is.
+//! Tests the errors of texts on tiled tensors, and their places in the text.
 
 use super::most_bytes;
 use cembra::tensor::TensorErrorKind;
@@ -12,7 +12,8 @@ fn dense(boundaries: &[&[i64]]) -> Tiled {
     Tiled::from_fn(&shape, |at| at[0] as f64).expect("tiles")
 }
 
-/// The error of a text on two matrices of 4 x 4, whose tiles differ, and one of 4 x 3: its kind, its message, and the text that it points to.
+/// Evaluates a text on the matrices `a` and `b` of 4 x 4, which have different tilings, and `c` of 4 x 3. Returns the
+/// kind of its error, the message, and the text at the error's place.
 fn refused(text: &str) -> (TensorErrorKind, String, String) {
     let (a, b, c) = (dense(&[&[0, 2, 4], &[0, 2, 4]]), dense(&[&[0, 1, 4], &[0, 2, 4]]), dense(&[&[0, 2, 4], &[0, 3]]));
     let run = World::from_environment().expect("a world").evaluator(Options::default());
@@ -24,7 +25,7 @@ fn refused(text: &str) -> (TensorErrorKind, String, String) {
     (error.tensor_kind().unwrap_or_else(|| panic!("{text}: {error}")), message, span.to_owned())
 }
 
-/// A time limit is the time of each evaluation; an iteration of several is one.
+/// A time limit holds for each evaluation. An iterative solver counts as one evaluation.
 #[test]
 fn evaluations_in_tiles_have_a_time_limit() {
     let (a, hour) = (dense(&[&[0, 2, 4], &[0, 2, 4]]), std::time::Duration::from_secs(3600));

@@ -1,15 +1,16 @@
-//! Which tiles results have: what the tiles of operands leave, what is multiplied first, and what absent tiles are in expressions of elements.
+//! Tests which tiles of results are present: those that follow from the operands' tiles, the order of products, and
+//! absent tiles in expressions per element.
 
 use cembra::tensor::Tensor;
 use cembra::tiles::{Options, Screening, Shape, Tiled, Tiling, Tiling1, World};
 
-/// A square grid of so many tiles of two elements along each side.
+/// Returns the tiling of a square matrix with `tiles` tiles of two elements along each axis.
 fn grid(tiles: u64) -> Tiling {
     let axis = Tiling1::blocked(2 * tiles, 2).expect("few tiles");
     Tiling::new([&axis, &axis]).expect("few tiles")
 }
 
-/// A tensor that has these tiles, whose elements are all a number.
+/// Returns a tensor in which the tiles `tiles` are present, with all their elements `element`.
 fn filled(tiling: &Tiling, tiles: &[u64], element: f64) -> Tiled {
     let norms = tiles.iter().map(|tile| (*tile, f64::INFINITY));
     let shape = Shape::of_norms(tiling, norms, &Screening::threshold(0.0)).expect("a shape");

@@ -1,4 +1,4 @@
-//! Texts on tiled tensors against the same texts on dense ones, in tiles that seeds cut.
+//! Compares texts on tiled tensors, in random tiles, with the same texts on dense tensors.
 
 use super::{Tilings, floats};
 use cembra::tensor::Tensor;
@@ -6,7 +6,7 @@ use cembra::tiles::{Options, Run, Tiled, World};
 use cembra::{Backend, Model, QType, print_type};
 use std::collections::BTreeMap;
 
-/// Tensors by name, each of numbers between -1 and 1.
+/// Returns tensors of random numbers between -1 and 1, by name.
 fn tensors() -> BTreeMap<&'static str, Tensor> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut tensor = |extents: &[usize]| {
@@ -28,7 +28,7 @@ fn tensors() -> BTreeMap<&'static str, Tensor> {
     tensors
 }
 
-/// Texts that are evaluated, each with one or more outputs.
+/// Texts to evaluate, each with one or more outputs.
 const TEXTS: &[&str] = &[
     r#"r("i,k") = a("i,j") * b("j,k")"#,
     r#"r("k,i") = a("i,j") * b("j,k") - 2.0 * c("k,i")"#,
@@ -65,7 +65,7 @@ const TEXTS: &[&str] = &[
     "output r = a * 1e300 * 0.0",
 ];
 
-/// The outputs of a text on dense tensors.
+/// Evaluates a text on dense tensors, and returns the outputs by name.
 fn dense(text: &str, tensors: &BTreeMap<&'static str, Tensor>) -> BTreeMap<String, Tensor> {
     let declared = tensors.iter().map(|(name, tensor)| {
         let qtype = QType::Tensor(tensor.scalar_type(), tensor.extents().len() as u8);
