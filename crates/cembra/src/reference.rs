@@ -86,7 +86,7 @@ pub fn signs(registry: &Registry) -> Vec<(&'static str, &'static str)> {
     of(2).filter(|(token, name)| is_sign(token) && !begins(token) && !name.contains("._")).collect()
 }
 
-/// Returns the operators with `part` in one of their names.
+/// Returns the operators that have `part` as a substring of one of their names.
 #[must_use]
 pub fn named_like(registry: &Registry, part: &str) -> Vec<&'static OpDef> {
     let mut all = public(registry);

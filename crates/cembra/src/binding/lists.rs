@@ -397,7 +397,8 @@ impl WrittenList {
         })
     }
 
-    /// Writes the list to a field.
+    /// Writes the list to the field of an output struct: sets its length, and copies the plan's columns to the fields
+    /// of its items.
     ///
     /// # Safety
     /// FIELD-TABLE: `field` points to the field, or to room for it if `is_new`. COLUMN: the call wrote the columns. STRING-VIEW: texts are alive.

@@ -704,7 +704,7 @@ fn declared_output(name: &str, found: &QType, wanted: &QType) -> String {
     }
 }
 
-/// The locations of a plan's inputs, in structs or in the frame, and the transfers for the inputs that are copied to the frame.
+/// The locations of a plan's inputs, in structs or in the frame, and the copies to make for inputs in the frame.
 #[derive(Default)]
 struct BoundInputs {
     places: Vec<ValueLocation>,

@@ -101,7 +101,8 @@ pub(crate) struct OnDemandInputs {
     values: Box<[Option<ValuePlace>]>,
     /// The struct values that every evaluation needs. They are copied to the frame before the call.
     needed: Box<[FrameValue]>,
-    /// The slot for the address of the view that the plan requests values from; `None` if every evaluation needs all values.
+    /// The slot for the address of the struct (an `InputsView`) whose function compiled code calls to request a value;
+    /// `None` if every evaluation needs all values.
     view: Option<u32>,
     /// The total size of all values in bytes.
     size: u32,

@@ -432,7 +432,8 @@ impl<T: FieldType + Copy> OutputValue for Optional<T> {
 
 single!(Optional<T>, T: FieldType + Copy);
 
-/// Returns the values as a list, or as an array if the element type is a scalar or an optional scalar.
+/// Returns the value of a list whose items are `all`. The value is an array if the element type is a scalar or an
+/// optional scalar.
 fn list_value<I>(
     element: &QType,
     all: impl Iterator<Item = I>,

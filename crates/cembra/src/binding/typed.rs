@@ -54,7 +54,7 @@ pub struct ModelExecutor<I, O, S = ()> {
     executor: Executor,
     frame: Frame,
     context: Context,
-    /// The transfers that copy fields through the frame; `None` if machine code accesses all fields in place.
+    /// The copies of fields to and from the frame; `None` if machine code reads and writes all fields in the structs.
     moves: Option<Arc<Transfers<S>>>,
     /// Owned values from loaders for the current call; the frame holds views of them.
     kept: Vec<ValueRef<'static>>,
@@ -155,8 +155,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         self.fresh(input)
     }
 
-    /// Evaluates the model and writes the result to an existing value, `output`. Fields in place are overwritten, and texts reuse their memory.
-    /// `output` is unchanged if the evaluation fails.
+    /// Evaluates the model and writes the result to an existing value, `output`. The fields that are outputs are
+    /// overwritten, and their texts keep their memory for the new texts. `output` is unchanged if the evaluation fails.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -323,7 +323,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         self.tell(sink)
     }
 
-    /// Evaluates the model into a new value.
+    /// Evaluates the model on a row and returns a new output struct.
     #[inline]
     fn fresh(&mut self, input: &I::At<'_>) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
@@ -335,7 +335,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
         Ok(unsafe { O::take(output.as_ptr()) })
     }
 
-    /// Evaluates the model into an existing value.
+    /// Evaluates the model on a row and overwrites `output`.
     #[inline]
     fn over(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an O is there.
@@ -509,7 +509,8 @@ impl<I, O, S> ModelExecutor<I, O, S> {
         ExecutorParts { executor, frame, context, memory, lists }
     }
 
-    /// Returns the transfers that copy fields to and from the frame; `None` if all fields are read and written in place.
+    /// Returns the copies of fields to and from the frame; `None` if machine code reads and writes all fields in the
+    /// structs.
     pub(crate) fn moves(&self) -> Option<&Transfers<S>> {
         self.moves.as_deref()
     }

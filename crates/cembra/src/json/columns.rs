@@ -278,8 +278,8 @@ impl JsonColumns {
         Ok(())
     }
 
-    /// Adds the row in `text` to the columns if one pass over the text can read it. Otherwise returns false and adds nothing: the text has a rare
-    /// form, or is wrong.
+    /// Adds the row in `text` to the columns if one pass over the text can read it. Otherwise returns false and adds
+    /// nothing: the text is wrong, or has a form that only [`push`](JsonColumns::push) reads, such as escapes in a key.
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
         if self.is_seldom || !self.fits(text, self.most) {

@@ -156,8 +156,8 @@ impl JsonRow {
     }
 }
 
-/// Finds the fields of an object in one pass over its text. The error only says that the text is not an object or has a rare form.
-/// [`find_fields_one_by_one`] reads every form, or returns a precise error.
+/// Finds the fields of an object in one pass over its text. The pass fails, without saying why, if the text is not an
+/// object or has escapes in a key. Then [`find_fields_one_by_one`] reads the text, or returns a precise error.
 struct RowFields<'r, 't> {
     text: &'t str,
     keys: &'r mut String,

@@ -325,7 +325,7 @@ impl<T> ModelSet<T> {
     }
 }
 
-/// Returns true if two models have the same texts.
+/// Returns true if two models have equal texts in all of their files.
 fn is_same(a: &Sources, b: &Sources) -> bool {
     a.texts().eq(b.texts())
 }

@@ -11,7 +11,8 @@ use std::slice;
 /// The most bytes of a dictionary's memory that are reused for the next text.
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
-/// The entries of a dictionary that was read from a JSON text. Its texts are views of the JSON text, valid as long as that text is.
+/// The entries of a dictionary that was read from a JSON text. The keys and values that are texts point into the JSON
+/// text, so they are valid only as long as it is.
 #[derive(Clone, Debug)]
 pub(super) struct JsonMap {
     key: Scalar,
