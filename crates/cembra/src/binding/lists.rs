@@ -323,7 +323,7 @@ impl Bound<'_> {
             ColumnOrigin::Plan => ColumnSource::Written,
             ColumnOrigin::Points(_) | ColumnOrigin::Groups(_) => return None,
             ColumnOrigin::Input(path) => {
-                // The path leads to the list; the fields after it are inside of the items.
+                // The path of a column begins with the path of its list. The rest are fields inside of an item.
                 let LoopList::Items(InputPath { fields: way, .. }) = &self.plan.lists()[*list] else { return None };
                 let inside = path.fields.strip_prefix(&way[..])?;
                 let item = item_of(input(path)?.inside(way)?.1)?;

@@ -228,7 +228,7 @@ impl JsonColumns {
     /// # Ok::<(), cembra::Error>(())
     /// ```
     pub fn fits(&mut self, text: &str, most: u64) -> bool {
-        // The row that was checked last is counted once it was added, because the same row may be checked again before that.
+        // The row of the previous call is counted only if it was added since then, as a row may be checked repeatedly.
         match self.rows.checked_sub(self.counted_rows) {
             Some(0) => {}
             Some(1) => self.counted = self.counted.saturating_add(self.next),
@@ -432,7 +432,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
         let Row { inputs, places, first, rows, text, is_closed, values_bytes } = self;
         let mut count = |value: &Value| *values_bytes = values_bytes.saturating_add(column_bytes(value));
         let mut others: SmallVec<[&'de str; 16]> = SmallVec::new();
-        // The index of the last key's input.
+        // The index of the input that the previous key named.
         let mut last = None;
         // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = object.next_key::<&'de str>()? {

@@ -73,7 +73,7 @@ fn unsigned(value: &Value, wanted: &QType) -> Option<Value> {
         (Value::Scalar(ScalarValue::Int64(integer)), Scalar::UInt64) => {
             ScalarValue::UInt64(u64::try_from(*integer).ok()?)
         }
-        // Like a smaller integer, it becomes the nearest float.
+        // An integer that only u64 can hold becomes the nearest float, as integers of other types do.
         (Value::Scalar(ScalarValue::UInt64(_)), Scalar::Float32 | Scalar::Float64) => {
             let Value::Scalar(float) = cast_scalar(value.clone(), *to)? else { return None };
             float

@@ -69,7 +69,7 @@ impl Choice {
         let first = |element: Option<ScalarValue>| match (self, element) {
             (Choice::Where | Choice::Or, element) => element.is_some_and(|value| value != ScalarValue::Boolean(false)),
             (Choice::Default, element) => element.is_some(),
-            // A missing boolean leaves the decision to the other side.
+            // If the first operand is a missing boolean, the result of `and` depends on the second operand.
             (Choice::And, None) => !is_boolean,
             (Choice::And, Some(value)) => value == ScalarValue::Boolean(false),
         };
@@ -157,7 +157,7 @@ impl<'p> Branches<'p> {
     fn of(program: &'p Program, registry: &Registry) -> Self {
         let graph = &program.graph;
         let needed = graph.reachable(program.outputs.iter().map(|output| output.node));
-        // A node that depends on a function's parameter has no value of its own; a function has one.
+        // A node that depends on a function's parameter has no single value. The function itself is a value.
         let mut is_open: Vec<bool> = Vec::with_capacity(graph.len());
         let mut branches = Branches { graph, choices: Vec::with_capacity(graph.len()), places: BTreeMap::new() };
         for node in (0..graph.len()).map(NodeId::from_index) {
@@ -435,16 +435,17 @@ mod tests {
         let nested = |at: usize| format!("let a{at} = if {at} // x > 0 then a{} else {at}\n", at - 1);
         // If no condition fails, every node is compiled once: the input, 0, and for each condition a number, a quotient and a comparison.
         assert_eq!(work(&text(&nested, 1_000, 1)), (3_002, 1_000));
-        // The outermost fails, and no other is asked for: halves of halves.
+        // The outermost condition fails, so no other is requested. Each range around it that is compiled is half of the
+        // previous one.
         assert_eq!([250, 1_000].map(|count| work(&text(&nested, count, 0))), [(1_521, 0), (6_025, 0)]);
-        // Each is asked for, is nearly all of the model, and is left alone at last.
+        // Every condition is requested, and needs nearly all of the model. Compilation ends at the limit `MOST_TIMES`.
         let within = |at: usize| match at {
             1 => "let a1 = 1 // x\n".to_owned(),
             _ => format!("let a{at} = if a{} > 0 then a{} + 1 else {at}\n", at - 1, at - 1),
         };
         let (compiled, taken) = work(&text(&within, 2_000, 0));
         assert!(compiled < 65 * (8_100 + FEW_NODES) && taken == 0, "{compiled}");
-        // Each is asked for, and so is each half: as many as they are, times how often they are halved.
+        // Every condition is requested, and all ranges fail. So all conditions are compiled once at each level of halving.
         let side_by_side = |at: usize| format!("output y{at} = if {at} // x > 0 then 1 else {at}\nlet a{at} = 1\n");
         assert_eq!([250, 1_000].map(|count| work(&text(&side_by_side, count, 0))), [(7_730, 0), (36_926, 0)]);
     }

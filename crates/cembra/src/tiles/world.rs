@@ -277,7 +277,7 @@ mod tests {
             let error = World::of_link(Arc::new(NoLink::of(rank, size))).expect_err("an error");
             assert!(["link", "limit"].contains(&error.code()), "{rank} of {size}: {error}");
         }
-        // A link whose answers change is asked only once.
+        // The world asks the link for rank and size only once, so later answers, which differ, change nothing.
         let world = World::of_link(Arc::new(NoLink { changes: true, ..NoLink::of(1, 3) })).expect("the first answers");
         let run = world.evaluator(Options::default());
         assert_eq!((world.rank(), world.size(), world.rank(), world.size()), (1, 3, 1, 3));

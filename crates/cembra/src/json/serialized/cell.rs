@@ -107,7 +107,7 @@ impl Cell {
         self.round = round;
         let taken = match self.qtype {
             QType::Scalar(_) | QType::Optional(_) => value.serialize(CellSerializer(self)),
-            // Values that are not scalars are rare, so they take the way through JSON.
+            // Values that are not scalars are rare, so they are converted to a JSON value first.
             _ => serde_json::to_value(value).map_err(Refused::custom).and_then(|object| self.take_object(&object)),
         };
         taken.map_err(|refused| refused.of(self))
