@@ -1,6 +1,6 @@
 //! Converts literals to values of a required type. This is for literals on command lines and in a model's tests: `5`
 //! becomes an i64 or an f64 there, as the type of its input requires. A boolean is accepted for a mask, as in data.
-//! Each element in square brackets is converted to the array's element type separately.
+//! Every element in square brackets is converted to the array's element type separately.
 
 use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;

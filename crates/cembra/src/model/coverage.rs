@@ -445,7 +445,7 @@ mod tests {
         };
         let (compiled, taken) = work(&text(&within, 2_000, 0));
         assert!(compiled < 65 * (8_100 + FEW_NODES) && taken == 0, "{compiled}");
-        // Every condition is requested, and all ranges fail. So all conditions are compiled once at each level of halving.
+        // Every condition is requested, and all ranges fail. So each level of halving compiles all conditions once.
         let side_by_side = |at: usize| format!("output y{at} = if {at} // x > 0 then 1 else {at}\nlet a{at} = 1\n");
         assert_eq!([250, 1_000].map(|count| work(&text(&side_by_side, count, 0))), [(7_730, 0), (36_926, 0)]);
     }

@@ -173,7 +173,7 @@ pub struct TiledSession {
 /// The tilings of axes with labels, such as `i` in `a("i,k")`: those that the model's `tile` lines set, and those of
 /// the input tensors so far.
 struct Labels<'l> {
-    /// How the model's `tile` lines divide axes into tiles, by label.
+    /// The division of axes into tiles that the model's `tile` lines set, by label.
     cuts: BTreeMap<&'l str, &'l AxisCut>,
     /// The tilings of the input tensors so far, by label. A later tensor with one of these labels must have the same
     /// extent.

@@ -70,7 +70,7 @@ fn structs_that_double_end_with_the_limit_of_fields() {
     assert!(taken < 16 << 20, "{taken} bytes");
 }
 
-/// All arrays that a function is mapped over must have one length, even an array that no result reads.
+/// Arrays that a function is mapped over must have one length, even an array that no result reads.
 #[test]
 fn arrays_that_no_field_reads_are_as_long_as_the_others() {
     let ten = listed(9, |_| "[1, 2, 3]".to_owned());

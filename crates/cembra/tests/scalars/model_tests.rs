@@ -150,7 +150,7 @@ fn tests_that_are_none_are_refused() {
     assert!(Model::parse("let test = 1; let within = test; within + test").unwrap().test_names().next().is_none());
 }
 
-/// Each kind of failure has a message at the place of its case. If the evaluation fails, the message also shows the
+/// Every kind of failure has a message at the place of its case. If the evaluation fails, the message also shows the
 /// place of the failing operator.
 #[test]
 fn an_error_says_all_that_is_wrong_and_where() {

@@ -469,7 +469,7 @@ fn gradients_by_expressions_are_by_what_is_used() {
     assert_eq!(f64s(9), [20.0 * 2.0 + 8.0 * 2.0]);
 }
 
-/// All gradients of one number are derived in one pass over the graph. With one pass per gradient, 2,000 gradients once
+/// One pass over the graph derives all gradients of one number. With one pass per gradient, 2,000 gradients once
 /// took two seconds.
 #[test]
 fn many_gradients_of_one_number_take_one_pass() {

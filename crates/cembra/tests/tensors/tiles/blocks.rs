@@ -51,7 +51,7 @@ const MODEL: &str = r#"
     output corner("i,j") = square("i,j").block([1, 0], [2, 1]) - square("j,i").block([1, 0], [2, 1])
 "#;
 
-/// The same model on dense tensors: ranges of elements replace the blocks of tiles.
+/// The model `MODEL` for dense tensors: ranges of elements replace the blocks of tiles.
 const DENSE: &str = r#"
     input a, b: tensor[f64, 2], c: tensor[f64, 1]
     let a_part = tensor.slice(tensor.slice(a, 0, 4, 9), 1, 2, 7)
