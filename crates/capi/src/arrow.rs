@@ -51,10 +51,10 @@ pub extern "C" fn cembra_session_run_arrow(
     // From here on the library owns the table, even if the session refuses it.
     let table = table.map(|table| std::mem::replace(table, FFI_ArrowArray::empty()));
     with_session(session, |session| {
-        let table = given(table, "the table")?;
-        let schema = given(schema, "the schema of the table")?;
-        let made = given(made, "the place of the table that is made")?;
-        let made_schema = given(made_schema, "the place of its schema")?;
+        let table = given(table, "`table`")?;
+        let schema = given(schema, "`schema`")?;
+        let made = given(made, "`made`")?;
+        let made_schema = given(made_schema, "`made_schema`")?;
         made.write(FFI_ArrowArray::empty());
         made_schema.write(FFI_ArrowSchema::empty());
         let (array, schema) = session.run_arrow(table, schema)?;
@@ -71,7 +71,7 @@ pub extern "C" fn cembra_options_set_arrow_schema(
     schema: Option<&FFI_ArrowSchema>,
 ) -> Option<Box<Error>> {
     set(options, |options| {
-        let schema = given(schema, "the schema")?;
+        let schema = given(schema, "`schema`")?;
         let schema = interface::schema(schema).map_err(failure)?;
         options.options = cembra_arrow::input_types(std::mem::take(&mut options.options), &schema);
         Ok(())

@@ -419,7 +419,7 @@ impl Output {
         let scalar = field.qtype.scalar().filter(|scalar| kinds::of_scalar(*scalar) == column.kind);
         let scalar = scalar.ok_or_else(|| {
             let spelled = field.spelled_type();
-            Failure::values(format!("{what} is {spelled}, which a column of kind {} does not take", column.kind))
+            Failure::values(format!("{what} is {spelled}, which a column of kind {} cannot hold", column.kind))
         })?;
         let memory = PresenceMemory {
             form: column.presence_form,
@@ -441,7 +441,9 @@ impl Output {
         match (0..column.rows()).find(|row| !column.is_present(*row)) {
             Some(row) => {
                 let name = &field.name;
-                Err(Failure::values(format!("output `{name}` is missing in row {row}, and has no place for presence")))
+                Err(Failure::values(format!(
+                    "output `{name}` is missing in row {row}, but its column has CEMBRA_PRESENCE_ALL: give CEMBRA_PRESENCE_BYTES or CEMBRA_PRESENCE_BITS"
+                )))
             }
             None => Ok(()),
         }
@@ -464,11 +466,11 @@ impl Session {
         let batch = compiled.batch()?;
         let (known, wanted) = (compiled.executor.inputs(), batch.outputs());
         if inputs.len() != known.len() {
-            let message = format!("the model has {} inputs, and there are {} columns", known.len(), inputs.len());
+            let message = format!("the model has {} inputs, but {} columns are given", known.len(), inputs.len());
             return Err(Failure::values(message));
         }
         if outputs.len() != wanted.len() {
-            let message = format!("the model has {} outputs, and there are {} columns", wanted.len(), outputs.len());
+            let message = format!("the model has {} outputs, but {} columns are given", wanted.len(), outputs.len());
             return Err(Failure::values(message));
         }
         let by_name: HashMap<&str, &Column> = known.iter().map(|field| &*field.name).zip(inputs).collect();
@@ -479,9 +481,14 @@ impl Session {
             staged.push(match (column.kind, &field.qtype) {
                 (kinds::NONE, _) => Input { staged: Staged::Shared(not_given(field)?), presence: None, rows },
                 (_, qtype) if qtype.scalar().is_none() => {
-                    let message =
-                        format!("input `{}` is {}, which no column of C's is", field.name, field.spelled_type());
-                    return Err(Failure::values(message + ": evaluate rows one by one, or a table of Arrow"));
+                    let message = format!(
+                        "input `{}` is {}, which a `cembra_column` cannot hold",
+                        field.name,
+                        field.spelled_type()
+                    );
+                    return Err(Failure::values(
+                        message + ": call `cembra_session_evaluate` for each row, or `cembra_session_run_arrow`",
+                    ));
                 }
                 // SAFETY: C-MEMORY, promised by the caller.
                 _ => Input::of(unsafe { Loaded::of(column, rows, RowPath::input(&field.name)) }?, &field.qtype)?,
@@ -524,8 +531,8 @@ pub unsafe extern "C" fn cembra_session_run_columns(
     with_session(session, |session| {
         // SAFETY: C-MEMORY, promised by the caller.
         unsafe {
-            let inputs = slice(inputs, input_count, "the array of input columns")?;
-            let outputs = slice(outputs, output_count, "the array of output columns")?;
+            let inputs = slice(inputs, input_count, "`inputs`")?;
+            let outputs = slice(outputs, output_count, "`outputs`")?;
             session.run_columns(rows, inputs, outputs)
         }
     })

@@ -36,13 +36,13 @@ impl Failure {
     /// Returns the failure that the pointer to `what` is null.
     #[cold]
     pub(crate) fn null(what: impl Display) -> Failure {
-        Failure::Argument(format!("{what} is null"))
+        Failure::Argument(format!("{what} must not be null"))
     }
 
     /// Returns the failure that `number` is not a value of the enum `what`.
     #[cold]
     pub(crate) fn unknown(what: impl Display, number: u32) -> Failure {
-        Failure::Argument(format!("{number} is no {what}"))
+        Failure::Argument(format!("{number} is not a {what}"))
     }
 }
 

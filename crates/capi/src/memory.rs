@@ -73,7 +73,10 @@ impl<'a> Text<'a> {
     /// Returns the text as a Rust string. Fails with an error that names `what` if it is not UTF-8, or if its pointer or length cannot be valid.
     pub(crate) fn read(self, what: impl Display + Copy) -> Result<&'a str, Failure> {
         std::str::from_utf8(self.bytes(what)?).map_err(|error| {
-            Failure::argument(format!("{what} is not UTF-8: byte {} begins no character", error.valid_up_to()))
+            Failure::argument(format!(
+                "{what} must be UTF-8, but byte {} does not begin a character",
+                error.valid_up_to()
+            ))
         })
     }
 
@@ -156,10 +159,10 @@ fn check<T>(first: *const u8, stride: isize, count: usize, what: impl Display + 
     }
     let align = align_of::<T>();
     if !first.addr().is_multiple_of(align) {
-        return Err(Failure::argument(format!("{what} is at an address that is no multiple of {align}")));
+        return Err(Failure::argument(format!("{what} must be at an address that is a multiple of {align}")));
     }
     if !stride.unsigned_abs().is_multiple_of(align) {
-        return Err(Failure::argument(format!("{what} has the stride {stride}, which is no multiple of {align}")));
+        return Err(Failure::argument(format!("{what} has the stride {stride}, which must be a multiple of {align}")));
     }
     let reach = isize::try_from(count.saturating_sub(1)).ok().and_then(|last| last.checked_mul(stride));
     let within = reach.and_then(|reach| {
@@ -170,7 +173,9 @@ fn check<T>(first: *const u8, stride: isize, count: usize, what: impl Display + 
     });
     match within {
         Some(_) => Ok(()),
-        None => Err(Failure::argument(format!("{what} has {count} values of stride {stride}, which no memory has"))),
+        None => Err(Failure::argument(format!(
+            "{what} has {count} values of stride {stride}, which do not fit into the address space"
+        ))),
     }
 }
 
@@ -198,7 +203,9 @@ impl<'a, T: AnyBits> Strided<'a, T> {
             check::<T>(first.cast(), stride, count, what)?;
             if stride != 0 && stride.unsigned_abs() < size_of::<T>() && count > 1 {
                 let size = size_of::<T>();
-                return Err(Failure::argument(format!("{what} has the stride {stride}, and values of {size} bytes")));
+                return Err(Failure::argument(format!(
+                    "{what} has the stride {stride}, but values must be {size} bytes apart or more"
+                )));
             }
         }
         Ok(Strided { first: first.cast(), stride, count, lives: PhantomData })
@@ -254,7 +261,9 @@ impl<T: Copy> StridedMut<T> {
             check::<T>(first.cast(), stride, count, what)?;
             if stride.unsigned_abs() < size_of::<T>() && count > 1 {
                 let size = size_of::<T>();
-                return Err(Failure::argument(format!("{what} has the stride {stride}, and values of {size} bytes")));
+                return Err(Failure::argument(format!(
+                    "{what} has the stride {stride}, but values must be {size} bytes apart or more"
+                )));
             }
         }
         Ok(StridedMut { first: first.cast(), stride, count, lives: PhantomData })
@@ -324,8 +333,9 @@ pub(crate) struct PresenceMemory<P> {
 
 /// Returns the number of bytes that hold the bits 0 to `first + count`.
 fn bytes_of_bits(first: usize, count: usize, what: impl Display + Copy) -> Result<usize, Failure> {
-    let end =
-        first.checked_add(count).ok_or_else(|| Failure::argument(format!("{what} has no memory of so many bits")))?;
+    let end = first
+        .checked_add(count)
+        .ok_or_else(|| Failure::argument(format!("{what} has more bits than fit into the address space")))?;
     Ok(end.div_ceil(8))
 }
 

@@ -38,7 +38,7 @@ impl Options {
         let inputs: HashSet<&str> = model.program().inputs.iter().map(|input| &*input.name).collect();
         match self.typed.iter().find(|name| !inputs.contains(name.as_str())) {
             Some(unknown) => {
-                Err(Failure::argument(format!("the model has no input `{unknown}`, and a type is given")).into())
+                Err(Failure::argument(format!("the model has no input `{unknown}`, but a type is given for it")).into())
             }
             None => Ok(model),
         }
@@ -51,7 +51,7 @@ pub(crate) fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
 ) -> Option<Box<Error>> {
-    border(|| change(given(options, "the set of options")?))
+    border(|| change(given(options, "`options`")?))
 }
 
 /// Creates a set of options with the default values. Returns null only if the library has a defect.
@@ -70,7 +70,7 @@ pub extern "C" fn cembra_options_free(options: Option<Box<Options>>) {
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_set_name(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
-        options.name = Some(name.read("the name")?.to_owned());
+        options.name = Some(name.read("`name`")?.to_owned());
         Ok(())
     })
 }
@@ -83,7 +83,7 @@ pub extern "C" fn cembra_options_set_input_type(
     r#type: Text<'_>,
 ) -> Option<Box<Error>> {
     set(options, |options| {
-        let (name, spelled) = (name.read("the name")?, r#type.read("the type")?);
+        let (name, spelled) = (name.read("`name`")?, r#type.read("`type`")?);
         let qtype = parse_type(spelled).map_err(|error| Error::of(&error, Origin::Text(spelled)))?;
         options.options = std::mem::take(&mut options.options).input_type(name, qtype);
         options.typed.push(name.to_owned());
@@ -115,7 +115,7 @@ pub extern "C" fn cembra_options_set_limit(
     value: u64,
 ) -> Option<Box<Error>> {
     set(options, |options| {
-        set_limit(&mut options.limits, name.read("the name")?, value)?;
+        set_limit(&mut options.limits, name.read("`name`")?, value)?;
         options.options = std::mem::take(&mut options.options).limits(options.limits);
         Ok(())
     })
@@ -130,7 +130,7 @@ pub(crate) fn set_limit(limits: &mut Limits, name: &str, value: u64) -> Result<(
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name: Text<'_>) -> Option<Box<Error>> {
     set(options, |options| {
-        options.outputs.push(name.read("the name")?.to_owned());
+        options.outputs.push(name.read("`name`")?.to_owned());
         Ok(())
     })
 }
@@ -143,7 +143,7 @@ pub extern "C" fn cembra_options_add_file(
     text: Text<'_>,
 ) -> Option<Box<Error>> {
     set(options, |options| {
-        options.files.insert(name.read("the name")?.to_owned(), text.read("the text")?.into());
+        options.files.insert(name.read("`name`")?.to_owned(), text.read("`text`")?.into());
         Ok(())
     })
 }

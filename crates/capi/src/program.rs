@@ -106,7 +106,7 @@ pub extern "C" fn cembra_check(
 ) -> Option<Box<Error>> {
     border(|| {
         let warnings = warnings.map(|place| place.write(None));
-        let text = text.read("the text")?;
+        let text = text.read("`text`")?;
         let standard = Options::default();
         let options = options.unwrap_or(&standard);
         let model = options.parsed(text)?;
@@ -127,9 +127,9 @@ pub extern "C" fn cembra_compile(
     program: Option<&mut MaybeUninit<Option<Box<Program>>>>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let program = given(program, "the place of the program")?.write(None);
+        let program = given(program, "`program`")?.write(None);
         let standard = Options::default();
-        let compiled = Compiled::of(text.read("the text")?, options.unwrap_or(&standard))?;
+        let compiled = Compiled::of(text.read("`text`")?, options.unwrap_or(&standard))?;
         *program = Some(Box::new(Program(Arc::new(compiled))));
         Ok(())
     })

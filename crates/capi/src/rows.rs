@@ -22,12 +22,12 @@ impl Session {
         self.forget();
         let fields = self.compiled.executor.inputs();
         if given.len() > fields.len() {
-            let message = format!("the model has {} inputs, and {} values are given", fields.len(), given.len());
+            let message = format!("the model has {} inputs, but {} values are given", fields.len(), given.len());
             return Err(Failure::values(message));
         }
         let expected = self.compiled.executor.outputs().len();
         if outputs.count() != expected {
-            let message = format!("the model has {expected} outputs, and there are {} places", outputs.count());
+            let message = format!("the model has {expected} outputs, but {} are given", outputs.count());
             return Err(Failure::values(message));
         }
         let most = self.array_bytes();
@@ -142,7 +142,7 @@ fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
     let found = Literal::parse(text);
     let found = found.map_err(|error| Failure::values(format!("input `{}` is `{shown}`: {error}", field.name)))?;
     cast_literal(&found, &field.qtype)
-        .ok_or_else(|| Failure::values(format!("input `{}` is {}, which `{shown}` is not", field.name, field.qtype)))
+        .ok_or_else(|| Failure::values(format!("input `{}` is {}, found `{shown}`", field.name, field.qtype)))
 }
 
 /// Evaluates a session's model on one row: reads `input_count` values at `inputs`, writes `output_count` values at `outputs`.
@@ -160,9 +160,9 @@ pub unsafe extern "C" fn cembra_session_evaluate(
     with_session(session, |session| {
         let stride = size_of::<layouts::Value<'_>>().cast_signed();
         // SAFETY: C-MEMORY, promised by the caller.
-        let outputs = unsafe { StridedMut::new(outputs.cast(), stride, output_count, "the array of outputs") }?;
+        let outputs = unsafe { StridedMut::new(outputs.cast(), stride, output_count, "`outputs`") }?;
         // SAFETY: C-MEMORY, promised by the caller.
-        let given = unsafe { RowValue::row(inputs, input_count, "the array of inputs") }?;
+        let given = unsafe { RowValue::row(inputs, input_count, "`inputs`") }?;
         session.evaluate(given, outputs)
     })
 }

@@ -85,7 +85,7 @@ pub(crate) fn with_session(
     evaluate: impl FnOnce(&mut Session) -> Result<(), Failure>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let session = given(session, "the session")?;
+        let session = given(session, "`session`")?;
         if session.is_broken {
             return Err(Error::internal("an evaluation of this session panicked before"));
         }
@@ -112,8 +112,8 @@ pub extern "C" fn cembra_session_new(
     session: Option<&mut MaybeUninit<Option<Box<Session>>>>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let session = given(session, "the place of the session")?.write(None);
-        *session = Some(Box::new(Session::of(&given(program, "the program")?.0)));
+        let session = given(session, "`session`")?.write(None);
+        *session = Some(Box::new(Session::of(&given(program, "`program`")?.0)));
         Ok(())
     })
 }
@@ -156,10 +156,10 @@ pub extern "C" fn cembra_session_set_limit(
     value: u64,
 ) -> Option<Box<Error>> {
     set(session, |session| {
-        let name = name.read("the name")?;
+        let name = name.read("`name`")?;
         if !RUN_LIMITS.contains(&name) {
             let known = RUN_LIMITS.join(", ");
-            return Err(Failure::argument(format!("the limits of evaluations are {known}, not `{name}`")));
+            return Err(Failure::argument(format!("the name of a limit must be one of {known}, not `{name}`")));
         }
         set_limit(&mut session.limits, name, value)?;
         session.run = std::mem::take(&mut session.run).limits(session.limits);
@@ -228,7 +228,10 @@ mod tests {
         let mut session = Session::of(&Arc::new(compiled));
         // A failed evaluation leaves the session unchanged.
         let says = |error: Option<Box<Error>>, words: &str| format!("{error:?}").contains(words);
-        assert!(says(with_session(Some(&mut session), |_| Err(Failure::null("the value"))), "the value is null"));
+        assert!(says(
+            with_session(Some(&mut session), |_| Err(Failure::null("the value"))),
+            "the value must not be null"
+        ));
         assert!(with_session(Some(&mut session), |_| Ok(())).is_none());
         assert!(says(with_session(Some(&mut session), |_| panic!("a defect")), "a defect"));
         for _ in 0..2 {

@@ -138,7 +138,9 @@ impl<'a> Source<'a> {
             }
             let Column { data, stride, .. } = self.column;
             if data.addr().checked_add(offset.max(presence_offset)).is_none() {
-                return Err(Failure::argument(format!("{place} has an offset that no memory has")));
+                return Err(Failure::argument(format!(
+                    "{place} has an offset that does not fit into the address space"
+                )));
             }
             let first = data.cast::<u8>();
             let column = Column {

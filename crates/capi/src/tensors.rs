@@ -40,7 +40,7 @@ fn read<T: AnyBits, E: Element>(
 ) -> Result<Tensor, Failure> {
     let rank = tensor.rank as usize;
     if rank > compiler::tensor::MOST_AXES {
-        let message = format!("{what} has {rank} axes, and a tensor at most {}", compiler::tensor::MOST_AXES);
+        let message = format!("{what} has {rank} axes, but a tensor must have at most {}", compiler::tensor::MOST_AXES);
         return Err(Failure::argument(message));
     }
     // SAFETY: C-MEMORY: the caller who gave the tensor guarantees its extents, strides and elements.
@@ -90,5 +90,5 @@ fn reach(extents: &[usize], strides: &[isize], counts: fn(isize) -> bool) -> Opt
 
 #[cold]
 fn no_memory(what: impl Display + Copy) -> Failure {
-    Failure::argument(format!("{what} has extents and strides that no memory has"))
+    Failure::argument(format!("{what} has extents and strides that do not fit into the address space"))
 }

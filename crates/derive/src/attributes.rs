@@ -71,7 +71,7 @@ impl Said {
             attribute.parse_nested_meta(|meta| said.take(&meta, place))?;
         }
         if let (Some(_), Some(other)) = (said.skip, said.beside_skip()) {
-            return Err(syn::Error::new(other, "a field that is skipped takes no other attribute"));
+            return Err(syn::Error::new(other, "a field with `skip` must not have another attribute"));
         }
         Ok(said)
     }
@@ -94,7 +94,7 @@ impl Said {
             Word::Default if meta.input.peek(Token![=]) => self.default.replace(expression(meta.value()?)?).is_none(),
             Word::Default => self.default.replace(quote!(::core::default::Default::default())).is_none(),
         };
-        if is_new { Ok(()) } else { Err(meta.error(format!("{} is said twice", word.usage()))) }
+        if is_new { Ok(()) } else { Err(meta.error(format!("{} is given twice", word.usage()))) }
     }
 }
 
@@ -102,10 +102,10 @@ impl Said {
 fn unknown(place: &AttributeSite) -> String {
     let what = place.what;
     match place.known {
-        [] => format!("{what} takes no attribute"),
+        [] => format!("{what} must not have an attribute"),
         known => {
             let known: Vec<&str> = known.iter().map(|word| word.usage()).collect();
-            format!("{what} takes no such attribute; known are {}", known.join(", "))
+            format!("{what} must not have this attribute; it can have {}", known.join(", "))
         }
     }
 }
@@ -130,7 +130,9 @@ pub(crate) fn refuse_packed(attributes: &[Attribute]) -> Result<(), syn::Error> 
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("packed") {
-                return Err(meta.error("fields of a packed struct are not aligned: models cannot read or write them"));
+                return Err(
+                    meta.error("the struct must not be packed, because models read and write aligned fields only")
+                );
             }
             // Skips the brackets after words such as `align`.
             if meta.input.peek(syn::token::Paren) {

@@ -34,7 +34,10 @@ impl Case {
         let written = name.value();
         CASES.iter().find(|(known, _)| *known == written).map(|(_, case)| *case).ok_or_else(|| {
             let known: Vec<String> = CASES.iter().map(|(known, _)| format!("`{known}`")).collect();
-            syn::Error::new(name.span(), format!("there is no case `{written}`; known are {}", known.join(", ")))
+            syn::Error::new(
+                name.span(),
+                format!("there is no case `{written}`; it must be one of {}", known.join(", ")),
+            )
         })
     }
 

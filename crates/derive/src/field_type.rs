@@ -16,7 +16,7 @@ const TEXT: AttributeSite = AttributeSite { what: "a variant", known: &[Word::Re
 const NUMBER: AttributeSite = AttributeSite {
     what: "a variant",
     known: &[],
-    refused: &[(Word::Rename, "variants are numbers here: what each is says its discriminant, as in `Gold = 3`")],
+    refused: &[(Word::Rename, "variants are numbers here: write the number as the discriminant, as in `Gold = 3`")],
 };
 
 /// The integer types that `#[cembra(repr = "..")]` on an enum may name.
@@ -40,7 +40,7 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
     let made = match &item.data {
         Data::Struct(data) => newtype(item, data)?,
         Data::Enum(data) => codes(item, data)?,
-        Data::Union(_) => return Err(syn::Error::new_spanned(&item.ident, "a union is no type of a field")),
+        Data::Union(_) => return Err(syn::Error::new_spanned(&item.ident, "a union cannot be the type of a field")),
     };
     let ImplParts { model, in_place, expected, view, of, checks } = made;
     let ident = &item.ident;
@@ -74,7 +74,7 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Erro
     Said::read(&item.attrs, &NEWTYPE)?;
     let mut fields = data.fields.iter();
     let (Some(field), None) = (fields.next(), fields.next()) else {
-        let message = "a type of a field is a struct of one field, or an enum without fields";
+        let message = "the type of a field must be a struct of one field, or an enum without fields";
         return Err(syn::Error::new_spanned(&item.ident, message));
     };
     Said::read(&field.attrs, &INNER)?;
@@ -102,18 +102,22 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Erro
 fn codes(item: &DeriveInput, data: &DataEnum) -> Result<ImplParts, syn::Error> {
     let said = Said::read(&item.attrs, &ENUM)?;
     if data.variants.is_empty() {
-        return Err(syn::Error::new_spanned(&item.ident, "an enum without variants has no values"));
+        return Err(syn::Error::new_spanned(&item.ident, "an enum must have at least one variant"));
     }
     if !item.generics.params.is_empty() {
-        return Err(syn::Error::new_spanned(&item.generics, "an enum without fields has no parameters"));
+        return Err(syn::Error::new_spanned(&item.generics, "an enum must not have parameters"));
     }
     if let Some(variant) = data.variants.iter().find(|variant| !matches!(variant.fields, Fields::Unit)) {
-        return Err(syn::Error::new_spanned(&variant.fields, "a variant with fields is neither a text nor a number"));
+        return Err(syn::Error::new_spanned(
+            &variant.fields,
+            "a variant must not have fields, because it is a text or a number in models",
+        ));
     }
     match &said.repr {
-        Some(_) if said.rename_all.is_some() => {
-            Err(syn::Error::new_spanned(&item.ident, "numbers have no case: take one of `repr` and `rename_all`"))
-        }
+        Some(_) if said.rename_all.is_some() => Err(syn::Error::new_spanned(
+            &item.ident,
+            "write either `repr` or `rename_all`: variants are numbers with `repr`, and texts with `rename_all`",
+        )),
         Some(repr) => numbers(&item.ident, data, repr),
         None => texts(data, &said),
     }
@@ -155,7 +159,7 @@ fn texts(data: &DataEnum, said: &Said) -> Result<ImplParts, syn::Error> {
 fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<ImplParts, syn::Error> {
     let written = repr.value();
     if !NUMBERS.contains(&written.as_str()) {
-        let message = format!("numbers of variants are `i32`, `i64` or `u64`, not `{written}`");
+        let message = format!("`repr` must be `i32`, `i64` or `u64`, not `{written}`");
         return Err(syn::Error::new(repr.span(), message));
     }
     let number = Ident::new(&written, repr.span());
@@ -176,7 +180,7 @@ fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<ImplParts, sy
             const _: () = { #(::core::assert!(
                 #name::#variants as ::core::primitive::i128
                     == #name::#variants as ::core::primitive::#number as ::core::primitive::i128,
-                "a discriminant is no number of the type of `repr`"
+                "a discriminant must be a number of the type of `repr`"
             );)* };
         },
     })

@@ -22,7 +22,7 @@ const INPUT_FIELD: AttributeSite = AttributeSite {
     known: &[Word::Skip, Word::Rename],
     refused: &[(
         Word::Default,
-        "a field of an input is always there: give the model's input a default, as in `input age: f64? = 30`",
+        "a field of an input always has a value: give the model's input a default, as in `input age: f64? = 30`",
     )],
 };
 
@@ -39,7 +39,7 @@ struct BoundField<'f> {
 
 pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn::Error> {
     let Data::Struct(data) = &item.data else {
-        return Err(syn::Error::new_spanned(&item.ident, "only structs can be derived"));
+        return Err(syn::Error::new_spanned(&item.ident, "the trait can be derived only for a struct"));
     };
     refuse_packed(&item.attrs)?;
     let Fields::Named(fields) = &data.fields else {
@@ -73,7 +73,7 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
         unsafe impl #impl_generics #contract for #ident #type_generics #where_clause {
             #rows
             fn fields() -> ::std::vec::Vec<#row> {
-                const { #(::core::assert!(#aligned, "a field of a struct that models use is not aligned");)* }
+                const { #(::core::assert!(#aligned, "the fields of a struct that models use must be aligned");)* }
                 // If another macro changes the struct, it must keep the types.
                 let _ = |row: &Self| { let _ = row; #(#typed)* };
                 ::std::vec![#(#entries),*]

@@ -39,7 +39,7 @@ impl Bounds {
         if claimed > most_bytes {
             let found = type_name(object);
             return Err(errors::limit(format!(
-                "{found} gives more than {most_bytes} bytes, the limit `array_bytes`: give it in parts, or compile with limits={{\"array_bytes\": ..}}"
+                "{found} has more than {most_bytes} bytes, the limit `array_bytes`: compile the model with limits={{\"array_bytes\": ..}}, or give the data in parts"
             )));
         }
         self.claimed.set(claimed);

@@ -203,8 +203,9 @@ impl<'py> Column<'py> {
             return Column::of(name, &object.call_method0("to_native")?, wanted, imports);
         }
         if packages::class_has(object, "columns")? {
-            let message =
-                format!("input `{name}` is a column, and a frame is given: evaluate its rows by `model.table(frame)`");
+            let message = format!(
+                "input `{name}` must be a column, but a frame is given: call `model.table(frame)` to evaluate its rows"
+            );
             return Err(crate::errors::data(message));
         }
         if let Some(view) = packages::numpy_view(object, package)?
@@ -290,7 +291,7 @@ impl<'py> Column<'py> {
         let untyped = object.cast::<PyUntypedArray>()?;
         if untyped.ndim() != 1 {
             let message = format!(
-                "input `{name}` is an array of {} axes: a column has one; declare a tensor for more",
+                "input `{name}` is an array of {} axes, but a column must have one: declare the input as a tensor, such as `tensor[f64, 2]`",
                 untyped.ndim()
             );
             return Err(crate::errors::data(message));
@@ -356,7 +357,7 @@ impl<'py> Column<'py> {
                             all.find_map(|one| one.ok().filter(|one| !scalars::is_absent_in(one, is_of_pandas)));
                         let unknown = || match &first {
                             None => crate::errors::types(format!(
-                                "input `{name}` has no type, and none of its rows has a value that says one: declare it, as in `input {name}: f64?`"
+                                "input `{name}` has no type, because none of its rows has a value: declare it, as in `input {name}: f64?`"
                             )),
                             Some(_) => refused(),
                         };
@@ -458,14 +459,14 @@ fn no_column(name: &str, object: &Bound<'_, PyAny>, of: Option<&DataType>) -> Py
     let way = match of {
         // Arrays with coordinates export structs by Arrow's interface.
         Some(DataType::Struct(_)) if found != "object" && is_array() && object.hasattr("to_numpy").unwrap_or(false) => {
-            "give its array, as by `.to_numpy()`".to_owned()
+            "give its array, as in `.to_numpy()`".to_owned()
         }
         Some(DataType::Null) => format!("declare the input's type, as in `input {name}: f64?`"),
         Some(DataType::Struct(_) | DataType::Map(..) | DataType::List(_) | DataType::LargeList(_)) => {
             format!("declare the input's type, as in `input {name}: {{a: f64}}`")
         }
-        Some(of) if of.is_decimal() => "cast it to floats, as by `.cast(..)` or `.astype(\"float64\")`".to_owned(),
-        _ => "convert it, as by `.cast(..)` or `.astype(..)`".to_owned(),
+        Some(of) if of.is_decimal() => "cast it to floats, as in `.cast(..)` or `.astype(\"float64\")`".to_owned(),
+        _ => "convert it, as in `.cast(..)` or `.astype(..)`".to_owned(),
     };
     crate::errors::data(format!("input `{name}` cannot be a column of {found}: {way}"))
 }
@@ -493,9 +494,9 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
     };
     let Some((rows, first)) = sized().next() else { return Ok(None) };
     match sized().find(|(found, _)| *found != rows) {
-        Some((found, name)) => {
-            Err(crate::errors::data(format!("input `{name}` has {found} rows, and `{first}` has {rows}")))
-        }
+        Some((found, name)) => Err(crate::errors::data(format!(
+            "input `{name}` has {found} rows, and `{first}` has {rows}: all columns must have the same number of rows"
+        ))),
         None => Ok(Some(rows)),
     }
 }
@@ -561,14 +562,19 @@ pub(crate) fn outs<'py>(out: Option<&Bound<'py, PyDict>>, outputs: &[Field]) -> 
     let given = out.into_iter().flat_map(|out| out.iter());
     let given = given.map(|(name, array)| match name.extract::<String>() {
         Ok(known) if outputs.iter().any(|output| *output.name == *known) => Ok((known, array)),
-        _ => Err(PyValueError::new_err(format!("`out` has an array for {}, which is no output", name.repr()?))),
+        _ => Err(PyValueError::new_err(format!(
+            "`out` has an array for {}, which is not an output of the model",
+            name.repr()?
+        ))),
     });
     given.collect()
 }
 
 /// The exception for an array that was resized or reshaped since the call began.
 fn changed() -> PyErr {
-    crate::errors::data("an array was resized or reshaped while the call read it: leave arrays alone until it is over")
+    crate::errors::data(
+        "an array was resized or reshaped while the call read it: arrays must keep their sizes until the call returns",
+    )
 }
 
 /// Evaluates a model on columns, one per input of the model. `raised` makes the exception for an error of the evaluation.
@@ -758,11 +764,11 @@ macro_rules! sinks {
             /// If the array does not fit: its type, mask or length is another, or it is read-only or not contiguous.
             fn given(array: &Bound<'py, PyAny>, output: &Field, rows: usize) -> PyResult<Self> {
                 let qtype = &output.qtype;
-                let refused = |what: &str| crate::errors::data(format!("`out` for `{}`, {qtype}, is {what}", output.name));
+                let refused = |what: &str| crate::errors::data(format!("`out` for `{}`, {qtype}, {what}", output.name));
                 if qtype.is_optional() != is_masked(array) {
                     return Err(refused(match qtype.is_optional() {
-                        true => "no masked array: values may be missing",
-                        false => "a masked array: no value is missing",
+                        true => "must be a masked array, because values may be missing",
+                        false => "must not be a masked array, because no value is missing",
                     }));
                 }
                 let bits = qtype.is_optional().then(|| vec![0_u8; rows.div_ceil(8)]);
@@ -770,17 +776,17 @@ macro_rules! sinks {
                     // A masked array is itself the array of its numbers.
                     if qtype.scalar() == Some(Scalar::$scalar) && let Ok(numbers) = array.cast::<PyArray1<$rust>>() {
                         if numbers.len() != rows {
-                            return Err(refused(&format!("an array of {} elements, not {rows}", numbers.len())));
+                            return Err(refused(&format!("has {} elements, but must have {rows}", numbers.len())));
                         }
                         if !is_writable(numbers.as_untyped()) {
-                            return Err(refused("read-only"));
+                            return Err(refused("must not be read-only"));
                         }
-                        let scattered = || refused("an array whose elements do not lie one behind the other");
+                        let scattered = || refused("must be contiguous, as `numpy.ascontiguousarray` makes it");
                         let numbers = Numbers::<$rust>::of(array).ok_or_else(scattered)?;
                         return Ok(Sink::Given(array.clone(), Box::new(Sink::$scalar(numbers, bits))));
                     }
                 )*
-                Err(refused("an array of another type, of several axes, or of values that are converted"))
+                Err(refused("must be a NumPy array with one axis and this type; only numbers can be written to `out`"))
             }
 
             /// The NumPy array that the library writes to; `None` for a column that it makes.

@@ -62,13 +62,13 @@ fn refused(error: &ArrowError) -> PyErr {
 
 /// The exception for an array with `what`, such as offsets, outside of its memory.
 fn outside(what: &str) -> PyErr {
-    errors::data(format!("an array of Arrow has {what} outside of its memory"))
+    errors::data(format!("an Arrow array has {what} outside of its memory"))
 }
 
 /// Makes an empty list with room for `count` elements. Returns an error if there is not enough memory.
 pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
     let mut list = Vec::new();
-    let no_memory = |_| errors::data(format!("there is no memory for a copy of {count} elements of an array of Arrow"));
+    let no_memory = |_| errors::data(format!("there is no memory for a copy of {count} elements of an Arrow array"));
     list.try_reserve_exact(count).map_err(no_memory)?;
     Ok(list)
 }
@@ -304,7 +304,7 @@ impl<'a, 'py> Copies<'a, 'py> {
 
     /// Checks that all views of an array are UTF-8. The bytes of overlapping views are read once, and each view must begin and end at a character.
     fn check_texts(&self, array: &ArrayData) -> PyResult<()> {
-        let no_text = || errors::data("an array of Arrow has a text that is not UTF-8");
+        let no_text = || errors::data("an Arrow array has a text that is not UTF-8");
         let (views, buffers) = array.buffers().split_first().ok_or_else(|| outside("views"))?;
         let views: &[u128] = views.typed_data();
         let mut long: Vec<(u32, u32, u32)> = roomy(views.len())?;

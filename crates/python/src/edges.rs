@@ -45,7 +45,7 @@ fn integers(name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         arrays::array(object, Scalar::Int64, &Bounds::default()).map_err(|misfit: Misfit| misfit.raised(name))?;
     match (array.numbers::<i64>(), array.first_missing()) {
         (Some(all), None) => Ok(all.to_vec()),
-        _ => Err(crate::errors::data(format!("an element of `{name}` is missing"))),
+        _ => Err(crate::errors::data(format!("`{name}` has a missing element: each must have a value"))),
     }
 }
 
@@ -99,7 +99,7 @@ impl Edge {
             let elements = self.edge.child_size();
             if elements > ARRAY_ELEMENTS {
                 return Err(crate::errors::limit(format!(
-                    "an array of {elements} elements: one that is made out of sizes has at most {ARRAY_ELEMENTS}"
+                    "the edge has {elements} elements: `mapping` can have at most {ARRAY_ELEMENTS}"
                 )));
             }
             self.claim(elements, size_of::<i64>() as u64)?;

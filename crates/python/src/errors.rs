@@ -12,23 +12,33 @@ create_exception!(
     cembra,
     CembraError,
     PyException,
-    "What cembra raises. Its subclasses say what is wrong: the text, types, data, an evaluation, or a limit."
+    "The base class of all errors of cembra. It is raised itself only for a defect of the library."
 );
 create_exception!(
     cembra,
     TextError,
     CembraError,
-    "The text of a model is not of the language's form, or names what is not there."
+    "Raised when the text of a model breaks the rules of the language, names something that does not exist, or cannot be compiled."
 );
 create_exception!(
     cembra,
     TypesError,
     CembraError,
-    "Types do not fit: of operands, of inputs that nobody declares, of labels and shapes."
+    "Raised when the types, shapes or labels of operands do not fit each other, or when an input or output has no type."
 );
-create_exception!(cembra, DataError, CembraError, "Values that are given do not fit the model's inputs.");
-create_exception!(cembra, EvaluationError, CembraError, "An evaluation failed, or was ended.");
-create_exception!(cembra, LimitError, CembraError, "A model or an evaluation takes more than it may.");
+create_exception!(
+    cembra,
+    DataError,
+    CembraError,
+    "Raised when a value that is passed to a call does not fit the model's input, or the call."
+);
+create_exception!(
+    cembra,
+    EvaluationError,
+    CembraError,
+    "Raised when an evaluation fails or is cancelled, or when a test of the model fails."
+);
+create_exception!(cembra, LimitError, CembraError, "Raised when a model or an evaluation exceeds one of its limits.");
 
 /// Adds the package's exception classes to the Python module.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -110,13 +120,13 @@ pub(crate) fn limit(message: impl Into<String>) -> PyErr {
 #[cold]
 pub(crate) fn too_large() -> PyErr {
     limit(
-        "the outputs, as objects of Python, take more bytes than the limit `array_bytes`: ask for fewer elements, or compile with limits={\"array_bytes\": ..}",
+        "the outputs, as Python objects, take more bytes than the limit `array_bytes`: compile the model with limits={\"array_bytes\": ..}, or evaluate fewer elements",
     )
 }
 
 /// The Python exception for a panic, which is a defect of the library or of a Rust package that it called. `words` is the panic's message.
 pub(crate) fn defect(py: Python<'_>, words: &str) -> PyErr {
-    let message = format!("a defect, and no result: {words}");
+    let message = format!("cembra has a defect, and no result: {words}");
     made(py, &py.get_type::<CembraError>(), &message, "internal", &message, |_| Ok(()))
 }
 
@@ -168,7 +178,7 @@ pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, ra
 }
 
 /// The error message for a Python function that raised an exception, without details.
-pub(crate) const RAISED: &str = "the function of Python raised an exception";
+pub(crate) const RAISED: &str = "the Python function raised an exception";
 
 /// The error message for an evaluation in which a Python function raised the exception `raised`: its class, and the first line of its text.
 pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
@@ -180,8 +190,8 @@ pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
     let first = text.lines().next().unwrap_or_default();
     let shown: String = first.chars().take(MOST).collect();
     match shown.is_empty() {
-        true => format!("the function of Python raised {class}"),
-        false => format!("the function of Python raised {class}: {shown}"),
+        true => format!("the Python function raised {class}"),
+        false => format!("the Python function raised {class}: {shown}"),
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn entered<T>(py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> P
     made.unwrap_or_else(|panic| {
         let raised = match words_of(&*panic) {
             // The message of pyo3 if Python has no memory for an object: a number, a string, a list.
-            "PyObject pointer is null" => PyMemoryError::new_err("there is no memory for an object of Python"),
+            "PyObject pointer is null" => PyMemoryError::new_err("there is no memory for a Python object"),
             words => errors::defect(py, words),
         };
         // The payload of a panic may panic itself when it is dropped.

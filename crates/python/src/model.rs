@@ -312,7 +312,7 @@ impl Model {
         match args.len() {
             1 if let Some(found) = self.row_of(&args.get_item(0)?)? => row = Some(found),
             count if count > given.len() => {
-                let message = format!("the model has {} inputs, and {count} values are given", given.len());
+                let message = format!("the model has {} inputs, but {count} values are given", given.len());
                 return Err(PyTypeError::new_err(message));
             }
             _ => given.iter_mut().zip(args).for_each(|(place, value)| *place = Some(value)),
@@ -629,7 +629,7 @@ fn read_names(model: &cembra::Model) -> HashSet<&str> {
 /// The exception for one signature more than `MOST_SIGNATURES`.
 fn too_many() -> PyErr {
     errors::types(format!(
-        "a model is compiled for at most {MOST_SIGNATURES} signatures: declare the types of its inputs"
+        "a model can be compiled for at most {MOST_SIGNATURES} signatures (lists of input types): declare the types of its inputs"
     ))
 }
 
@@ -657,7 +657,7 @@ fn unknown(name: &str, model: &cembra::Model) -> String {
     let known: Vec<&str> = names(model).take(8).collect();
     let shown: String = name.chars().take(60).collect();
     match known.is_empty() {
-        true => format!("the model has no inputs, and `{shown}` is given"),
+        true => format!("the model has no inputs, but `{shown}` is given"),
         false => format!("the model has no input `{shown}`: it has {}", known.join(", ")),
     }
 }
@@ -689,7 +689,7 @@ impl Model {
             let input = CallInput { arguments: &self.arguments(values, None)?, imports: &self.imports(None) };
             let compiled = self.compiled_for(py, input)?;
             let made = self.one_row(py, compiled, input, Arrays::Numpy)?;
-            made.ok_or_else(|| PyTypeError::new_err("a row has one value for each input, and a column is given"))
+            made.ok_or_else(|| PyTypeError::new_err("a row must have one value for each input, but a column is given"))
         })
     }
 
@@ -734,7 +734,9 @@ impl Model {
             let compiled = self.compiled_for(py, input)?;
             let out = columns::outs(out, compiled.executor.outputs())?;
             if skip && !out.is_empty() {
-                return Err(PyValueError::new_err("`out` has a place for each row: give no on_error=\"skip\" with it"));
+                return Err(PyValueError::new_err(
+                    "`out` must not be given with on_error=\"skip\", because it has an element for each row: give on_error=\"missing\"",
+                ));
             }
             let made = self.many_rows(py, compiled, input, RowsTerms { options, skip, out: &out, table: None })?;
             let messages = made.failures.iter().map(|failure| failure.error.to_string()).collect();
@@ -859,7 +861,7 @@ impl Model {
     fn explain(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         let found = Stage::ALL.iter().find(|known| known.name() == stage).ok_or_else(|| {
             let known: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
-            PyValueError::new_err(format!("the stages are {}, not '{stage}'", known.join(", ")))
+            PyValueError::new_err(format!("the stage must be one of {}, not '{stage}'", known.join(", ")))
         })?;
         let first = self.known().next();
         let options = match first {

@@ -94,7 +94,7 @@ pub(crate) fn array(
         let value = match wanted {
             Scalar::Date if microseconds.rem_euclid(MICROSECONDS_OF_DAY) != 0 || rest != 0 => {
                 return Err(refused(format!(
-                    "has a moment in row {row} that is no date, because it is not midnight: round it to days, as by `.dt.date` or `.astype(\"M8[D]\")`"
+                    "has a time in row {row} that is not midnight, so it is not a date: round it to days, as in `.dt.date` or `.astype(\"M8[D]\")`"
                 )));
             }
             Scalar::Date => i32::try_from(microseconds / MICROSECONDS_OF_DAY).ok().map(i64::from),

@@ -138,7 +138,7 @@ pub(crate) fn check<'a, 'py: 'a>(
         let mut own = Vec::new();
         of_object(array, &mut own)?;
         let meets = |spans: &[Span]| own.iter().any(|own| spans.iter().any(|span| meet(own, span)));
-        let hint = "give `out` an array of its own, as `numpy.empty` makes it";
+        let hint = "give `out` an array with its own memory, as `numpy.empty` makes it";
         if let Some((input, _)) = inputs.iter().find(|(_, spans)| meets(spans)) {
             return Err(errors::data(format!("`out` for `{name}` shares memory with {input}: {hint}")));
         }

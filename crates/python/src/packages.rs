@@ -182,8 +182,10 @@ fn interface<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<(bool, Bound<'p
 fn refused(object: &Bound<'_, PyAny>, error: &cembra_arrow::Error) -> PyErr {
     let (found, said) = (type_name(object), error.to_string());
     errors::data(match said.contains("\"Null\"") {
-        true => format!("{found} has nulls and no type of values: cast it to one, such as float64"),
-        false if said.ends_with("released") => format!("{found}: {said}: a capsule gives its data once"),
+        true => format!("{found} has nulls and no type of values: cast it to a type, such as float64"),
+        false if said.ends_with("released") => {
+            format!("{found}: {said}: export the data again, because a capsule gives its data once")
+        }
         false => format!("{found}: {said}"),
     })
 }
@@ -212,13 +214,18 @@ pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyRe
             return Ok(Exported { field, arrays: vec![array], owners });
         }
         Some((false, method)) => method,
-        None => return Err(errors::data(format!("{} has no data by Arrow's interface", type_name(object)))),
+        None => {
+            return Err(errors::data(format!(
+                "{} does not export data by Arrow's interface: give an object with `__arrow_c_array__` or `__arrow_c_stream__`",
+                type_name(object)
+            )));
+        }
     };
     if is_pyarrow(object)? && object.hasattr("read_next_batch")? {
         return batches(object, bounds);
     }
     let made = method.call0()?;
-    let wrong = |_| errors::data(format!("{}: __arrow_c_stream__ gives no capsule", type_name(object)));
+    let wrong = |_| errors::data(format!("{}: `__arrow_c_stream__` must return a capsule", type_name(object)));
     let stream = made.cast::<PyCapsule>().map_err(wrong)?.pointer_checked(Some(c"arrow_array_stream"))?;
     // SAFETY: ARROW-STRUCT: a capsule of this name has such a struct, and `made` keeps the capsule. The consumer takes the struct and leaves an empty
     // one.
@@ -243,7 +250,8 @@ pub(crate) fn exported<'py>(object: &Bound<'py, PyAny>, bounds: &Bounds) -> PyRe
 /// Imports the array that an object exports by `method`, its `__arrow_c_array__`.
 fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field, ArrayData)> {
     let made = method.call0()?;
-    let wrong = || errors::data(format!("{}: __arrow_c_array__ gives no tuple of two capsules", type_name(object)));
+    let wrong =
+        || errors::data(format!("{}: `__arrow_c_array__` must return a tuple of two capsules", type_name(object)));
     let capsules = made.cast::<PyTuple>().ok().filter(|made| made.len() == 2).ok_or_else(wrong)?;
     let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
     let schema = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
@@ -262,7 +270,7 @@ fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field,
 /// do not.
 fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
     let py = reader.py();
-    let wrong = || errors::data(format!("{}: its batches are not of its schema", type_name(reader)));
+    let wrong = || errors::data(format!("{}: its batches must have its schema", type_name(reader)));
     let schema = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?;
     let pointer = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
     // SAFETY: ARROW-STRUCT: a capsule of this name has such a struct, and `schema` keeps the capsule.
@@ -495,7 +503,7 @@ pub(crate) fn joined(
 ) -> PyResult<ArrayRef> {
     let is_read = cembra_arrow::input_type(&Field::new("", of.clone(), true)).is_some();
     if chunks.len() > 1 && !is_read && !of.is_nested() && *of != DataType::Null {
-        return Err(errors::data(format!("an array of {of}, which no input is")));
+        return Err(errors::data(format!("an array of {of} cannot be an input: convert it, as in `.cast(..)`")));
     }
     if chunks.len() > 1 {
         let (mut bytes, mut before) = (0_u64, None);

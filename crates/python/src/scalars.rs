@@ -70,7 +70,9 @@ impl Misfit {
 
     /// Adds to the error message that a column of objects without a declared type has the type of its first value.
     pub(crate) fn among_objects(mut self) -> Misfit {
-        self.0.found.push_str(": a column of objects has the type of its first value, or the one that is declared");
+        self.0
+            .found
+            .push_str(": all values of a column of objects must have the type of the first one, or the declared type");
         self
     }
 
@@ -218,7 +220,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
         Ok(magnitude) if cembra_arrow::float_has(magnitude, digits) => Ok(integer as f64),
         _ => Err(Misfit::of(
             scalar.short_name(),
-            format!("the integer {integer}, which it has not exactly: give `float(..)`"),
+            format!("the integer {integer}, which it cannot represent exactly: give `float(..)`"),
         )),
     };
     // A float, or an integer that a float of `digits` binary digits represents exactly.
@@ -266,7 +268,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
         },
         Scalar::Text => {
             let text = object.cast::<PyString>().map_err(|_| misfit())?;
-            let text = text.to_cow().map_err(|_| Misfit::of("text", "a string with half a surrogate pair"))?;
+            let text = text.to_cow().map_err(|_| Misfit::of("text", "a string with an unpaired surrogate"))?;
             ScalarValue::Text((&*text).into())
         }
         Scalar::Bytes => {
@@ -288,7 +290,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
                 if moment.get_tzinfo().is_some() || !is_midnight || has_fraction {
                     return Err(Misfit::of(
                         "date",
-                        "a datetime that is not midnight without a time zone: give its `.date()`",
+                        "a datetime that has a time zone or is not midnight: give its `.date()`",
                     ));
                 }
             } else if !object.is_instance_of::<PyDate>() {
@@ -430,7 +432,7 @@ fn outside(py: Python<'_>, error: PyErr, since: i64, unit: &str) -> PyErr {
         return error;
     }
     errors::data(format!(
-        "the result is {since} {unit} from 1970-01-01, outside of the years 1 to 9999 of datetime: evaluate an array of NumPy, which has such results"
+        "the result is {since} {unit} from 1970-01-01, but a `datetime` must be in the years 1 to 9999: give the inputs as NumPy arrays, whose results have no such limit"
     ))
 }
 

@@ -80,7 +80,7 @@ impl Session {
                 }
                 Err(TryLockError::WouldBlock) => {
                     let message =
-                        "a session is used by one thread at a time: make one for each, with `model.session()`";
+                        "a session must be used by one thread at a time: call `model.session()` in each thread";
                     return Err(errors::data(message));
                 }
             };
@@ -106,7 +106,7 @@ impl Session {
             });
             let evaluated = model.evaluate(py, compiled, input, memory, Arrays::Numpy, &terms);
             evaluated.and_then(|made| {
-                made.ok_or_else(|| errors::data("a session is for one row: give columns to the model, or to `run`"))?;
+                made.ok_or_else(|| errors::data("a session evaluates one row, but a column is given: call `model(..)` or `model.run(..)` with columns"))?;
                 let making = model.making(compiled, &memory.made, Arrays::Numpy, Some(&terms.options))?;
                 given.resize_with(memory.made.len(), || None);
                 let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {

@@ -107,7 +107,7 @@ impl Settings {
             Some("interpreter") => options.backend(Backend::Interpreter),
             Some("tiered") => options.backend(Backend::Tiered),
             Some(other) => {
-                let message = format!("the backends are 'native', 'interpreter' and 'tiered', not '{other}'");
+                let message = format!("backend must be 'native', 'interpreter' or 'tiered', not '{other}'");
                 return Err(PyValueError::new_err(message));
             }
         })
@@ -121,6 +121,6 @@ pub(crate) fn on_error_of(name: &str) -> PyResult<(OnError, bool)> {
         "stop" => Ok((OnError::Fail, false)),
         "missing" => Ok((OnError::Missing, false)),
         "skip" => Ok((OnError::Missing, true)),
-        other => Err(PyValueError::new_err(format!("on_error is 'stop', 'missing' or 'skip', not '{other}'"))),
+        other => Err(PyValueError::new_err(format!("on_error must be 'stop', 'missing' or 'skip', not '{other}'"))),
     }
 }

@@ -304,8 +304,10 @@ impl ArgumentType {
             return Column::of(name, object, None, imports).map(|(qtype, _)| ArgumentType::Type(qtype));
         }
         let found = type_name(object);
-        let hint = format!("declare it in the text, as in `input {name}: [f64]`, or give `types`");
-        Err(errors::types(format!("input `{name}` has no type, and a {found} says none: {hint}")))
+        let hint = format!("declare it in the text, as in `input {name}: [f64]`, or with `types`");
+        Err(errors::types(format!(
+            "input `{name}` has no type, because the argument, a {found}, does not give it one: {hint}"
+        )))
     }
 
     /// The type of an input for which the model is compiled; `None` for an input that is not given.
@@ -316,7 +318,9 @@ impl ArgumentType {
             ArgumentType::Type(qtype) => Ok(Some(qtype)),
             ArgumentType::Missing => {
                 let hint = format!("declare it, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
-                Err(errors::types(format!("input `{name}` has no type, and None says none: {hint}")))
+                Err(errors::types(format!(
+                    "input `{name}` has no type, because the argument None does not give it one: {hint}"
+                )))
             }
         }
     }

@@ -130,7 +130,7 @@ impl<'py> Batches<'py> {
     fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
         let Exported { field, arrays, owners } = exported(frame, bounds)?;
         let DataType::Struct(fields) = field.data_type() else {
-            return Err(errors::data(format!("a table is a struct, not {}", field.data_type())));
+            return Err(errors::data(format!("a table must be a struct array, not {}", field.data_type())));
         };
         let schema = Arc::new(Schema::new(fields.clone()));
         let batches = batches(frame, arrays, owners, &schema, bounds, is_read)?;
@@ -145,7 +145,7 @@ impl<'py> Batches<'py> {
             return match places.len() {
                 0 => Ok(None),
                 several => Err(errors::data(format!(
-                    "`{name}` names {several} columns of the table: give them different names"
+                    "`{name}` is the name of {several} columns of the table: give them different names"
                 ))),
             };
         };

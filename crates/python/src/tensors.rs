@@ -107,9 +107,9 @@ pub(crate) fn read(
     let misfit = || Misfit::new(qtype, object);
     let QType::Tensor(scalar, rank) = qtype else { return Err(misfit()) };
     if is_masked(object) {
-        return Err(Misfit::of(qtype, "a masked array: elements of tensors are never missing"));
+        return Err(Misfit::of(qtype, "a masked array: elements of a tensor must not be missing"));
     }
-    let missing = || Misfit::of(qtype, "an array with nulls: elements of tensors are never missing");
+    let missing = || Misfit::of(qtype, "an array with nulls: elements of a tensor must not be missing");
     let misfit_of = |error| Misfit::of_raised(qtype, object, error);
     let whole = match Package::of(object).map_err(misfit_of)? {
         package
@@ -155,7 +155,7 @@ pub(crate) fn read(
             let made = cembra_arrow::to_model_as(numbers, *scalar, &room).map_err(|error| match error {
                 cembra_arrow::Error::Value { value, .. } => {
                     let of = scalar.short_name();
-                    Misfit::of(qtype, format!("an array of {found} with {value}, which {of} has not exactly"))
+                    Misfit::of(qtype, format!("an array of {found} with {value}, which {of} cannot represent exactly"))
                 }
                 other => Misfit::of(qtype, other.to_string()),
             })?;

@@ -27,7 +27,8 @@ impl Terms {
     ) -> PyResult<Terms> {
         let limits = limits.map(|limits| limits_of(&spelled_limits(Some(limits))?)).transpose()?;
         let seconds = |seconds: f64| {
-            let refused = |_| errors::data(format!("time_limit is a number of seconds from 0, not {seconds}"));
+            let refused =
+                |_| errors::data(format!("time_limit must be a number of seconds, at least 0, not {seconds}"));
             Duration::try_from_secs_f64(seconds).map_err(refused)
         };
         let time_limit = time_limit.map(seconds).transpose()?;

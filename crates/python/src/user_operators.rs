@@ -308,7 +308,7 @@ impl Function {
             return Err(errors::RAISED.to_owned());
         }
         let number = row.as_ref().map(|row| row.number);
-        let wrong = || format!("{} gave a value of another type", self.name);
+        let wrong = || format!("{} returned a value of another type", self.name);
         let crossed = |value: Option<ScalarValue>| value.map(|value| R::of(value).ok_or_else(wrong)).transpose();
         if let Some(known) = replay::known(own, operands, number) {
             return known.and_then(crossed);
@@ -343,7 +343,12 @@ impl Function {
                 return Ok(None);
             }
             let wrong = || {
-                PyTypeError::new_err(format!("{} gave {}, not {}", self.name, scalars::type_name(&made), self.result))
+                PyTypeError::new_err(format!(
+                    "{} returned {}, but must return {}",
+                    self.name,
+                    scalars::type_name(&made),
+                    self.result
+                ))
             };
             scalars::read(&made, self.result).map(Some).map_err(|_| wrong())
         };
@@ -368,7 +373,9 @@ impl Function {
 
     /// Returns the result of a function that must not return `None`.
     fn call_present<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<R, String> {
-        self.call(operands)?.ok_or_else(|| "the function of Python gave None".to_owned())
+        self.call(operands)?.ok_or_else(|| {
+            "the Python function returned None, but must return a value: declare its result with `?`".to_owned()
+        })
     }
 }
 
@@ -429,14 +436,14 @@ pub(crate) fn _register(
             Ok::<_, PyErr>((qtype.scalar(), qtype.is_optional()))
         };
         let unfit = || {
-            let message = "an operator in Python has one or two parameters of f64, i64, bool or text, or up to four of f64 or of i64, and such a result";
+            let message = "an operator in Python must have one or two parameters of f64, i64, bool or text, or up to four of f64 or of i64, and one of these types as its result";
             PyTypeError::new_err(message)
         };
         let of: Vec<(Option<Scalar>, bool)> =
             parameters.iter().map(|spelled| scalar(spelled)).collect::<PyResult<_>>()?;
         if of.iter().any(|(_, is_optional)| *is_optional) {
             return Err(PyTypeError::new_err(
-                "a function is not called where an operand is missing: declare its type without `?`",
+                "a parameter must not have a type with `?`, because the function is not called where an operand is missing: declare the type without `?`",
             ));
         }
         let of: Vec<Scalar> = of.into_iter().map(|(scalar, _)| scalar.ok_or_else(unfit)).collect::<PyResult<_>>()?;
@@ -465,7 +472,7 @@ pub(crate) fn _register(
             let is_new = before.find(&name).is_none();
             if is_new && known.count >= MOST_OPERATORS {
                 known.next = Some(before);
-                let message = format!("a process has at most {MOST_OPERATORS} names of operators in Python");
+                let message = format!("a process can have at most {MOST_OPERATORS} names of operators in Python");
                 return Err(PyValueError::new_err(message));
             }
             let mut with = before.clone();

@@ -417,7 +417,12 @@ pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> Py
 /// # Errors
 /// A `TypeError` if the input has no default and its type has no missing values.
 pub(crate) fn default(field: &Field) -> PyResult<Value> {
-    let not_given = || PyTypeError::new_err(format!("input `{}` is not given: it is {}", field.name, field.qtype));
+    let not_given = || {
+        PyTypeError::new_err(format!(
+            "input `{}` is not given: it must be given, because its type is {}",
+            field.name, field.qtype
+        ))
+    };
     let missing = || match &field.qtype {
         QType::Optional(scalar) => Some(Value::Missing(*scalar)),
         other => Value::optional_struct(other.as_optional_struct()?, None),

@@ -62,7 +62,7 @@ def test_a_function_that_fails_is_called_once_for_each_row(rows, on_error, threa
     assert failed == np.flatnonzero(bad).tolist() and made.tolist() == (
         [None if is_bad else value * 10.0 for value, is_bad in zip(x, bad)] if on_error == "missing" else (x[~bad] * 10.0).tolist()
     )
-    assert messages[0] == f"{name}: the function of Python raised KeyError: 'no rate for 2 é' (line 1, column 1: `{name}(x)`)"
+    assert messages[0] == f"{name}: the Python function raised KeyError: 'no rate for 2 é' (line 1, column 1: `{name}(x)`)"
 
 
 @pytest.mark.parametrize("threads", THREADS)
@@ -119,7 +119,7 @@ def test_exceptions_whose_text_is_odd():
         assert caught.value.__cause__ is exception
         made, failed, messages = model.run({"x": np.ones(1)}, on_error="missing")
         assert made.tolist() == [None] and failed == [0] and f"raised {text}" in messages[0] and "\n" not in messages[0]
-    for given, text in [("a", "gave str, not f64"), (None, "gave NoneType, not f64"), (10**400, "gave int, not f64"), (True, "gave bool, not f64")]:
+    for given, text in [("a", "returned str, but must return f64"), (None, "returned NoneType, but must return f64"), (10**400, "returned int, but must return f64"), (True, "returned bool, but must return f64")]:
         name, _ = noting("f64", "f64", lambda x, given=given: given)
         with pytest.raises(cembra.EvaluationError, match=text):
             cembra.compile(f"{name}(x)")(1.0)

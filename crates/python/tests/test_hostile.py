@@ -328,7 +328,7 @@ def test_capsules_give_their_data_once(door, is_stream):
     pa = pytest.importorskip("pyarrow")
     given = Exporting(pa.chunked_array([[1.0], [2.0]]) if is_stream else pa.array([1.0, 2.0]))
     DOORS[door](given)
-    with pytest.raises(cembra.DataError, match="released: a capsule gives its data once"):
+    with pytest.raises(cembra.DataError, match="released: export the data again, because a capsule gives its data once"):
         DOORS[door](given)
     # In one call each object is imported once.
     given = Exporting(pa.chunked_array([[1.0], [2.0]]) if is_stream else pa.array([1.0, 2.0]))
@@ -342,12 +342,12 @@ def test_tables_of_capsules_and_readers():
     for whole in [batch, pa.table({"x": [1.0, 2.0]})]:
         given = Exporting(whole)
         assert pa.table(model.table(given))["y"].to_pylist() == [2.0, 3.0]
-        with pytest.raises(cembra.DataError, match="released: a capsule gives its data once"):
+        with pytest.raises(cembra.DataError, match="released: export the data again, because a capsule gives its data once"):
             model.table(given)
     missing = pa.StructArray.from_arrays([pa.array([1.0])], ["x"], mask=pa.array([True]))
     with pytest.raises(cembra.DataError, match="the rows of a table must not be null"):
         model.table(missing)
-    with pytest.raises(cembra.DataError, match="a table is a struct, not Float64"):
+    with pytest.raises(cembra.DataError, match="a table must be a struct array, not Float64"):
         model.table(pa.array([1.0]))
 
     def batches():
@@ -695,7 +695,7 @@ try:
     {call}
     raise SystemExit("not refused")
 except cembra.LimitError as error:
-    assert "as objects of Python" in str(error) and "the limit `array_bytes`" in str(error) and "compile with limits=" in str(error)
+    assert "as Python objects" in str(error) and "the limit `array_bytes`" in str(error) and "compile the model with limits=" in str(error)
 """
     assert peak_growth(f"{prepare}{many}", refused) < 1.25 * 64e6 + 40e6
     assert peak_growth(f"{prepare}{few}", f"assert len({call}) == n") < 1.25 * 64e6 + 40e6

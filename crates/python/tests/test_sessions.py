@@ -163,18 +163,18 @@ def test_arrays_of_the_caller_are_written():
     assert only.a.tolist() == a.tolist()
     part = np.zeros(10)
     for out, hint in [
-        ({"a": np.zeros(4)}, "4 elements, not 5"),
-        ({"a": np.zeros(5, "f4")}, "another type"),
-        ({"a": part[::2]}, "one behind the other"),
+        ({"a": np.zeros(4)}, "4 elements, but must have 5"),
+        ({"a": np.zeros(5, "f4")}, "one axis and this type"),
+        ({"a": part[::2]}, "must be contiguous"),
         ({"a": x}, "shares memory with input `x`"),
         ({"a": np.broadcast_to(np.float64(0.0), 5)}, "read-only"),
-        ({"a": np.ma.MaskedArray(np.zeros(5))}, "a masked array"),
-        ({"b": np.zeros(5)}, "no masked array"),
-        ({"a": [0.0] * 5}, "another type"),
+        ({"a": np.ma.MaskedArray(np.zeros(5))}, "must not be a masked array"),
+        ({"b": np.zeros(5)}, "must be a masked array"),
+        ({"a": [0.0] * 5}, "one axis and this type"),
     ]:
         with pytest.raises(cembra.DataError, match=hint):
             model.run({"x": x, "y": y}, out=out)
-    with pytest.raises(ValueError, match="'c', which is no output"):
+    with pytest.raises(ValueError, match="'c', which is not an output"):
         model.run({"x": x, "y": y}, out={"c": a})
     assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
 

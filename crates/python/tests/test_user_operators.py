@@ -72,12 +72,12 @@ def test_what_a_function_raises_is_the_cause(backend):
         return "no number" if x == 0.0 else x
 
     model = cembra.compile(f"input x: f64; {name}(x)", backend=backend)
-    with pytest.raises(cembra.EvaluationError, match="the function of Python raised") as raised:
+    with pytest.raises(cembra.EvaluationError, match="the Python function raised") as raised:
         model(-1.0)
     assert repr(raised.value.__cause__) == "RuntimeError('below zero')" and raised.value.operator == name
     with pytest.raises(cembra.EvaluationError) as raised:
         model(0.0)
-    assert "gave str, not f64" in str(raised.value.__cause__)
+    assert "returned str, but must return f64" in str(raised.value.__cause__)
     made, failed, messages = model.run({"x": np.array([1.0, -1.0, 2.0])}, on_error="missing")
     assert made.tolist() == [1.0, None, 2.0] and failed == [1] and "raised RuntimeError: below zero" in messages[0]
     # What another evaluation raised is no cause of this one.
@@ -150,11 +150,11 @@ def test_a_function_is_called_once_for_each_row_however_long_it_takes(backend):
 def test_a_function_that_does_not_fit_is_refused_where_it_is_registered(columns):
     one, two = "f64", ["f64", "i64"]
     for parameters, function, hint in [
-        (one, lambda: 0.0, r"has 1 parameter \(f64\), and `<lambda>\(\)` cannot be called with as many values: too many positional"),
+        (one, lambda: 0.0, r"has 1 parameter \(f64\), and `<lambda>\(\)` cannot be called with that many values: too many positional"),
         (one, lambda x, y: x, "missing a required argument: 'y'"),
         (one, lambda *, x: x, "too many positional"),
         (one, lambda x, *, unit: x, "missing a required .*'unit'"),
-        (two, abs, r"has 2 parameters \(f64, i64\), and `abs\(x, /\)` cannot be called with as many values: too many positional"),
+        (two, abs, r"has 2 parameters \(f64, i64\), and `abs\(x, /\)` cannot be called with that many values: too many positional"),
         (one, 2.5, "a float is not a function"),
         (one, None, "a NoneType is not a function"),
     ]:
@@ -278,7 +278,7 @@ def test_results_of_functions_over_columns():
         ("f64", lambda x: 1 / 0, "division by zero"),
     ]:
         name, _ = over_columns("f64", result, function)
-        with pytest.raises(cembra.EvaluationError, match="the function of Python raised") as raised:
+        with pytest.raises(cembra.EvaluationError, match="the Python function raised") as raised:
             cembra.compile(f"input x: f64; {name}(x)")(np.array([1.0, 2.0]))
         assert raised.value.operator == name and raised.value.code == "invalid"
         with pytest.raises(Exception, match=hint):

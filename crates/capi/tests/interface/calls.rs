@@ -108,7 +108,7 @@ fn a_row_goes_in_and_comes_out() {
     let wrong = evaluate::<2>(&mut session, &[f64(1.0), i64(3)]).expect_err("another type");
     assert_eq!((code(&wrong), message(&wrong)), ("values", "input `y` is f64?, found i64?"));
     let few = evaluate::<1>(&mut session, &[f64(1.0), f64(3.0)]).expect_err("too few places");
-    assert_eq!(message(&few), "the model has 2 outputs, and there are 1 places");
+    assert_eq!(message(&few), "the model has 2 outputs, but 1 are given");
 }
 
 #[test]
@@ -230,12 +230,12 @@ fn options_are_what_models_are_compiled_with() {
     assert!(type_of("x", "no type").is_some_and(|error| code(&error) != "argument"));
     assert!(cembra_options_set_name(Some(&mut options), Text::new("a.cem")).is_none());
     assert!(cembra_options_set_backend(Some(&mut options), 2).is_none());
-    refused(cembra_options_set_backend(Some(&mut options), 9), ("argument", "9 is no CEMBRA_BACKEND_*"));
+    refused(cembra_options_set_backend(Some(&mut options), 9), ("argument", "9 is not a CEMBRA_BACKEND_*"));
     assert!(cembra_options_set_limit(Some(&mut options), Text::new("nodes"), 50).is_none());
     assert!(cembra_options_set_limit(Some(&mut options), Text::new("node"), 50).is_some_and(|e| code(&e) == "option"));
     assert!(cembra_options_add_output(Some(&mut options), Text::new("b")).is_none());
-    refused(cembra_options_set_arrow_schema(Some(&mut options), None), ("argument", "the schema is null"));
-    refused(cembra_options_set_name(None, Text::new("a")), ("argument", "the set of options is null"));
+    refused(cembra_options_set_arrow_schema(Some(&mut options), None), ("argument", "`schema` must not be null"));
+    refused(cembra_options_set_name(None, Text::new("a")), ("argument", "`options` must not be null"));
 
     let program = compile("output a = x; output b = x * 2.0", Some(&options)).expect("a program");
     let mut field = MaybeUninit::<Field<'_>>::uninit();
@@ -248,7 +248,7 @@ fn options_are_what_models_are_compiled_with() {
     let input = unsafe { field.assume_init() };
     assert_eq!((input.r#type.as_str(), input.kind, input.optional), (Some("f64?"), F64, true));
     let unknown = compile("output b = 1", Some(&options)).expect_err("a type of no input");
-    assert_eq!(message(&unknown), "the model has no input `x`, and a type is given");
+    assert_eq!(message(&unknown), "the model has no input `x`, but a type is given for it");
 }
 
 fn column(all: &[f64]) -> Column {
@@ -340,7 +340,7 @@ fn presence_is_bytes_or_bits() {
         let mut untouched = [7.0; 4];
         let outputs = [column_mut(&mut untouched), ColumnMut { kind: 0, ..column_mut(&mut []) }];
         let error = run(&mut session, 4, &[input], &outputs).expect_err_of("a missing row");
-        assert!(message(&error).contains("has no place for presence"), "{}", message(&error));
+        assert!(message(&error).contains("its column has CEMBRA_PRESENCE_ALL"), "{}", message(&error));
         assert_eq!(untouched, [7.0; 4]);
     }
 }
@@ -394,21 +394,31 @@ fn pointers_and_sizes_that_cannot_be_are_refused() {
     let (input, output) = (column(&a), column_mut(&mut b));
     let odd = a.as_ptr().cast::<u8>().wrapping_add(1).cast();
     let cases: [(usize, Column, ColumnMut, &str); 9] = [
-        (4, Column { data: std::ptr::null(), ..input }, output, "input `a` is null"),
-        (2, Column { data: odd, ..input }, output, "input `a` is at an address that is no multiple of 8"),
-        (2, Column { stride: 12, ..input }, output, "input `a` has the stride 12, which is no multiple of 8"),
-        (1 << 60, input, output, "input `a` has 1152921504606846976 values of stride 8, which no memory has"),
-        (4, Column { kind: 99, ..input }, output, "99 is no CEMBRA_KIND_* of a column"),
-        (4, Column { presence_form: 3, ..input }, output, "3 is no CEMBRA_PRESENCE_*"),
-        (4, Column { presence_form: 2, ..input }, output, "the presence of input `a` is null"),
-        (4, input, ColumnMut { data: std::ptr::null_mut(), ..output }, "output `b` is null"),
-        (4, input, ColumnMut { stride: 0, ..output }, "output `b` has the stride 0, and values of 8 bytes"),
+        (4, Column { data: std::ptr::null(), ..input }, output, "input `a` must not be null"),
+        (2, Column { data: odd, ..input }, output, "input `a` must be at an address that is a multiple of 8"),
+        (2, Column { stride: 12, ..input }, output, "input `a` has the stride 12, which must be a multiple of 8"),
+        (
+            1 << 60,
+            input,
+            output,
+            "input `a` has 1152921504606846976 values of stride 8, which do not fit into the address space",
+        ),
+        (4, Column { kind: 99, ..input }, output, "99 is not a CEMBRA_KIND_* of a column"),
+        (4, Column { presence_form: 3, ..input }, output, "3 is not a CEMBRA_PRESENCE_*"),
+        (4, Column { presence_form: 2, ..input }, output, "the presence of input `a` must not be null"),
+        (4, input, ColumnMut { data: std::ptr::null_mut(), ..output }, "output `b` must not be null"),
+        (
+            4,
+            input,
+            ColumnMut { stride: 0, ..output },
+            "output `b` has the stride 0, but values must be 8 bytes apart or more",
+        ),
     ];
     for (rows, input, output, expected) in cases {
         refused(run(&mut session, rows, &[input], &[output]), ("argument", expected));
     }
     let error = run(&mut session, 4, &[], &[output]).expect_err_of("no column");
-    assert_eq!(message(&error), "the model has 1 inputs, and there are 0 columns");
+    assert_eq!(message(&error), "the model has 1 inputs, but 0 columns are given");
     let i64s = Column { kind: I64, ..input };
     assert_eq!(code(&run(&mut session, 4, &[i64s], &[output]).expect_err_of("another type")), "values");
     assert!(run(&mut session, 4, &[input], &[output]).is_none());
@@ -419,10 +429,10 @@ fn pointers_and_sizes_that_cannot_be_are_refused() {
     let mut made = place();
     refused(
         cembra_compile(bad, None, Some(&mut made)),
-        ("argument", "the text is not UTF-8: byte 1 begins no character"),
+        ("argument", "`text` must be UTF-8, but byte 1 does not begin a character"),
     );
-    refused(cembra_compile(Text::new("1"), None, None), ("argument", "the place of the program is null"));
-    refused(cembra_session_set_threads(None, 2), ("argument", "the session is null"));
+    refused(cembra_compile(Text::new("1"), None, None), ("argument", "`program` must not be null"));
+    refused(cembra_session_set_threads(None, 2), ("argument", "`session` must not be null"));
 }
 
 #[test]
@@ -540,7 +550,10 @@ fn inputs_that_are_no_columns_are_refused_with_what_to_do() {
     let mut made = [0.0];
     refused(
         run(&mut session, 1, &[column(&[1.0])], &[column_mut(&mut made)]),
-        ("values", "input `x` is [f64], which no column of C's is: evaluate rows one by one, or a table of Arrow"),
+        (
+            "values",
+            "input `x` is [f64], which a `cembra_column` cannot hold: call `cembra_session_evaluate` for each row, or `cembra_session_run_arrow`",
+        ),
     );
     let mut structs = self::session("input p: {x: f64}; p.x");
     let spelled = Value { kind: 15, present: Flag(1), r#as: Payload { text: Text::new("{x: ") } };

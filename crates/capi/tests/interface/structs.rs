@@ -366,7 +366,7 @@ fn absent_values_of_inputs_that_need_one_are_missing() {
     for kind in [F64, I64, TEXT, ARRAY, LITERAL, STRUCT, LIST] {
         fails::<1>(&mut of_numbers, absent(kind), ("values", "input `x` is missing"));
     }
-    fails::<1>(&mut of_numbers, absent(18), ("argument", "18 is no CEMBRA_KIND_*"));
+    fails::<1>(&mut of_numbers, absent(18), ("argument", "18 is not a CEMBRA_KIND_*"));
     let [found] = evaluate(&mut of_numbers, &[f64(2.0), absent(F64)]).expect("a row");
     assert_eq!(number(&found), Some(3.0));
     let wrong = evaluate::<1>(&mut of_numbers, &[f64(2.0), absent(I64)]).expect_err("another type");
@@ -425,20 +425,20 @@ fn lists_that_do_not_fit_are_refused() {
     refused(&[price, member("count", F64, 8), sku], "values", &format!("{is} f64"));
     refused(&[price, member("count", ARRAY, 8), sku], "values", &format!("{is} an array"));
     refused(&[price, member("count", STRUCT, 8), sku], "values", &format!("{is} a struct"));
-    refused(&[price, member("count", 99, 8), sku], "argument", "99 is no CEMBRA_KIND_* of a field");
+    refused(&[price, member("count", 99, 8), sku], "argument", "99 is not a CEMBRA_KIND_* of a field");
     let lacks = "input `items.sku` is text, but the struct has no field `sku`; it has price, count, shelf";
     refused(&[price, count, shelf], "values", lacks);
     refused(&[], "values", "input `items.price` is f64, but the struct has no field `price`; it has none");
-    let no_offset = "input `items.price` has an offset that no memory has";
+    let no_offset = "input `items.price` has an offset that does not fit into the address space";
     refused(&[member("price", F64, usize::MAX - 7), count, sku], "argument", no_offset);
     refused(&[optional("price", F64, 0, usize::MAX), count, sku], "argument", no_offset);
-    let odd = "input `items.price` is at an address that is no multiple of 8";
+    let odd = "input `items.price` must be at an address that is a multiple of 8";
     refused(&[member("price", F64, 4), count, sku], "argument", odd);
     let form = Member { presence_form: 2, ..weight };
-    refused(&[Member { name: price.name, ..form }, count, sku], "argument", "2 is no CEMBRA_PRESENCE_* of a field");
+    refused(&[Member { name: price.name, ..form }, count, sku], "argument", "2 is not a CEMBRA_PRESENCE_* of a field");
     // SAFETY: C-MEMORY: nothing is read of null.
     let null = Member { name: unsafe { Text::from_raw(std::ptr::null(), 5) }, ..price };
-    refused(&[null, count, sku], "argument", "the name of a field beside input `items.price` is null");
+    refused(&[null, count, sku], "argument", "the name of a field beside input `items.price` must not be null");
 
     let list_of = |change: fn(&mut List<'static>)| {
         let mut given = items(&all, &good);
@@ -446,23 +446,27 @@ fn lists_that_do_not_fit_are_refused() {
         given
     };
     let cases: [(List<'_>, &str, &str); 7] = [
-        (list_of(|list| list.items.data = std::ptr::null()), "argument", "input `items` is null"),
-        (list_of(|list| list.members = std::ptr::null()), "argument", "the array of fields of input `items` is null"),
+        (list_of(|list| list.items.data = std::ptr::null()), "argument", "input `items` must not be null"),
+        (
+            list_of(|list| list.members = std::ptr::null()),
+            "argument",
+            "the array of fields of input `items` must not be null",
+        ),
         (
             list_of(|list| list.items.kind = 0),
             "values",
             "input `items` is {price: f64, count: i64, sku: text}, found nothing",
         ),
-        (list_of(|list| list.items.presence_form = 3), "argument", "3 is no CEMBRA_PRESENCE_*"),
+        (list_of(|list| list.items.presence_form = 3), "argument", "3 is not a CEMBRA_PRESENCE_*"),
         (
             list_of(|list| list.items.stride = 12),
             "argument",
-            "input `items.price` has the stride 12, which is no multiple of 8",
+            "input `items.price` has the stride 12, which must be a multiple of 8",
         ),
         (
             list_of(|list| list.len = 1 << 60),
             "argument",
-            "input `items.price` has 1152921504606846976 values of stride 56, which no memory has",
+            "input `items.price` has 1152921504606846976 values of stride 56, which do not fit into the address space",
         ),
         (
             list_of(|list| (list.items.stride, list.len) = (0, 1 << 40)),
@@ -476,7 +480,7 @@ fn lists_that_do_not_fit_are_refused() {
     fails::<3>(
         &mut session,
         Value { kind: LIST, present: Flag(1), r#as: Payload { list: std::ptr::null() } },
-        ("argument", "input `items` is null"),
+        ("argument", "input `items` must not be null"),
     );
     // SAFETY: C-MEMORY: there are two bytes.
     let bad = unsafe { Text::from_raw(b"a\xFF".as_ptr().cast(), 2) };
@@ -484,7 +488,7 @@ fn lists_that_do_not_fit_are_refused() {
     fails::<3>(
         &mut session,
         list(&items(&bad, &good)),
-        ("argument", "input `items.sku` is not UTF-8: byte 1 begins no character"),
+        ("argument", "input `items.sku` must be UTF-8, but byte 1 does not begin a character"),
     );
     // After all that the session goes on.
     let [total, ..] = evaluate::<3>(&mut session, &[list(&items(&all, &good))]).expect("a row");
@@ -513,7 +517,7 @@ fn kinds_of_inputs_are_those_of_the_model() {
     let mut of_list = session("input x: [{price: f64}]; sum(x.price)");
     fails::<1>(&mut of_list, structure(&one), ("values", "input `x` is [{price: f64}], found a struct"));
     let null = Struct { data: std::ptr::null(), ..one };
-    fails::<1>(&mut of_struct, structure(&null), ("argument", "input `x` is null"));
+    fails::<1>(&mut of_struct, structure(&null), ("argument", "input `x` must not be null"));
     let mut of_nested = session("input x: {items: [{price: f64}], a: [i64]}; sum(x.items.price)");
     let wrong = [member("items", ARRAY, 0), member("a", ARRAY, 0)];
     let given = Struct { data: all.as_ptr().cast(), members: wrong.as_ptr(), member_count: 2 };

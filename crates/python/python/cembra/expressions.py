@@ -51,7 +51,7 @@ def quoted(text: str) -> str:
         elif character.isprintable():
             made.append(character)
         elif 0xD800 <= ord(character) <= 0xDFFF:
-            raise ValueError("a string with half a surrogate pair is no text")
+            raise ValueError("a string with an unpaired surrogate is not a text")
         else:
             made.append(f"\\u{{{ord(character):x}}}")
     return '"' + "".join(made) + '"'
@@ -190,7 +190,7 @@ class Expr:
 
     def __getitem__(self, at: Any) -> Expr:
         if isinstance(at, (slice, tuple)):
-            raise TracingError("an expression has elements by a number or an expression: slices are operators, such as M.array.slice")
+            raise TracingError("an expression must be indexed by a number or an expression: call M.array.slice for a slice")
         if isinstance(at, str):
             return Expr(("field", at), (self,))
         return Expr(("element",), (self, as_expr(at)))
@@ -209,22 +209,22 @@ class Expr:
         )
 
     def __iter__(self) -> Iterator[Any]:
-        raise TracingError("an expression has no elements before the model runs: use operators on arrays, such as M.sum, for loops")
+        raise TracingError("an expression has no elements before the model runs: use an operator on arrays, such as M.sum, in place of a loop")
 
     def __len__(self) -> NoReturn:
         raise TracingError("an expression has no length before the model runs: use M.array.size or M.strings.length")
 
     def __contains__(self, item: Any) -> NoReturn:
-        raise TracingError("`in` on an expression needs its value: use comparisons, joined by `|`")
+        raise TracingError("`in` needs the value of an expression, which is known only when the model runs: use comparisons, joined by `|`")
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         name = self._form[1] if self._form[0] == "field" else "f"
         raise TracingError(
-            f"an expression has fields, and no methods such as `{name}(..)`: `M` has operators, as in M.sum(x) for x.sum()"
+            f"an expression has fields, but no methods such as `{name}(..)`: call an operator of `M`, as in M.sum(x) for x.sum()"
         )
 
     def __float__(self) -> NoReturn:
-        raise TracingError("an expression is no number before the model runs: use M.math.sqrt and its like, or NumPy's, for functions of `math`, and operators on arrays for loops")
+        raise TracingError("an expression is not a number before the model runs: use M.math.sqrt or np.sqrt in place of math.sqrt, and an operator on arrays in place of a loop")
 
     __int__ = __index__ = __complex__ = __float__
 
@@ -241,7 +241,7 @@ class Expr:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
         name = _UFUNCS.get(ufunc.__name__)
         if name is None or method != "__call__" or options:
-            raise TracingError(f"np.{ufunc.__name__} of an expression is not known here: `M` has the operators of models")
+            raise TracingError(f"np.{ufunc.__name__} cannot be used on an expression: call an operator of `M`")
         if name == "math.round_even":
             inputs = (*inputs, 0)
         return infix(name, *inputs) if name in _SIGNS else call(name, *inputs)
@@ -257,11 +257,11 @@ class Expr:
                 raise TracingError(f"np.{function.__name__} of an expression: {error}") from None
         name = _FUNCTIONS.get(function.__name__)
         if name is None or kwargs:
-            raise TracingError(f"np.{function.__name__} of an expression is not known here: `M` has the operators of models")
+            raise TracingError(f"np.{function.__name__} cannot be used on an expression: call an operator of `M`")
         return call(name, *args)
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TracingError("an expression is no array before the model runs")
+        raise TracingError("an expression is not an array before the model runs: call an operator of `M`")
 
     def __repr__(self) -> str:
         from cembra.statements import shown
@@ -338,7 +338,7 @@ _FUNCTIONS = {
 def _rounded(a: Any, decimals: Any = 0) -> Expr:
     """`np.round` and `round`: halves are rounded to the even digit. The digits must be a number, because the operator is made for that number."""
     if isinstance(decimals, Expr):
-        raise TracingError("the digits of round() of an expression must be a number, no expression")
+        raise TracingError("the digits of round() must be a number, not an expression")
     return call("math.round_even", a, operator.index(decimals))
 
 
@@ -346,7 +346,7 @@ def _selected(condlist: Any, choicelist: Any, default: Any = 0) -> Expr:
     """`np.select`: the choice of the first condition that is true, or else the default."""
     conditions, choices = list(condlist), list(choicelist)
     if len(conditions) != len(choices):
-        raise TracingError(f"np.select needs a choice for each condition: there are {len(conditions)} conditions and {len(choices)} choices")
+        raise TracingError(f"np.select must have a choice for each condition: there are {len(conditions)} conditions and {len(choices)} choices")
     chosen = as_expr(default)
     for condition, choice in zip(reversed(conditions), reversed(choices)):
         chosen = call("where", condition, choice, chosen)
@@ -393,7 +393,7 @@ def literal(value: Any) -> str | None:
             written = f"u64{{{int(value)}}}" if kind == "u8" else f"{int(value)}{suffix}"
             return f"({written})" if written.startswith("-") else written
         if isinstance(value, (np.datetime64, np.timedelta64)):
-            raise TypeError("a date or time of NumPy is no literal: give one of `datetime`")
+            raise TypeError("a date or time of NumPy cannot be a literal: give one of `datetime`")
         return literal(value.item())
     if isinstance(value, int):
         return str(value) if value >= 0 else f"({value})"
@@ -426,7 +426,7 @@ def as_expr(value: Any) -> Expr:
         return Expr(("literal", written))
     count = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, (list, tuple)) else 0
     if count > _MOST_ELEMENTS:
-        error = LimitError(f"a literal has {count} elements, and at most {_MOST_ELEMENTS} fit into a text: make it an input")
+        error = LimitError(f"a literal has {count} elements, but can have at most {_MOST_ELEMENTS}: make it an input")
         error.message, error.code = str(error), "limit"
         _without_place(error)
         raise error
@@ -438,7 +438,7 @@ def as_expr(value: Any) -> Expr:
         return Expr(("tuple",), tuple(map(as_expr, value)))
     if isinstance(value, Mapping):
         return Expr(("struct", *map(str, value)), tuple(map(as_expr, value.values())))
-    raise TypeError(f"a {type(value).__qualname__} is no value that an expression may have")
+    raise TypeError(f"a {type(value).__qualname__} cannot be a value in an expression")
 
 
 class Inputs:

@@ -67,7 +67,7 @@ def common_index(columns: list[tuple[str, Any]]) -> Any:
             first = name, index
         elif not (index.is_(first[1]) or index.equals(first[1])):
             raise _data_error(
-                f"inputs `{first[0]}` and `{name}` are Series, and the index of one is not that of the other: align them first, as by"
+                f"inputs `{first[0]}` and `{name}` are Series with different indices: align them first, as in"
                 f" `a.align(b)`, or give `.to_numpy()` to pair rows by position"
             )
     return None if first is None else first[1]
@@ -194,7 +194,7 @@ class Frame:
 
 
 def _twice(name: str, count: int) -> Exception:
-    return _data_error(f"`{name}` names {count} columns of the table: give them different names")
+    return _data_error(f"`{name}` is the name of {count} columns of the table: give them different names")
 
 
 class PandasFrame(Frame):
@@ -212,7 +212,7 @@ class PandasFrame(Frame):
                 return None
             label = labels[0]
         if self.frame.columns.nlevels > 1:
-            raise _data_error(f"`{name}` is a name in columns of several levels: flatten them, as by `frame.columns = frame.columns.map(\".\".join)`")
+            raise _data_error(f"`{name}` is a name in columns of several levels: flatten them, as in `frame.columns = frame.columns.map(\".\".join)`")
         found = self.frame[label]
         if found.ndim != 1:
             raise _twice(name, found.shape[1])
@@ -266,7 +266,7 @@ def opened(frame: Any) -> Frame | None:
     if root == "narwhals":
         return opened(frame.to_native())
     if isinstance(frame, Mapping):
-        raise _data_error("a table is a frame, and a dict of columns is given: call the model with it, as in `model(columns)`, or `model.run(columns)`")
+        raise _data_error("a table must be a frame, but a dict of columns is given: call `model(columns)` or `model.run(columns)`")
     for package, name, opener in _FRAMES:
         found = getattr(sys.modules.get(package), name, None)
         if found is not None and isinstance(frame, found):
@@ -274,7 +274,7 @@ def opened(frame: Any) -> Frame | None:
     for package, names, way in _OTHERS:
         found = tuple(getattr(sys.modules[package], name) for name in names) if package in sys.modules else ()
         if isinstance(frame, found):
-            raise _data_error(f"a table is a frame, and a {type(frame).__module__}.{type(frame).__qualname__} is given: {way}")
+            raise _data_error(f"a table must be a frame, but a {type(frame).__module__}.{type(frame).__qualname__} is given: {way}")
     return None
 
 
@@ -287,7 +287,7 @@ _FRAMES = (
 
 # Types that are not frames, with a hint for the caller.
 _OTHERS = (
-    ("polars", ("LazyFrame",), "collect it first, as by `frame.collect()`"),
+    ("polars", ("LazyFrame",), "collect it first, as in `frame.collect()`"),
     ("polars", ("Series",), "call the model with it, as in `model(x=series)`, or give `series.to_frame()`"),
     ("pandas", ("Series",), "call the model with it, as in `model(x=series)`, or give `series.to_frame()`"),
     ("pyarrow", ("ChunkedArray",), "call the model with it, as in `model(x=array)`"),

@@ -45,7 +45,7 @@ def compile(
     elif isinstance(model, Mapping):
         model = text_of(_outputs(model)).text
     elif not isinstance(model, str):
-        raise TypeError(f"a model is a text, an expression or a dict of them, not a {type(model).__qualname__}")
+        raise TypeError(f"a model must be a text, an expression or a dict of expressions, not a {type(model).__qualname__}")
     return _compile(model, types=_dict(types), backend=backend, name=name, limits=_dict(limits), files=_dict(files))
 
 
@@ -73,11 +73,11 @@ def _outputs(given: Any) -> dict[str, Expr]:
     elif isinstance(given, tuple):
         made = {f"out{at}": as_expr(value) for at, value in enumerate(given)}
     elif given is None:
-        raise TracingError("the function gives None: what a model computes is what it returns")
+        raise TracingError("the function returned None: return the expressions that the model computes")
     else:
         made = {"result": as_expr(given)}
     if not made:
-        raise TracingError("a model has at least one output")
+        raise TracingError("a model must have at least one output")
     return made
 
 
@@ -98,7 +98,7 @@ class Function(Generic[P, R]):
         self._signature = inspect.signature(python)
         for parameter in self._signature.parameters.values():
             if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
-                raise TypeError(f"a model has inputs with names: `{parameter.name}` stands for any number of arguments")
+                raise TypeError(f"the inputs of a model must have names, but `{parameter.name}` takes any number of arguments: write a parameter for each input")
         self._count = len(self._signature.parameters)
         self._signature_of_method = self._signature.replace(parameters=list(self._signature.parameters.values())[1:])
         # Empty until the function is traced; then the only element is its model, with the model's text.
@@ -122,7 +122,7 @@ class Function(Generic[P, R]):
 
     def _trace(self) -> list[tuple[Model, Text]]:
         if self._is_method:
-            raise TypeError(f"{self.__qualname__} is a method: each instance has a model of its own")  # type: ignore[attr-defined]
+            raise TypeError(f"{self.__qualname__} is a method, and each instance has its own model: use the method of an instance")  # type: ignore[attr-defined]
         if not self._traced:
             names = list(self._signature.parameters)
             was_on = getattr(_tracing, "on", False)
@@ -254,7 +254,7 @@ def _reference(function: Function[Any, Any], instance: Any) -> weakref.ref[Any]:
     except TypeError:
         name = type(instance).__qualname__
         hint = "name `__weakref__` in its `__slots__`, or make the method a function with parameters"
-        raise TypeError(f"a {name} has no weak references, so that no model can be kept for each: {hint}") from None
+        raise TypeError(f"a {name} must allow weak references, because each instance has its own model: {hint}") from None
 
 
 def _say_where(error: Error, text: Text) -> None:

@@ -119,5 +119,5 @@ def where(condition: Any, then: Any, otherwise: Any) -> Expr:
     """Makes the expression that is `then` where the condition is true, else `otherwise`: the `if` of expressions. A value that only the other
     branch needs is not computed."""
     if not any(isinstance(operand, Expr) for operand in (condition, then, otherwise)):
-        raise TracingError("where() is for expressions, and none is given: use Python's `a if condition else b`")
+        raise TracingError("where() must have an expression among its arguments: for values, use Python's `a if condition else b`")
     return call("where", condition, then, otherwise)

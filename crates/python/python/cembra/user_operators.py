@@ -108,7 +108,7 @@ def _check(name: str, function: Any, of: list[Any]) -> None:
     except TypeError as error:
         called = getattr(function, "__name__", type(function).__qualname__)
         has = f"{len(of)} parameter{'' if len(of) == 1 else 's'} ({', '.join(map(str, of))})"
-        raise TypeError(f"operator {name} has {has}, and `{called}{signature}` cannot be called with as many values: {error}") from None
+        raise TypeError(f"operator {name} has {has}, and `{called}{signature}` cannot be called with that many values: {error}") from None
 
 
 def _added(name: str, *parts: Any) -> None:
@@ -119,7 +119,7 @@ def _added(name: str, *parts: Any) -> None:
 
 def _dtype(spelled: str) -> str:
     if spelled not in _DTYPES:
-        raise TypeError(f"an operator over columns has parameters and results of {', '.join(_DTYPES)}, not {spelled}")
+        raise TypeError(f"the parameters and the result of an operator over columns must be of {', '.join(_DTYPES)}, not {spelled}")
     return _DTYPES[spelled]
 
 
@@ -132,12 +132,12 @@ def _over_columns(function: Any, operands: list[Any], kinds: list[str], kind: st
         given = [one[~missing] for one in given]
     made = np.ma.asanyarray(function(*given) if len(given[0]) else np.zeros(0, kind))
     if made.shape != given[0].shape:
-        raise TypeError(f"the function gave an array of shape {made.shape} for {len(given[0])} rows")
+        raise TypeError(f"the function returned an array of shape {made.shape} for {len(given[0])} rows")
     if not np.can_cast(made.dtype, kind):
-        raise TypeError(f"the function gave an array of {made.dtype}, not of {np.dtype(kind)}")
+        raise TypeError(f"the function returned an array of {made.dtype}, not of {np.dtype(kind)}")
     absent = np.ma.getmaskarray(made)
     if absent.any() and not may_be_missing:
-        raise TypeError("the function gave missing elements: its result is declared without `?`")
+        raise TypeError("the function returned missing elements, but its result is declared without `?`: declare it with `?`")
     if missing is None:
         data = np.ascontiguousarray(np.ma.getdata(made), kind)
         return np.ma.MaskedArray(data, absent) if may_be_missing else data
