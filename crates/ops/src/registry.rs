@@ -71,7 +71,7 @@ impl Registry {
         }
         let id = OpId::at(
             u16::try_from(self.defs.len())
-                .map_err(|_| refused("the registry is full; the limit is 65,535 operators".to_owned()))?,
+                .map_err(|_| refused("the registry is full; the limit is 65,536 operators".to_owned()))?,
         );
         let def: &'static OpDef = Box::leak(Box::new(def));
         self.defs.push(def);
