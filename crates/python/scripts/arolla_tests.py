@@ -1,11 +1,12 @@
-"""Runs the operator tests of a checkout of Arolla on cembra, and says which passed, which failed, and what the others need.
+"""Runs the operator tests of a checkout of Arolla on cembra. Prints which tests passed, which failed, and which operators the other tests need.
 
     python crates/python/scripts/arolla_tests.py ../arolla
     python crates/python/scripts/arolla_tests.py ../arolla --only "math_.*" --eval cembra.arolla.eval_interpreted
 
-The checkout is that of the installed package `arolla`, or near it: its tests use the package's operators. The script also needs `absl-py`. A test
-counts as unsupported if cembra raised `Unsupported` in it, whatever the test made of it. Tests that fail are run again with `arolla.eval`, since a
-checkout may be newer than the package: what fails there too is listed apart, and so is what wants other words of an error.
+The version of the checkout must be close to that of the installed package `arolla`, because its tests use the package's operators. The script also
+needs `absl-py`. A test counts as unsupported if cembra raised `Unsupported` in it, even if the test caught the exception. A test that fails is run
+again with `arolla.eval`, because the checkout may be newer than the package. Tests that fail there too are listed separately, and so are tests that
+fail only because they expect another message of an error.
 """
 
 import argparse
@@ -23,14 +24,14 @@ import unittest
 import arolla
 import cembra.arolla
 
-# What the evaluation of a test raised and counted; one test runs at a time.
+# What cembra lacked in the current test (operators, types, values), and the number of its evaluations; one test runs at a time.
 unsupported: list[str] = []
 evaluations = 0
 evaluate = cembra.arolla.eval
 
 
 def counted(expr, /, **leaf_values):
-    """The hook of Arolla's tests."""
+    """Evaluates an expression for Arolla's tests, and counts the evaluation."""
     global evaluations
     evaluations += 1
     try:
@@ -45,7 +46,7 @@ def counted(expr, /, **leaf_values):
 
 
 def same(got, want):
-    """True for the same type and value; any NaN is as good as another."""
+    """Returns true if two values have the same type and are equal up to a relative error of 1e-5, where all NaNs are equal."""
     if got.fingerprint == want.fingerprint:
         return True
     if got.qtype != want.qtype:
@@ -65,7 +66,7 @@ def same(got, want):
 
 
 def both(original):
-    """`arolla.eval`, whose every value cembra has to give, too."""
+    """Returns `original`, which is `arolla.eval`, with a check that cembra gives the same value for each expression."""
 
     def compared(expr, /, **leaf_values):
         want = original(expr, **leaf_values)
@@ -83,7 +84,7 @@ def both(original):
 
 
 class Result(unittest.TestResult):
-    """What became of each test, by its outcome."""
+    """The tests of a run, grouped by their outcome."""
 
     def __init__(self):
         super().__init__()
@@ -126,7 +127,7 @@ class Result(unittest.TestResult):
 
 @dataclasses.dataclass
 class Found:
-    """What became of the tests of one file."""
+    """The outcomes of the tests of one file."""
 
     tests: int = 0
     evaluations: int = 0
@@ -138,11 +139,11 @@ class Found:
 
 
 def run(file, options):
-    """Runs the tests of one file, in a process of its own: some of the modules leave another evaluation to those behind them."""
+    """Runs the tests of one file in a process of its own, because some test modules replace the evaluation function for later modules."""
     global evaluate
     module, _, name = options.eval.rpartition(".")
     evaluate = getattr(importlib.import_module(module), name)
-    # The tests are modules of the package, which a wheel has not.
+    # The tests are modules of the package `arolla`, but its wheel does not have them.
     arolla.__path__.append(str(options.checkout / "py/arolla"))
     from absl import flags
 

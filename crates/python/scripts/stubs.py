@@ -2,7 +2,7 @@
 
     python crates/python/scripts/stubs.py
 
-A test says when the stub has to be written again.
+A test fails if the stub must be written again.
 """
 
 import pathlib
@@ -23,19 +23,19 @@ from cembra.expressions import Expr
 
 
 def method(name: str, operator: Operator) -> list[str]:
-    """The method of an operator, with the first sentence of what it does."""
+    """Returns the lines of the method of an operator, with the first sentence of its documentation."""
     parameters = ["self"]
     for parameter in operator.__signature__.parameters.values():
         is_last = parameter.kind is parameter.VAR_POSITIONAL
         may_be_left_out = parameter.default is not parameter.empty
         parameters.append(f"{'*' if is_last else ''}{parameter.name}: Any" + (" = ..." if may_be_left_out else ""))
-    # The first line is the call, the second what it does.
+    # The first line of the documentation is the call, the second describes the operator.
     says = operator.__doc__.splitlines()[1].strip().replace("\\", "\\\\").replace('"', "'")
     return [f"    def {name}({', '.join(parameters)}) -> Expr:", f'        """{says}"""', "        ..."]
 
 
 def classes(path: str, members: dict) -> tuple[str, list[str]]:
-    """The class of a family, and the lines of those inside of it and its own."""
+    """Returns the name of the class of a family of operators, and the lines of the classes inside of it and of the class itself."""
     name = "_" + "".join(part.capitalize() for part in path.split(".")) + "Operators"
     inner, lines = [], [f"class {name}:"]
     for member in sorted(members):

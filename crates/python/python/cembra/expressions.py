@@ -28,7 +28,7 @@ _tracing = threading.local()
 
 
 class TracingError(TypesError):
-    """An operation on an expression needs the value of the expression, which is not known before the model runs."""
+    """Raised when an operation on an expression needs the value of the expression, which is not known before the model runs."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -343,7 +343,7 @@ def _rounded(a: Any, decimals: Any = 0) -> Expr:
 
 
 def _selected(condlist: Any, choicelist: Any, default: Any = 0) -> Expr:
-    """`np.select`: the choice of the first condition that is true, or else the default."""
+    """`np.select`: returns the choice that belongs to the first condition that is true, or the default if no condition is true."""
     conditions, choices = list(condlist), list(choicelist)
     if len(conditions) != len(choices):
         raise TracingError(f"np.select must have a choice for each condition: there are {len(conditions)} conditions and {len(choices)} choices")

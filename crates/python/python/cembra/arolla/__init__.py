@@ -6,8 +6,8 @@
 >>> cembra.arolla.eval(M.math.add(L.x, 1), x=2)
 3
 
-`compile` gives a model for values of Python, `eval` takes and gives values of Arolla, as `arolla.eval` does. What cembra has not raises
-`Unsupported`, which names the operator or the type.
+`compile` returns a model, which takes and returns values of Python. `eval` takes and returns values of Arolla, as `arolla.eval` does. An operator, a
+type or a value of Arolla that cembra does not have raises `Unsupported`, which names it.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from cembra.statements import text_of
 
 __all__ = ["EvaluationError", "Unsupported", "compile", "eval"]
 
-# The most expressions that `eval` keeps models of.
+# The most expressions whose models `eval` stores for later calls.
 _MOST_MODELS = 1024
 
 
 class EvaluationError(Error, ValueError):
-    """An evaluation failed, as a `ValueError`, which Arolla's evaluations raise. The error of the model is its cause."""
+    """Raised when an evaluation fails. It is also a `ValueError`, as Arolla's evaluations raise. Its cause is the error of the model."""
 
 
-# The rule of Arolla for integers that meet floats: they become f32.
+# The statement for Arolla's rule for operations on an integer and a float: the integer is converted to f32.
 _NUMBERS = "numbers f32\n"
 
 
 def compile(
     expr: Any, *, types: Mapping[str, Any] | None = None, backend: Backend | None = None, name: str | None = None
 ) -> Model:
-    """The model of an expression of Arolla. Leaves are inputs, in the order of their names; `types` says of what types of Arolla they are, and
-    an annotation `M.annotation.qtype(L.x, ..)` says it too."""
+    """Compiles an expression of Arolla to a model. Its leaves become the inputs of the model, in the order of their names. `types` is a dict with the
+    Arolla types of leaves; an annotation `M.annotation.qtype(L.x, ..)` in the expression gives a leaf its type, too."""
     expr = arolla.as_expr(expr)
     known = {**arolla.abc.get_leaf_qtype_map(expr), **(types or {})}
     if known:
@@ -59,13 +59,13 @@ def compile(
 
 
 def _typed(expr: Any, types: Mapping[str, Any]) -> Any:
-    """The expression with leaves that say their types, so that Arolla knows those of all nodes."""
+    """Returns the expression with a type annotation around each leaf in `types`, so that Arolla finds the types of all nodes."""
     leaves = {leaf: arolla.M.annotation.qtype(arolla.abc.leaf(leaf), qtype) for leaf, qtype in types.items()}
     return arolla.sub_leaves(expr, **{leaf: leaves[leaf] for leaf in arolla.get_leaf_keys(expr) if leaf in leaves})
 
 
 class _Compiled:
-    """A model with the values that are the same in every evaluation."""
+    """A compiled expression: its model, and the values of those inputs that have the same value in every evaluation."""
 
     def __init__(self, expr: Any, types: dict[str, Any], backend: Backend | None) -> None:
         typed = _typed(expr, types)
@@ -77,14 +77,14 @@ class _Compiled:
         try:
             self.model = _compile(text, backend=backend, name="the expression", is_quiet=True)
         except (TextError, TypesError) as error:
-            # Arolla knows the types of all nodes, so it is nothing that Arolla refuses.
+            # Arolla found the types of all nodes, so Arolla accepts the expression, and only cembra does not.
             what = f"result of {self.qtype}" if error.code == "untyped-output" else f"{error.operator or 'types'}: {error.code}"
             raise Unsupported(what, str(error)) from error
         self.values = tuple(from_value(value) for value in translation.values)
         (found,) = self.model._output_types()
         if self.qtype is None:
             raise Unsupported("no type", "Arolla does not know the type of the expression")
-        # Numbers of outputs are not weak, those of arrays may be.
+        # The type of a number that is an output is never `weak_float`; the element type of an array may be.
         wanted = spelled(self.qtype)
         if found not in (wanted, wanted.replace("weak_float", "f64")):
             raise Unsupported(f"{found} for {wanted}", f"the result is {found} in cembra, and {wanted} in Arolla")
@@ -112,7 +112,7 @@ def _compiled(expr: Any, types: dict[str, Any], backend: Backend | None) -> _Com
     return made
 
 
-# Values that only the text of a model has.
+# Returns true for types whose values can only be written in the text of a model, not given to its inputs.
 def _is_of_text(qtype: Any) -> bool:
     return qtype in _OF_TEXT or arolla.types.is_sequence_qtype(qtype)
 
@@ -128,8 +128,8 @@ _OF_TEXT = {
 
 
 def eval(expr: Any, /, *, _backend: Backend | None = None, **leaf_values: Any) -> Any:
-    """Evaluates an expression of Arolla with cembra: `arolla.eval`, with the same arguments and results. The models of the last 1,024 expressions
-    are kept."""
+    """Evaluates an expression of Arolla with cembra. Arguments and results are those of `arolla.eval`. The models of the last 1,024 expressions are
+    stored for later calls."""
     expr = arolla.as_expr(expr)
     given = {name: arolla.as_qvalue(value) for name, value in leaf_values.items()}
     missing = [leaf for leaf in arolla.get_leaf_keys(expr) if leaf not in given]

@@ -1,4 +1,5 @@
-"""Expressions of Arolla as those of cembra: operators by name, leaves as inputs, literals as literals, lambdas by their bodies."""
+"""Translation of Arolla's expressions to expressions of cembra. An operator becomes the operator of the same name, a leaf becomes an input, and a
+literal becomes a literal. A call of a lambda is replaced by the lambda's body."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from cembra.expressions import Expr, call, number, quoted, quoted_bytes
 
 __all__ = ["Translation"]
 
-# Values of these are inputs of the model, since a text of them would be long.
+# Types whose literals become inputs of the model, because their text would be long.
 _LARGE = {arolla.DENSE_ARRAY_EDGE, arolla.ARRAY_EDGE}
 
 
 def _scalar(value: Any, scalar: str) -> str:
-    """A scalar as a literal of the language."""
+    """Returns a scalar of Arolla as a literal of the language."""
     if scalar == "unit":
         return "unit{}"
     plain = value.py_value()
@@ -33,7 +34,8 @@ def _scalar(value: Any, scalar: str) -> str:
 
 
 class Translation:
-    """One expression and what it becomes. Arrays and edges among the literals become inputs, in the order of `values`, if they may."""
+    """The translation of one expression. With `with_values`, literals that are arrays or edges become inputs of the model; `values` has their values,
+    in order, and `types` their types by the names of the inputs. Without `with_values`, such a literal raises `Unsupported`."""
 
     def __init__(self, *, with_values: bool) -> None:
         self._with_values = with_values
@@ -41,7 +43,7 @@ class Translation:
         self.types: dict[str, str] = {}
 
     def of(self, expr: Any) -> Expr:
-        """The expression of one of Arolla's. What cembra does not know is replaced by what it is made of, as far as that goes."""
+        """Translates an expression of Arolla. An operator that cembra does not have is first replaced by its definition, if it has one."""
         return self._of(arolla.abc.deep_transform(expr, _lowered))
 
     def _of(self, expr: Any) -> Expr:
@@ -59,14 +61,14 @@ class Translation:
             return Expr(("parameter", _parameter(node.placeholder_key)))
         name = node.op.display_name
         if name in _OF_FORMATS and self._with_values and node.node_deps[0].is_literal:
-            # A literal format is held against the types of its arguments. Arolla looks at it where there are values: if one is missing, so is the text.
+            # cembra checks a literal format against its arguments at compile time, Arolla only if all arguments are present. So it becomes an input.
             operands[0] = self._value(node.node_deps[0].qvalue)
         if _is_known(node.op):
             return call(_OF_ROWS.get(name, name), *operands)
         raise Unsupported(f"operator {name}", f"cembra has no operator {name}")
 
     def literal(self, value: Any) -> Expr:
-        """A value as a literal, or as an input that is always the same."""
+        """Translates a value to a literal, or to an input that has this value in every evaluation."""
         qtype = value.qtype
         if qtype in SCALARS:
             return Expr(("literal", _scalar(value, SCALARS[qtype])))
@@ -80,7 +82,7 @@ class Translation:
         if arolla.is_optional_qtype(qtype) and scalar:
             if not value.is_present:
                 return Expr(("literal", f"missing[{scalar}]"))
-            # The brackets around a negative number are for operators, and none is here.
+            # A negative number has brackets only for use as an operand, so they are removed here.
             inside = _scalar(_value_of(value), scalar)
             if scalar == "unit":
                 return Expr(("literal", "present"))
@@ -117,7 +119,7 @@ class Translation:
         return Expr(("leaf", name))
 
     def _operator(self, operator: Any) -> Expr:
-        """An operator as an operand."""
+        """Translates an operator that is an operand, such as the function of a map."""
         if _is_known(operator):
             return Expr(("operator", operator.display_name))
         if isinstance(operator, arolla.types.RegisteredOperator):
@@ -139,7 +141,7 @@ _SINGLE = {
 
 
 def _parameter(key: str) -> str:
-    """The name of a parameter, which is no word of the language."""
+    """Returns a name for a parameter of a function. It differs from all words of the language."""
     return f"p_{key}"
 
 
@@ -148,7 +150,7 @@ def _value_of(optional: Any) -> Any:
 
 
 def _without_suffix(literal: str, scalar: str) -> str:
-    """The number of a literal, whose type its braces say already."""
+    """Returns the number in a literal, without its type, for use inside of braces after a type."""
     if literal.startswith(scalar + "{"):
         return literal[len(scalar) + 1 : -1]
     return literal.removesuffix(scalar) if scalar in ("i32", "i64", "f32", "f64") else literal
@@ -159,7 +161,7 @@ def _is_known(operator: Any) -> bool:
     return isinstance(operator, arolla.types.RegisteredOperator) and (name in _OF_ROWS or _has_operator(name))
 
 
-# Operators on dictionaries of rows, which are dictionaries of integers here.
+# The operators for Arolla's operators on dictionaries from keys to rows, which cembra has as dictionaries of integers.
 _OF_ROWS = {"dict._get_row": "dict.get", "dict._contains": "dict.contains", "dict._keys": "dict.keys"}
 
 # Operators whose first operand is a format.
@@ -167,7 +169,7 @@ _OF_FORMATS = ("strings.format", "strings.printf")
 
 
 def _lowered(node: Any) -> Any:
-    """A node that cembra does not know, as what it is made of: the body of a lambda."""
+    """Returns the node, or if cembra does not have its operator, the definition of the operator: the body of a lambda."""
     if not node.is_operator or _is_known(node.op):
         return node
     return arolla.abc.to_lower_node(node)

@@ -1,4 +1,4 @@
-"""Types of Arolla as the language writes them."""
+"""Conversion of Arolla's types to their spelling in the language, such as `dict[text, f64]`, and the error for a type that cembra does not have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Unsupported", "spelled"]
 
 
 class Unsupported(TypesError, ValueError):
-    """An operator, a type or a value of Arolla's that cembra has not. `what` names it."""
+    """Raised when an expression has an operator, a type or a value of Arolla that cembra does not have. `what` names it."""
 
     def __init__(self, what: str, message: str) -> None:
         super().__init__(message)
@@ -23,34 +23,34 @@ class Unsupported(TypesError, ValueError):
         self.span = self.row = self.element = self.operator = None
 
 
-# Arolla's scalars, and what they are called here.
+# The scalar types of Arolla, with their names in the language.
 SCALARS: dict[Any, str] = {
     qtype: _shown_type(qtype.name) for qtype in (*arolla.types.SCALAR_QTYPES, arolla.types.UINT64)
 }
 
 
 def scalar_of(qtype: Any) -> str | None:
-    """The scalar of an optional or an array; none of another type."""
+    """Returns the name of the scalar type of an optional or array type; `None` for other types."""
     inner = qtype.value_qtype
     return None if inner is None else SCALARS.get(inner)
 
 
 def fields_of(qtype: Any) -> list[Any]:
-    """The types of the fields of a tuple or a named one."""
-    # Arolla has no answer for a named tuple of none.
+    """Returns the types of the fields of a tuple or named tuple type."""
+    # Arolla's function fails for a named tuple without fields.
     is_empty = arolla.is_namedtuple_qtype(qtype) and not arolla.types.get_namedtuple_field_names(qtype)
     return [] if is_empty else list(arolla.abc.get_field_qtypes(qtype))
 
 
 def row_dict_key(qtype: Any) -> str | None:
-    """The scalar of the keys of a dictionary of rows, which Arolla's dictionaries are made with; none of another type."""
+    """Returns the name of the key type of a dictionary from keys to rows, which is a part of Arolla's dictionaries; `None` for other types."""
     if not arolla.types.is_key_to_row_dict_qtype(qtype):
         return None
     return SCALARS.get(arolla.abc.invoke_op("qtype._get_key_to_row_dict_key_qtype", (qtype,)))
 
 
 def spelled(qtype: Any) -> str:
-    """A type of Arolla's as the language writes it."""
+    """Returns the spelling of an Arolla type in the language."""
     if arolla.is_namedtuple_qtype(qtype):
         names = arolla.types.get_namedtuple_field_names(qtype)
         named = zip(names, fields_of(qtype))

@@ -1,4 +1,5 @@
-"""Values of Arolla as those that models take, and back. Arrays of numbers and truth values go by their buffers."""
+"""Conversion of Arolla's values to the values that models take, and of results to values of Arolla. Arrays of numbers and truth values are
+converted by their buffers."""
 
 from __future__ import annotations
 
@@ -60,14 +61,15 @@ def _op(name: str, *operands: Any) -> Any:
 
 
 def _present(array: Any) -> np.ndarray[Any, Any]:
-    """Which elements of a dense array are there."""
+    """Returns one truth value per element of a dense array, true if the element is present."""
     holds = _op("core.presence_and", _op("core.const_like", _op("core.has", array), arolla.unit()), _op("core.has", array))
     held = _op("core.presence_or", _op("core.presence_and", arolla.boolean(True), holds), arolla.boolean(False))
     return np.frombuffer(clib.get_dense_array_memoryview(held), "bool")
 
 
 def from_array(array: Any, scalar: str) -> Any:
-    """A dense array as one of NumPy, masked where an element is missing; strings as a list; a mask as truth values."""
+    """Converts a dense array to a NumPy array, which is masked where an element is missing. Strings become a list, and an array of masks becomes
+    truth values."""
     if scalar == "unit":
         return _present(array)
     dtype = _DTYPES.get(scalar)
@@ -81,7 +83,7 @@ def from_array(array: Any, scalar: str) -> Any:
 
 
 def to_array(values: Any, scalar: str) -> Any:
-    """The dense array of what a model gave."""
+    """Converts an array that a model returned to a dense array."""
     if scalar == "unit":
         return _op("core.equal", arolla.dense_array_boolean(np.asarray(values)), arolla.boolean(True))
     if scalar not in _DTYPES:
@@ -93,12 +95,12 @@ def to_array(values: Any, scalar: str) -> Any:
     return _op("core.presence_and", made, _op("core.equal", holds, arolla.boolean(True)))
 
 
-# The most elements of a sparse array, which are made dense: as many integers of 64 bits as the default of the limit `array_bytes` holds.
+# The most elements that a sparse array may have to be converted to a dense one: as many 64-bit integers as the default limit `array_bytes` allows.
 _MOST_ELEMENTS = 1 << 29
 
 
 def _dense(array: Any) -> Any:
-    """A sparse array as one in which each element takes memory, missing or not."""
+    """Converts a sparse array to a dense array, in which a missing element takes memory too."""
     if array.size > _MOST_ELEMENTS:
         raise Unsupported(f"array of more than {_MOST_ELEMENTS} elements", f"cembra keeps each of the {array.size} elements in memory")
     return _op("array.as_dense_array", array)
@@ -107,7 +109,7 @@ def _dense(array: Any) -> Any:
 def _edge_from(edge: Any) -> Edge:
     mapping, parents = from_array(_dense(edge.mapping()), "i64"), edge.parent_size
     if not np.ma.is_masked(mapping) and bool(np.all(mapping[1:] >= mapping[:-1])):
-        # Groups that are contiguous say so.
+        # Contiguous groups become split points, which take less memory than a group for each element.
         return Edge.from_split_points(np.searchsorted(mapping, np.arange(parents + 1)))
     return Edge.from_mapping(mapping, parents)
 
@@ -123,7 +125,7 @@ def _sparse(array: Any) -> Any:
 
 
 def from_value(value: Any) -> Any:
-    """A value of Arolla's as a model takes it."""
+    """Converts a value of Arolla to the value that a model takes."""
     qtype = value.qtype
     if qtype in SCALARS:
         return True if qtype == arolla.UNIT else value.py_value()
@@ -154,7 +156,7 @@ def from_value(value: Any) -> Any:
 
 
 def to_value(made: Any, qtype: Any) -> Any:
-    """The value of Arolla's of what a model gave."""
+    """Converts a result of a model to the value of Arolla of the type `qtype`."""
     if qtype in SCALARS:
         return _TO_SCALAR[SCALARS[qtype]](made)
     scalar = scalar_of(qtype)
@@ -179,7 +181,7 @@ def to_value(made: Any, qtype: Any) -> Any:
     raise Unsupported(f"result of {qtype}", f"cembra gives no value of Arolla's {qtype}")
 
 
-# What a model gives of these types is a size, or nothing.
+# The makers of values of those types for which a model returns only a size, or nothing.
 _ONE: dict[Any, Callable[[Any], Any]] = {
     arolla.DENSE_ARRAY_SHAPE: arolla.types.DenseArrayShape,
     arolla.ARRAY_SHAPE: arolla.types.ArrayShape,
