@@ -22,7 +22,7 @@ use pyo3::types::iter::{BoundListIterator, BoundTupleIterator};
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::fmt::Display;
 
-/// Calls the macro `$then` with each number type that NumPy and the library store alike, as pairs such as `f64 Float64`.
+/// Calls the macro `$then` with each number type that NumPy and the library store in the same form, as pairs such as `f64 Float64`.
 macro_rules! for_each_number {
     ($then:ident) => {
         $then! { f64 Float64, f32 Float32, i64 Int64, i32 Int32, u64 UInt64 }
@@ -31,8 +31,8 @@ macro_rules! for_each_number {
 
 pub(crate) use for_each_number;
 
-/// Makes an empty list with room for `count` elements. The error is a `MemoryError` if there is no memory: with a stride of 0, an array can have more
-/// elements than fit into it.
+/// Makes an empty list with room for `count` elements. The error is a `MemoryError` if there is not enough memory, which a NumPy array with a stride
+/// of 0 can cause: its many elements share one place in memory.
 fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
     let mut made = Vec::new();
     let refused = |_| PyMemoryError::new_err(format!("there is no memory for {count} times {} bytes", size_of::<T>()));
@@ -113,7 +113,7 @@ pub(crate) fn arrow_numbers(
     Ok(Some(arrow_array::make_array(made)))
 }
 
-/// Returns one bit per truth value, set where it is not `absent`.
+/// Returns one bit per truth value of `values`, set where the value differs from `absent`.
 fn bits(values: &PyReadonlyArray1<'_, bool>, absent: bool) -> PyResult<Vec<u64>> {
     if let Ok(contiguous) = values.as_slice() {
         return Ok(masks::bits(contiguous, absent));

@@ -42,19 +42,21 @@ pub(crate) struct Column<'py> {
 pub(crate) struct Origin<'py> {
     pub(crate) object: Bound<'py, PyAny>,
     pub(crate) package: Package,
-    /// The type that an undeclared input gets from such a column; `None` if the column gives no type, as a column of structs.
+    /// The type that an input without a declared type gets from this column; `None` if the column gives no type, such as a column of structs.
     natural: Option<QType>,
 }
 
 macro_rules! data {
     ($($rust:ident $scalar:ident),*) => {
+        /// The values of an input, in the form in which the library reads them.
         enum Data<'py> {
             $(
                 /// Numbers in NumPy's memory.
                 $scalar(Numbers<'py, $rust>),
             )*
-            /// The column has values of other types than the library can read in place; they are converted.
+            /// The values were converted to an array of the library, because the library cannot read them in place.
             Array(Array),
+            /// The column is an imported Arrow array, which the library reads in place where possible.
             Arrow(Box<Import>),
             /// The input has one value, which all rows share.
             Shared(Value),
@@ -158,7 +160,7 @@ pub(crate) fn is_column_of<'py>(object: &Bound<'py, PyAny>, qtype: &QType, impor
 }
 
 impl<'py> Column<'py> {
-    /// The values of an input that has the value `value` in every row.
+    /// Makes the values of an input that has the value `value` in every row.
     pub(crate) fn shared(value: Value) -> Self {
         Column { data: Data::Shared(value), presence: None, origin: None }
     }
@@ -539,7 +541,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Returns true if the column is made as a NumPy array first.
+    /// Returns true if an output of type `qtype` is made as a NumPy array. For pandas, a Series is made from the array.
     fn is_numpy(self, qtype: &QType) -> bool {
         match self {
             Target::Numpy => true,
@@ -739,7 +741,7 @@ macro_rules! sinks {
             )*
             /// The output is written to a new column, which this evaluation makes.
             Made,
-            /// The output is written to the caller's array, the first field. The second field receives the numbers.
+            /// The output is written to an array that the caller gave. The fields are this array, and the sink for its numbers and presence bits.
             Given(Bound<'py, PyAny>, Box<Sink<'py>>),
         }
 
@@ -789,7 +791,7 @@ macro_rules! sinks {
                 Err(refused("must be a NumPy array with one axis and this type; only numbers can be written to `out`"))
             }
 
-            /// The NumPy array that the library writes to; `None` for a column that it makes.
+            /// The NumPy array that the library writes the output to; `None` if the library makes a new column instead.
             fn numpy(&self) -> Option<&Bound<'py, PyUntypedArray>> {
                 match self {
                     $(Sink::$scalar(numbers, _) => Some(numbers.array()),)*
@@ -798,7 +800,7 @@ macro_rules! sinks {
                 }
             }
 
-            /// The memory that the library writes to; `None` for a column that it makes.
+            /// The memory that the library writes the output to; `None` if the library makes a new column instead.
             fn column(&mut self, rows: usize) -> PyResult<Option<ColumnMut<'_>>> {
                 match self {
                     $(Sink::$scalar(numbers, bits) => {
@@ -853,7 +855,7 @@ fn array_of(
     })
 }
 
-/// The bytes that a column takes after its conversion to NumPy elements and Python objects; 0 for numbers, which are not converted.
+/// The bytes that an output column takes after its conversion to NumPy elements and Python objects; 0 for numbers, which are not converted.
 fn object_bytes(column: &OutputColumn) -> u64 {
     let rows = column.rows() as u64;
     if let Some((_, elements)) = column.lists() {

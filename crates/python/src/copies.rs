@@ -12,10 +12,11 @@ use pyo3::types::PyType;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The longest string that a view holds itself, in bytes.
+/// The longest string, in bytes, that an Arrow string view (a record of 16 bytes) stores itself. A longer string is in a buffer, and the view has its
+/// position.
 const INLINE: u32 = 12;
 
-/// The most views that are checked between two checks of signals and the token.
+/// The number of string views that are read between two checks for signals and for a cancelled token.
 const VIEWS_AT_ONCE: usize = 1 << 16;
 
 /// The copies of buffers that one import makes. An import reads an array, or a column of a table.
@@ -25,24 +26,25 @@ pub(crate) struct Copies<'a, 'py> {
     /// The Python objects that own the buffers that are imported.
     owners: Vec<Bound<'py, PyAny>>,
     bounds: &'a Bounds,
-    /// The address ranges of the owners' buffers, found when the first string is copied. The inner `None` means that their package does not report
-    /// them.
+    /// The address ranges of the owners' buffers, sorted by their start: `None` until the first string is copied, and `Some(None)` if the package of
+    /// the owners does not report its buffers.
     extents: Option<Option<Vec<Range<usize>>>>,
     /// The buffers that were copied so far, by address and length.
     sources: HashMap<(usize, usize), Source>,
-    /// The values of dictionaries, by the address of their last buffer: the original and its copy. Most chunks share a dictionary.
+    /// The values of dictionaries that were copied so far: the original array and its copy, by the address of the original's last buffer. Most chunks
+    /// share a dictionary, which is then copied once.
     dictionaries: HashMap<usize, (ArrayData, ArrayData)>,
 }
 
-/// A buffer that was copied, in part or in full.
+/// The copies of one buffer: parts of it, and the whole buffer once the parts together would be larger than the buffer.
 #[derive(Default)]
 struct Source {
-    /// The length of all copied parts together, in bytes.
+    /// The bytes of all parts that were requested so far. Above the buffer's length, the whole buffer is copied instead of further parts.
     copied: usize,
     whole: Option<Buffer>,
 }
 
-/// An Arrow array whose own buffers are copied, while some of its children are not yet copied.
+/// An Arrow array that is being copied: its own buffers are copied already, and some of its children are not.
 struct Node {
     data_type: DataType,
     len: usize,
@@ -80,7 +82,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Copies { object, owners, bounds, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }
     }
 
-    /// Copies the keys, offsets, views and strings of an array and its children, checks the result and returns it.
+    /// Copies the keys, offsets, views and strings of an array and its children. Checks the resulting array and returns it.
     pub(crate) fn checked(&mut self, data: ArrayData) -> PyResult<ArrayData> {
         let mut open = vec![self.node(data)?];
         loop {
@@ -108,13 +110,13 @@ impl<'a, 'py> Copies<'a, 'py> {
         }
     }
 
-    /// Returns the copy of a dictionary's values, if an earlier chunk had the same ones.
+    /// Returns the copy of the dictionary values `values`; `None` if no earlier chunk had the same values.
     fn known(&self, values: &ArrayData) -> Option<ArrayData> {
         let (found, copy) = self.dictionaries.get(&place(values)?)?;
         found.ptr_eq(values).then(|| copy.clone())
     }
 
-    /// Copies the buffers of an array that are used as addresses or as text, without those of its children.
+    /// Copies the buffers of an array whose contents must be valid, such as offsets and strings. The array's children are not copied yet.
     fn node(&mut self, data: ArrayData) -> PyResult<Node> {
         self.bounds.check(self.object.py())?;
         let (data_type, len, nulls, offset, buffers, children) = data.into_parts();
@@ -146,7 +148,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(node)
     }
 
-    /// Copies the elements of the first buffer, each of `size` bytes: as many as the array has, and `more`.
+    /// Copies elements of the first buffer, which have `size` bytes each: those of the array, and `more` elements after them.
     fn elements(&mut self, node: &Node, size: usize, more: usize) -> PyResult<Buffer> {
         let source = node.buffers.first().ok_or_else(|| outside("elements"))?;
         let ends = [Some(node.offset), node.offset.checked_add(node.len).and_then(|end| end.checked_add(more))];
@@ -162,7 +164,8 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(NullBuffer::new(BooleanBuffer::new(copy, bits.offset() % 8, bits.len())))
     }
 
-    /// Copies offsets, minus the first one. The range is from the first offset to the last, before the subtraction.
+    /// Copies the offsets of an array, and subtracts the first offset from each. Also returns the range from the first offset to the last, before the
+    /// subtraction.
     fn offsets<T: ArrowNativeType>(&mut self, node: &Node) -> PyResult<(Buffer, Range<usize>)> {
         let source = node.buffers.first().ok_or_else(|| outside("offsets"))?;
         // An array without elements may have no offset.
@@ -251,7 +254,7 @@ impl<'a, 'py> Copies<'a, 'py> {
         Ok(())
     }
 
-    /// Copies a range of bytes. All copies of one buffer together take at most twice its memory.
+    /// Copies a range of a buffer's bytes. All copies of one buffer together take at most twice its memory.
     fn copy(&mut self, source: &Buffer, range: Range<usize>) -> PyResult<Buffer> {
         // An array without elements may begin anywhere.
         if range.start == range.end {
@@ -380,8 +383,8 @@ pub(crate) fn is_pyarrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// The address ranges of the buffers of pyarrow objects, sorted by their start. Each ends no earlier than those before it. `None` for objects of
-/// other packages, which promise that offsets are right while arrays are imported.
+/// The address ranges of the buffers of pyarrow objects, sorted by their start. A range is extended so that it does not end before an earlier one.
+/// `None` for objects of other packages, which guarantee that offsets are valid while arrays are imported.
 fn extents(owners: &[Bound<'_, PyAny>]) -> PyResult<Option<Vec<Range<usize>>>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut open = owners.to_vec();

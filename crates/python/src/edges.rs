@@ -1,4 +1,5 @@
-//! The Python class `Edge`: the grouping of an array's elements. The language has such values, and Python has no type for them.
+//! The Python class `Edge`: a grouping of an array's elements, which the language calls an edge. Inputs and outputs of type `edge` are objects of
+//! this class.
 
 use crate::arrays;
 use crate::bounds::Bounds;
@@ -115,7 +116,8 @@ impl Edge {
         })
     }
 
-    /// The points between which the groups lie, as a list; `None` if the edge has a group for each element instead.
+    /// The split points of contiguous groups, as a list: group `g` has the elements from point `g` up to point `g + 1`. `None` if the edge has the
+    /// group of each element instead.
     #[getter]
     fn split_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         entered(py, || {

@@ -40,7 +40,7 @@ create_exception!(
 );
 create_exception!(cembra, LimitError, CembraError, "Raised when a model or an evaluation exceeds one of its limits.");
 
-/// Adds the package's exception classes to the Python module.
+/// Adds the exception classes of the package to the Python module `module`, under their public names.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let add = |name, class: Bound<'_, PyType>| {
@@ -177,7 +177,8 @@ pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, ra
     error
 }
 
-/// The error message for a Python function that raised an exception, without details.
+/// The error message for a call of a Python function that is not made, because the evaluation has ended already: by an exception of another call, or
+/// by its token.
 pub(crate) const RAISED: &str = "the Python function raised an exception";
 
 /// The error message for an evaluation in which a Python function raised the exception `raised`: its class, and the first line of its text.
@@ -195,7 +196,8 @@ pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
     }
 }
 
-/// Makes an exception of `class`, whose `str()` is `rendered`. Attributes that `more` does not set, beside `message` and `code`, are `None`.
+/// Makes an exception of `class`, whose `str()` is `rendered`. Its attributes `message` and `code` are set here; `more` sets further ones. Attributes
+/// that are not set are `None`.
 fn made<'py>(
     py: Python<'py>,
     class: &Bound<'py, PyType>,

@@ -31,7 +31,7 @@ impl Holder {
         holder.get().held.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_alone)
     }
 
-    /// NumPy arrays that read and write the holder's numbers and its mask. The second is `None` if there is no mask.
+    /// Makes the NumPy arrays that read and write the holder's numbers and its mask; `None` in place of the mask's array if there is no mask.
     fn views<'py>(holder: &Bound<'py, Self>) -> (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>) {
         let mut held = holder.get().held.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(HandedArray { array: Value::Array(_, array), mask }) = &mut *held else { return (None, None) };
@@ -48,7 +48,7 @@ impl Holder {
         (values, (!mask.is_empty()).then(|| Holder::lent(holder, mask)))
     }
 
-    /// A NumPy array that reads and writes `elements`, which the holder owns.
+    /// Makes a NumPy array that reads and writes `elements`, memory that the holder owns. The array keeps the holder alive.
     fn lent<'py, T: numpy::Element>(holder: &Bound<'py, Self>, elements: &mut [T]) -> Bound<'py, PyAny> {
         let elements = ArrayViewMut1::from(elements);
         // SAFETY: NUMPY-MEMORY: the holder owns the elements as long as an array refers to the holder.

@@ -13,15 +13,15 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The longest time for which a signal handler is delayed. Also the longest time for which work runs in the main thread before it begins again in
-/// another thread.
+/// The longest time for which a signal handler is delayed. Also the longest time for which work of unknown length runs in the main thread, before it
+/// begins again in another thread.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The fewest elements in all inputs of a row, together, for which its evaluation begins in a thread of its own.
 const LONG_ELEMENTS: usize = 1 << 17;
 
-/// The fewest rows times nodes for which an evaluation gets a thread of its own: `LONG_NUMBERS` if all columns are numbers, else `LONG_OTHERS`.
-/// Starting the thread takes as long as evaluating some thousands of numbers.
+/// The smallest product of rows and graph nodes for which an evaluation gets a thread of its own: `LONG_NUMBERS` if all columns are numbers, else
+/// `LONG_OTHERS`. Starting the thread takes as long as evaluating some thousands of numbers.
 const LONG_NUMBERS: usize = 1 << 20;
 const LONG_OTHERS: usize = 1 << 12;
 
@@ -84,14 +84,14 @@ fn text_len(value: &Value) -> usize {
     }
 }
 
-/// Makes a token that a signal handler may cancel, for a run with `options`. It is cancelled together with the caller's token, but cancelling it does
-/// not cancel the caller's token.
+/// Makes a token for a run with `options`, so that an exception of a signal handler can cancel the run. The new token is cancelled together with the
+/// caller's token, but cancelling it does not cancel the caller's token.
 pub(crate) fn token_of(options: &RunOptions) -> Cancellation {
     options.token().map_or_else(Cancellation::new, |of_caller| of_caller.child())
 }
 
 /// Runs `compile` without Python's global interpreter lock (GIL): first in this thread, and if that takes longer than `PATIENCE`, again from the
-/// beginning in another thread. `compile` must not keep the result of a run that `compile_until` ended.
+/// beginning in another thread. `compile` must not store the result of a run that was cancelled, because it is incomplete.
 pub(crate) fn compiled<T: Send>(py: Python<'_>, compile: impl Fn() -> T + Send + Sync) -> PyResult<T> {
     let token = Cancellation::new();
     let brief = token.until(Instant::now() + PATIENCE);

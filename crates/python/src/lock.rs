@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The thread that shuts the interpreter down, once the shutdown has begun. It may use models until the end.
 static ENDING: OnceLock<ThreadId> = OnceLock::new();
 
-/// The number of threads in this package that have the lock or are about to take it.
+/// The number of threads that run code of this package and have the GIL, or are about to acquire it.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
@@ -52,7 +52,7 @@ fn end(py: Python<'_>) {
     });
 }
 
-/// A guard: while it exists, `INSIDE` counts this thread among the threads inside the package.
+/// A guard: as long as the value exists, `INSIDE` counts this thread as inside the package.
 pub(crate) struct Inside(());
 
 impl Inside {
@@ -136,7 +136,7 @@ pub(crate) fn released<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
     made
 }
 
-/// Counts this thread as inside again when it is dropped, after a panic too.
+/// A guard that counts this thread as inside the package again when it is dropped, also after a panic.
 struct Back;
 
 impl Drop for Back {

@@ -3,9 +3,9 @@
 
 /// A number all of whose bytes are 1.
 const ONES: u64 = 0x0101_0101_0101_0101;
-/// Moves the lowest bit of byte `i` to bit `56 + i`: no two bits of the product meet.
+/// A factor: multiplying by it moves the lowest bit of each byte `i` to bit `56 + i`. No two bits of the product are added at the same place.
 const GATHER: u64 = 0x0102_0408_1020_4080;
-/// Keeps bit `i` in byte `i`.
+/// A bit mask that keeps bit `i` of byte `i`, and clears all other bits.
 const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 
 /// Returns one bit per truth value of `values`, set where the value is not `absent`, the lowest bit first. Bits after the last value are 0.

@@ -11,8 +11,8 @@ const NOT_A_TIME: i64 = i64::MIN;
 
 const MICROSECONDS_OF_DAY: i128 = 86_400_000_000;
 
-/// The length of a unit, as a fraction of microseconds: `(1000, 1)` is a millisecond. `None` for months and years, whose length varies, and for
-/// arrays without a unit.
+/// The length of a unit in microseconds, as a fraction (numerator, denominator): `(1000, 1)` is a millisecond. `None` for months and years, whose
+/// length varies, and for arrays without a unit.
 fn length_of(unit: &str) -> Option<(i128, i128)> {
     Some(match unit {
         "W" => (7 * MICROSECONDS_OF_DAY, 1),

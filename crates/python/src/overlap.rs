@@ -36,7 +36,7 @@ fn of_numpy(array: &Bound<'_, PyUntypedArray>) -> Span {
     start..end
 }
 
-/// Appends the ranges of all buffers of an Arrow array, of its children and of its dictionary's values to `spans`.
+/// Appends the address ranges of all buffers of an Arrow array, of its children and of its dictionary's values to `spans`.
 fn of_arrow(data: &ArrayData, spans: &mut Vec<Span>) {
     let mut open = vec![data];
     while let Some(data) = open.pop() {
@@ -49,7 +49,7 @@ fn of_arrow(data: &ArrayData, spans: &mut Vec<Span>) {
     }
 }
 
-/// Appends the ranges of the numbers of a value, which may be lent memory, to `spans`.
+/// Appends the address ranges of the numbers in a value to `spans`. The memory may be that of another package, which lends it.
 fn of_value(value: &Value, spans: &mut Vec<Span>) {
     let mut open = vec![value];
     while let Some(value) = open.pop() {
@@ -66,7 +66,7 @@ fn of_value(value: &Value, spans: &mut Vec<Span>) {
     }
 }
 
-/// Appends the ranges of a NumPy array and its mask to `spans`, or those of all arrays in a list, a tuple or a dict.
+/// Appends the address ranges of a NumPy array and its mask to `spans`, or those of all arrays in a list, a tuple or a dict.
 fn of_object(object: &Bound<'_, PyAny>, spans: &mut Vec<Span>) -> PyResult<()> {
     let mut open = vec![object.clone()];
     // A list may contain itself.

@@ -1,4 +1,4 @@
-//! Objects of other Python packages: finds the package of an object, and imports data by Arrow's interface.
+//! Recognizes objects of other Python packages (pandas, Polars, pyarrow), and imports their data by Arrow's interface.
 
 use crate::bounds::Bounds;
 use crate::copies::{Copies, is_pyarrow, roomy};
@@ -200,7 +200,7 @@ pub(crate) struct Exported<'py> {
     pub(crate) owners: Vec<Bound<'py, PyAny>>,
 }
 
-/// The bytes that each array of a stream counts in addition to its buffers.
+/// The bytes that each array of a stream is counted with, in addition to its buffers, so that an endless stream of empty arrays ends too.
 const ARRAY_BYTES: u64 = 1024;
 
 /// Imports the data that an object exports by Arrow's interface: one array, or the arrays of a stream. A stream may be endless, so its arrays may
@@ -297,7 +297,7 @@ fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exporte
     Ok(made)
 }
 
-/// The bytes that an array of a stream takes in addition to the one before. Buffers that both have, as views may, are not counted again.
+/// The bytes that an array of a stream takes in addition to `before`, the previous array. Buffers that both arrays have are not counted again.
 fn memory_bytes(array: &ArrayData, before: Option<&ArrayData>) -> u64 {
     let mut open = vec![(array, before)];
     let mut bytes = 0_u64;
@@ -348,7 +348,7 @@ pub(crate) fn whole(
     }
 }
 
-/// Returns true if this package raised the exception during an import, or if the exception asks to stop, such as `KeyboardInterrupt`. Returns false
+/// Returns true if this package raised the exception `error` during an import, or if `error` asks to stop, such as `KeyboardInterrupt`. Returns false
 /// if the imported object raised it.
 pub(crate) fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<CembraError>(py) || !error.is_instance_of::<PyException>(py)

@@ -23,7 +23,7 @@ pub(crate) struct Phases {
     pub(crate) before: Vec<Phase>,
     /// The last phase, whose outputs are the model's outputs.
     pub(crate) last: Phase,
-    /// For each of the model's outputs, in order, the node that computes it and the column that it equals, if there is one.
+    /// The source of each of the model's outputs, in the order of the outputs.
     pub(crate) sources: Vec<OutputSource>,
 }
 
@@ -90,8 +90,8 @@ impl Phases {
         Ok(Phases { columns: parts.columns, before, last, sources })
     }
 
-    /// For each output, the greatest value of `of_input` among the inputs from which the output is computed. For a constant, the greatest value among
-    /// all inputs. `of_input` has a value per input name, such as the kind of the column's type; other inputs have the value `least`.
+    /// Returns for each output the greatest value of `of_input` among the inputs that the output is computed from, such as the kind of a pandas type.
+    /// For a constant output, it is the greatest value among all inputs. An input that `of_input` lacks has the value `least`.
     pub(crate) fn families<F: Copy + Ord>(&self, model: &Model, least: F, of_input: &HashMap<&str, F>) -> Vec<F> {
         let of_all = of_input.values().copied().fold(least, F::max);
         if of_input.values().all(|family| *family == of_all) {
@@ -103,7 +103,7 @@ impl Phases {
     }
 }
 
-/// For each node, the greatest value of the inputs that it is computed from; `least` if it reads none.
+/// Returns for each node of `graph` the greatest value of the inputs that the node is computed from; `least` for a node without inputs.
 fn spread<T: Copy + Ord>(graph: &Graph, of_input: impl Fn(&str) -> T, least: T) -> Vec<T> {
     let mut known: Vec<T> = Vec::with_capacity(graph.len());
     for index in 0..graph.len() {
@@ -199,8 +199,8 @@ impl Parts {
     }
 }
 
-/// The calls of operators over columns that outputs need, by levels: the first level needs no other of these calls, and each level needs results of
-/// the level before.
+/// The calls of operators over columns that outputs need, by levels. A call of the first level needs the result of no other call, and a call of a
+/// later level needs results of the level before.
 fn calls(program: &Program, known: &[Arc<OverColumns>]) -> Vec<Vec<(NodeId, Arc<OverColumns>)>> {
     let over_columns = |name: &str| known.iter().find(|known| known.name == name).cloned();
     let graph = &program.graph;

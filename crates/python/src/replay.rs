@@ -50,7 +50,7 @@ pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>)
     })
 }
 
-/// The pass that this thread is in: that of rows that are evaluated together, or one row, which is a pass by itself.
+/// The pass that this thread is in: the joint evaluation of several rows, or the evaluation of a single row with the number `row`.
 fn pass_of(row: Option<u64>) -> RowsPass {
     row.map_or_else(RowsPass::current, |number| RowsPass { number, is_again: false })
 }

@@ -15,16 +15,19 @@ use pyo3::types::{
 /// 1 January 1970 as Python's ordinal, the count of days from year 1.
 const EPOCH_ORDINAL: i64 = 719_163;
 
-/// The error for an object that is not a value of the wanted type. It is only one pointer in size, because a `Result` with it is moved for each
-/// value.
+/// The error for an object that is not a value of the wanted type. The details are boxed, because a `Result` with this error is moved for each value,
+/// and should be small.
 #[derive(Debug)]
 pub(crate) struct Misfit(Box<Parts>);
 
+/// The details of a [`Misfit`].
 #[derive(Debug)]
 struct Parts {
     /// The path from the argument to the wrong object, the innermost step first: `.price`, `[3]`.
     path: Vec<String>,
+    /// The wanted type, as messages show it.
     expected: String,
+    /// The type of the object, or a description of it.
     found: String,
     /// An exception that is raised instead of a `DataError`; `None` for a `DataError`.
     raised: Option<PyErr>,

@@ -55,13 +55,14 @@ pub(crate) struct Memory {
     pub(crate) row: Vec<Value>,
     /// The values of the model's outputs for the row.
     pub(crate) made: Vec<Value>,
-    /// The end of evaluations that is set in the session's options; `None` if it must be set again before the next evaluation.
+    /// The time limit that is set in the session's options; `None` if the limit must be set again before the next evaluation.
     end: Option<End>,
     /// True if the last evaluation in this memory took at least `PATIENCE`, or if there was no evaluation yet.
     was_long: bool,
 }
 
-/// The time at which an evaluation of a session is ended.
+/// The time limit of a session's evaluations: the caller's, or a shorter one that finds evaluations that take long, which are then repeated in
+/// another thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The evaluation ends at the caller's time limit.
@@ -137,14 +138,16 @@ fn has_loops(graph: &Graph) -> bool {
     Registry::standard().iter().any(|(_, def)| is_loop(def.name) && graph.find_name(def.name).is_some())
 }
 
-/// The most nodes of a graph, times rows of numbers, that are evaluated with the interpreter's lock. They take microseconds; releasing the lock and
-/// taking it again takes some hundred nanoseconds.
+/// The largest product of graph nodes and rows of numbers that is evaluated while this thread holds the interpreter's lock. Such an evaluation takes
+/// microseconds; releasing the lock and taking it again takes some hundred nanoseconds.
 const BRIEF_NODES: usize = 1 << 13;
 
-/// The most rows with texts that are evaluated with the interpreter's lock, for any graph: one strip, which one thread evaluates.
+/// The most rows with texts that are evaluated while this thread holds the interpreter's lock, for any graph: one strip (a block of rows), which one
+/// thread evaluates.
 const BRIEF_TEXTS: usize = 64;
 
-/// The most rows of a model of scalars without loops that are evaluated with the interpreter's lock.
+/// The most rows of a model of scalars without loops that are evaluated while this thread holds the interpreter's lock. `nodes` is the number of the
+/// graph's nodes.
 fn brief_rows(nodes: usize, are_numbers: bool) -> usize {
     let numbers = BRIEF_NODES / nodes.max(1);
     if are_numbers { numbers } else { numbers.min(BRIEF_TEXTS) }
@@ -156,7 +159,7 @@ const fn may_have_arrays(qtype: &QType) -> bool {
 }
 
 impl Compiled {
-    /// Describes `model`, which `executor` evaluates, for inputs of `types`.
+    /// Makes the record of the signature `types` of `model`. `executor` evaluates the model for inputs of these types.
     pub(crate) fn of(
         py: Python<'_>,
         model: &cembra::Model,

@@ -63,7 +63,7 @@ thread_local! {
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// The evaluation that this thread takes part in.
     static CURRENT: RefCell<Current> = const { RefCell::new(Current::Any) };
-    /// True if few rows of that evaluation may take long.
+    /// True if even a few rows of the evaluation that this thread takes part in may take long.
     static IS_LONG: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -74,11 +74,11 @@ static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
 /// True once an exception has ended a run of this process. Until then operators need not check whether their run has ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A run of many rows, and the exception that ended the run; `None` if the run was not ended. Only `KeyboardInterrupt`, `SystemExit` and other
-/// exceptions that are not an `Exception` end a run: such an exception is meant for the program, not for one row.
+/// A run of many rows, and the exception that ended it, if one did. Only exceptions that are not an `Exception`, such as `KeyboardInterrupt` and
+/// `SystemExit`, end a run: they concern the program, not one row.
 pub(crate) struct Ending {
     token: Cancellation,
-    /// True if already a few rows may take long without a check for signals.
+    /// True if even a few rows may take long. Then the run gets a thread of its own, and this thread checks for signals meanwhile.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
 }
@@ -133,7 +133,8 @@ impl Current {
     }
 }
 
-/// Calls `run` with the runs whose rows this thread may evaluate: all current runs in a thread of the library's pool, none for one row.
+/// Calls `run` with the list of runs whose rows this thread may evaluate: all current runs in a thread of the library's pool, no run while a single
+/// row is evaluated, else one run.
 fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
     match current() {
         Current::Any => run(&runs().clone()),
@@ -176,7 +177,7 @@ pub(crate) fn current() -> Current {
     CURRENT.with(|current| current.borrow().clone())
 }
 
-/// Returns true if few rows of this thread's run may take long.
+/// Returns true if even a few rows of the run that this thread takes part in may take long.
 pub(crate) fn is_long() -> bool {
     IS_LONG.get()
 }
@@ -235,15 +236,17 @@ pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Stores the exception `cause` for this thread. An operator raised it in another thread, which evaluated rows for this one.
+/// Stores `cause`, an exception that an operator raised in another thread while it evaluated rows for this one. It becomes the cause of the error
+/// that this thread raises.
 pub(crate) fn keep(cause: Option<PyErr>) {
     if cause.is_some() {
         RAISED.with(|raised| *raised.borrow_mut() = cause);
     }
 }
 
-/// The outcome of a call of a Python function that is an operator.
+/// The outcome of calling a Python function that is an operator: whether it was called, and whether it ended the evaluation.
 enum Outcome {
+    /// The Python function was called. It returned a result, or raised an exception that concerns only the row.
     Called,
     /// The call raised an exception that is not an `Exception`, such as `KeyboardInterrupt`, which ended the evaluation.
     Ended,

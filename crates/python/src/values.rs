@@ -113,7 +113,7 @@ const fn shell(entries: usize) -> u64 {
     SHELL.saturating_add((entries as u64).saturating_sub(5).saturating_mul(ENTRY))
 }
 
-/// For a list of structs as Python objects: the bytes per element without strings, and the bytes of all strings.
+/// Returns two sizes for a list of structs as Python objects: the bytes per element without strings, and the bytes of all strings.
 fn element_bytes(list: &Value) -> (u64, u64) {
     match list {
         Value::Tuple(members) => members
@@ -214,7 +214,7 @@ impl Making {
     }
 }
 
-/// An element of a Python list that is being made, or the exception that was raised instead.
+/// An element for a Python list, or the exception that was raised when the element was made.
 struct ListElement<'py>(PyResult<Bound<'py, PyAny>>);
 
 impl<'py> IntoPyObject<'py> for ListElement<'py> {
@@ -245,7 +245,8 @@ pub(crate) fn into_object<'py>(py: Python<'py>, mut value: Value, making: &Makin
     }
 }
 
-/// Reads an edge of type `of`; `None` if the object is not one. An edge to a single group is given as its number of elements.
+/// Reads a Python object as an edge (grouping of elements) of type `of`; `None` if the object is not one. An edge to a single group is given as its
+/// number of elements.
 fn edge(object: &Bound<'_, PyAny>, of: EdgeType) -> Option<Value> {
     let made = match of {
         EdgeType::Scalars => return None,
