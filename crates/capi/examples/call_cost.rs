@@ -1,5 +1,5 @@
-//! What a call costs through the C interface, beside the same call in Rust and in the same run: a row of three `f64`, columns of them, and a list of
-//! three structs. Each number is the least of several turns, taken in alternation.
+//! Measures the time of calls through the C interface, and of the same calls in Rust in the same run: a row of three `f64`, columns of three `f64`,
+//! and a list of three structs. Each number is the least of several measurements, which alternate between C and Rust.
 //!
 //! `cargo run --release --manifest-path crates/capi/Cargo.toml --example call_cost`
 
@@ -17,7 +17,7 @@ use std::mem::{MaybeUninit, offset_of};
 use std::time::Instant;
 
 const MODEL: &str = "input a, b, c: f64; output y = a * b + c";
-/// A model of items, and three of them as a literal.
+/// A model on a list of items, and a list of three items as a literal.
 const ITEMS: &str = "input items: [{price: f64, count: i64, sku: text}]; output total = sum(items.price * items.count)";
 const THREE: &str =
     "[{price: 2.5, count: 4, sku: \"a\"}, {price: 4.0, count: 3, sku: \"b\"}, {price: 0.5, count: 10, sku: \"c\"}]";
@@ -31,7 +31,7 @@ const LITERAL: u32 = 15;
 const STRUCT: u32 = 16;
 const LIST: u32 = 17;
 
-/// A session of the C interface.
+/// Makes a session of the C interface for the model `text`; `None` if that fails.
 fn session(text: &str) -> Option<Box<Session>> {
     let (mut program, mut session) = (MaybeUninit::new(None), MaybeUninit::new(None));
     if let Some(error) = cembra_compile(Text::new(text), None, Some(&mut program)) {
@@ -48,7 +48,7 @@ fn session(text: &str) -> Option<Box<Session>> {
     }
 }
 
-/// Nanoseconds per call, of `count` calls.
+/// Returns the nanoseconds per call when `run` makes `count` calls.
 fn timed(count: usize, run: impl FnOnce()) -> f64 {
     let start = Instant::now();
     run();

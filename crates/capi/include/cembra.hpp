@@ -1,5 +1,6 @@
-/* cembra for C++17: handles that free themselves, `std::optional`, `std::string_view`, and exceptions in the place of errors. It is a thin layer over
- * `cembra_compiler.h`, which says the rest: types, ownership, threads. Nothing of the library is behind it that the C interface has not. */
+/* cembra for C++17: a thin layer over `cembra_compiler.h`, with handles that free themselves, `std::optional`, `std::string_view`, and exceptions
+ * instead of errors. The rules about types, ownership and threads are in `cembra_compiler.h`. This header has no functions beyond those of the C
+ * interface. */
 #ifndef CEMBRA_HPP
 #define CEMBRA_HPP
 
@@ -18,16 +19,16 @@
 
 namespace cembra {
 
-/* Views of the library's texts, and back. */
+/* Converts a text of the library to a `std::string_view`, and back. Nothing is copied. */
 inline std::string_view view(cembra_text text) noexcept { return text.len == 0 ? std::string_view() : std::string_view(text.ptr, text.len); }
 inline cembra_text text_of(std::string_view text) noexcept { return cembra_text{text.data(), text.size()}; }
 
-/* A place in the text of a model: bytes from `start` to `end`; line and column of the start, from 1. */
+/* A place in the text of a model: the bytes from `start` to `end`, and the line and column of the start, counted from 1. */
 struct span {
     std::uint32_t start, end, line, column;
 };
 
-/* What goes wrong. `what()` is the error for people, with excerpts of the text. */
+/* The exception for an error of the library. `what()` is the error as text for people, with excerpts of the model's text. */
 class error : public std::exception {
 public:
     explicit error(cembra_error *made)
@@ -41,10 +42,10 @@ public:
     }
 
     const char *what() const noexcept override { return rendered_.c_str(); }
-    /* The kind of error, the same in all versions: `div-by-zero`. */
+    /* The code of the error, which is the same in all versions: `div-by-zero`. */
     const std::string &code() const noexcept { return code_; }
     const std::string &message() const noexcept { return message_; }
-    /* The operator that failed; empty if there is none. */
+    /* The name of the operator that failed; empty if no operator failed. */
     const std::string &operator_name() const noexcept { return operator_; }
     std::optional<cembra::span> where() const noexcept { return span_; }
     std::optional<std::size_t> row() const noexcept { return row_; }
@@ -55,12 +56,12 @@ private:
     std::optional<std::size_t> row_;
 };
 
-/* Throws what a function of C returned, if that is an error. */
+/* Throws the error that a function of the C interface returned; does nothing for null, which means success. */
 inline void check(cembra_error *made) {
     if (made != nullptr) throw error(made);
 }
 
-/* How to compile a model. */
+/* The options for compiling a model. */
 class options {
 public:
     options() : handle_(cembra_options_new()) {}
@@ -91,7 +92,7 @@ private:
     std::unique_ptr<cembra_options, deleter> handle_;
 };
 
-/* A token that ends evaluations, from any thread. */
+/* A token that ends the evaluations of the sessions that have it. Any thread may cancel it. */
 class cancellation {
 public:
     cancellation() : handle_(cembra_cancellation_new()) {}
@@ -105,10 +106,11 @@ private:
     std::unique_ptr<cembra_cancellation, deleter> handle_;
 };
 
-/* A value of a row. It views what it is made of, which must stay until the evaluation; what comes out views the session. */
+/* The value of an input or output of a row. It points to the text, array or struct that it is made from, which must exist until the evaluation ends.
+ * An output points into the memory of the session. */
 class value {
 public:
-    /* An input that is not given. */
+    /* Makes the value of an input that is not given, which gets its default. */
     value() noexcept : raw_{} {}
     explicit value(const cembra_value &raw) noexcept : raw_(raw) {}
 
@@ -133,39 +135,39 @@ public:
     value(std::optional<bool> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_BOOL)) {}
     value(std::optional<std::string_view> given) noexcept : value(given ? value(*given) : missing(CEMBRA_KIND_TEXT)) {}
 
-    /* A value of a kind that is missing. */
+    /* Makes a missing value of the kind `kind`, one of CEMBRA_KIND_*. */
     static value missing(std::uint32_t kind) noexcept {
         return value(of(kind, false));
     }
-    /* A condition. */
+    /* Makes a mask: present if `holds`, else missing. */
     static value unit(bool holds) noexcept {
         return value(of(CEMBRA_KIND_UNIT, holds));
     }
-    /* Days since 1970-01-01. */
+    /* Makes a date from the days since 1970-01-01. */
     static value date(std::int32_t days) noexcept {
         value made(of(CEMBRA_KIND_DATE, true));
         made.raw_.as.i32 = days;
         return made;
     }
-    /* Microseconds since 1970-01-01T00:00:00Z. */
+    /* Makes a timestamp from the microseconds since 1970-01-01T00:00:00Z. */
     static value timestamp(std::int64_t microseconds) noexcept {
         value made(of(CEMBRA_KIND_TIMESTAMP, true));
         made.raw_.as.i64 = microseconds;
         return made;
     }
-    /* Microseconds. */
+    /* Makes a duration from microseconds. */
     static value duration(std::int64_t microseconds) noexcept {
         value made(of(CEMBRA_KIND_DURATION, true));
         made.raw_.as.i64 = microseconds;
         return made;
     }
-    /* Bytes. */
+    /* Makes a byte string, which points to the `count` bytes at `first`. */
     static value bytes(const std::uint8_t *first, std::size_t count) noexcept {
         value made(of(CEMBRA_KIND_BYTES, true));
         made.raw_.as.bytes = cembra_bytes{first, count};
         return made;
     }
-    /* A value as the language writes it: structs, lists. */
+    /* Makes a value of any type, such as a struct or a list, from its text in the language. */
     static value literal(std::string_view spelled) noexcept {
         value made(of(CEMBRA_KIND_LITERAL, true));
         made.raw_.as.text = text_of(spelled);
@@ -176,7 +178,7 @@ public:
     std::uint32_t kind() const noexcept { return raw_.kind; }
     const cembra_value &raw() const noexcept { return raw_; }
 
-    /* The value of this type, or nothing if it is missing. Another type throws `std::logic_error`. */
+    /* Returns the value as the C++ type, or `std::nullopt` if it is missing. Throws `std::logic_error` if the value has another kind. */
     std::optional<bool> as_bool() const { return is(CEMBRA_KIND_BOOL) ? std::optional<bool>(raw_.as.boolean) : std::nullopt; }
     std::optional<std::int32_t> as_i32() const { return is(CEMBRA_KIND_I32) ? std::optional<std::int32_t>(raw_.as.i32) : std::nullopt; }
     std::optional<std::int64_t> as_i64() const { return is(CEMBRA_KIND_I64) ? std::optional<std::int64_t>(raw_.as.i64) : std::nullopt; }
@@ -187,7 +189,7 @@ public:
     std::optional<std::int64_t> as_timestamp() const { return is(CEMBRA_KIND_TIMESTAMP) ? std::optional<std::int64_t>(raw_.as.i64) : std::nullopt; }
     std::optional<std::int64_t> as_duration() const { return is(CEMBRA_KIND_DURATION) ? std::optional<std::int64_t>(raw_.as.i64) : std::nullopt; }
     std::optional<cembra_bytes> as_bytes() const { return is(CEMBRA_KIND_BYTES) ? std::optional<cembra_bytes>(raw_.as.bytes) : std::nullopt; }
-    /* Whether a condition holds. */
+    /* Returns true if a mask is present. Throws `std::logic_error` if the value is not a mask. */
     bool holds() const { return is(CEMBRA_KIND_UNIT); }
     std::optional<std::string_view> as_text() const {
         return is(CEMBRA_KIND_TEXT) ? std::optional<std::string_view>(view(raw_.as.text)) : std::nullopt;
@@ -214,7 +216,7 @@ private:
     cembra_value raw_;
 };
 
-/* An input or an output. */
+/* The description of an input or an output of a program. */
 struct field {
     std::string name, type;
     std::uint32_t kind;
@@ -222,7 +224,7 @@ struct field {
     std::optional<std::string> default_value;
 };
 
-/* A model that is compiled. Threads may share it. */
+/* A compiled model. Threads may share it. */
 class program {
 public:
     explicit program(std::string_view text, const options &how = options()) {
@@ -255,7 +257,7 @@ private:
     std::unique_ptr<cembra_program, deleter> handle_;
 };
 
-/* The memory of evaluations, for one thread at a time. */
+/* The memory and the options for evaluating a program, for one thread at a time. */
 class session {
 public:
     explicit session(const program &of) : outputs_(cembra_program_output_count(of.get())) {
@@ -270,7 +272,7 @@ public:
     session &threads(std::size_t threads) { return set(cembra_session_set_threads(get(), threads)); }
     session &on_error(std::uint32_t on_error) { return set(cembra_session_set_on_error(get(), on_error)); }
 
-    /* Evaluates a row. The outputs, and what they view, are valid until the session is used again. */
+    /* Evaluates a row. The outputs, and the memory that they point to, are valid until the session is used again. */
     const std::vector<value> &evaluate(const std::vector<value> &inputs) {
         static_assert(sizeof(value) == sizeof(cembra_value), "a value is what it holds");
         raw_inputs_.clear();
@@ -281,12 +283,12 @@ public:
         return outputs_;
     }
 
-    /* Evaluates rows. */
+    /* Evaluates `rows` rows, with a column for each input and each output, as `cembra_session_run_columns` does. */
     void run_columns(std::size_t rows, const std::vector<cembra_column> &inputs, const std::vector<cembra_column_mut> &outputs) {
         check(cembra_session_run_columns(get(), rows, inputs.data(), inputs.size(), outputs.data(), outputs.size()));
     }
 
-    /* The rows of the last columns or table that failed, with CEMBRA_ON_ERROR_MISSING. */
+    /* Returns the numbers of the rows that failed in the last evaluation of columns or of a table with CEMBRA_ON_ERROR_MISSING. */
     std::vector<std::size_t> failed_rows() const {
         std::vector<std::size_t> rows(cembra_session_failed_count(get()));
         for (std::size_t at = 0; at < rows.size(); at++) cembra_session_failed_row(get(), at, &rows[at]);
@@ -309,7 +311,7 @@ private:
     std::vector<value> outputs_;
 };
 
-/* A column of values one behind the other, all of them present. */
+/* Makes a column of contiguous values, all of which are present. The column points to them. */
 inline cembra_column column(const std::vector<double> &all) noexcept {
     return cembra_column{CEMBRA_KIND_F64, CEMBRA_PRESENCE_ALL, all.data(), sizeof(double), nullptr, 0, 0};
 }
@@ -319,16 +321,16 @@ inline cembra_column column(const std::vector<std::int64_t> &all) noexcept {
 inline cembra_column column(const std::vector<cembra_text> &all) noexcept {
     return cembra_column{CEMBRA_KIND_TEXT, CEMBRA_PRESENCE_ALL, all.data(), sizeof(cembra_text), nullptr, 0, 0};
 }
-/* Memory for a column, with a byte of presence for each value; as many as there are rows. */
+/* Makes the memory for an output column: a value and a presence byte for each row. Both vectors must have one element per row. */
 inline cembra_column_mut column(std::vector<double> &all, std::vector<std::uint8_t> &presence) noexcept {
     return cembra_column_mut{CEMBRA_KIND_F64, CEMBRA_PRESENCE_BYTES, all.data(), sizeof(double), presence.data(), 1, 0};
 }
 
-/* A struct whose fields are described by `members`, as an input that is a struct. It views both. */
+/* Makes the value of an input that is a struct. `members` describes the fields of `one`. The result points to both. */
 template <class T, std::size_t N> cembra_struct structure(const T &one, const cembra_member (&members)[N]) noexcept {
     return cembra_struct{&one, members, N};
 }
-/* Structs whose fields are described by `members`, as an input that is a list or a dictionary. It views both. */
+/* Makes the value of an input that is a list of structs or a dictionary. `members` describes the fields of each item. The result points to both. */
 template <class T, std::size_t N> cembra_list list(const std::vector<T> &items, const cembra_member (&members)[N]) noexcept {
     return cembra_list{{CEMBRA_KIND_STRUCT, CEMBRA_PRESENCE_ALL, items.data(), sizeof(T), nullptr, 0, 0}, items.size(), members, N};
 }

@@ -1,4 +1,5 @@
-//! What the functions give and refuse, called as C calls them. Programs in C are in `programs`; calls that make no sense are in `hostile`.
+//! Tests of the results and errors of the C interface, whose functions are called from Rust as C calls them. Programs in C are in `programs`; random,
+//! mostly invalid calls are in `hostile`.
 
 use cembra::arrow::cembra_options_set_arrow_schema;
 use cembra::errors::{
@@ -469,7 +470,7 @@ fn texts_that_elements_share_count_for_each() {
     }
 }
 
-/// What C sees beside the values themselves counts, and has the time of the run.
+/// The memory of the C structs for outputs counts towards the limits, and making them obeys the deadline.
 #[test]
 fn views_of_outputs_count_and_have_a_deadline() {
     let fails = |session: &mut Session, given: &[Value<'_>], found: &str| {
@@ -582,11 +583,11 @@ fn threads_share_a_program() {
     });
 }
 
-/// A column of each type goes through a model that gives what it takes, at several strides, with bytes and bits of presence.
+/// For each type, a model returns its input column unchanged, at several strides, with presence as bytes and as bits.
 #[test]
 fn columns_of_every_type_come_back() {
     const ROWS: usize = 130;
-    /// Values of a type, twice as far apart as they are large.
+    /// Checks a column of the kind `kind` whose stride is twice the size of a value.
     fn check<T: Copy + PartialEq + std::fmt::Debug>(kind: u32, spelled: &str, value: impl Fn(usize) -> T, blank: T) {
         let mut session = session(&format!("input v: {spelled}?; output w = v"));
         let given: Vec<[T; 2]> = (0..ROWS).map(|row| [value(row), blank]).collect();

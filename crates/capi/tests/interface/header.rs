@@ -1,12 +1,13 @@
-//! `include/cembra_compiler.h` is written by hand, for people. Here it is held against the functions and structs in Rust: what cbindgen makes of them
-//! declares the same. Comments and the numbers of enums are not compared; those of types are, with `src/kinds.rs`.
+//! Compares `include/cembra_compiler.h`, which is written by hand, with the functions and structs in Rust: cbindgen must generate the same
+//! declarations from them. Comments and the values of enum constants are not compared, except that the constants of types are compared with
+//! `src/kinds.rs`.
 
 use cbindgen::{Builder, Config, Language};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What types in Rust are called in C.
+/// Pairs of names: that of a type in Rust, and that of the type in C.
 const NAMES: [(&str, &str); 21] = [
     ("Array", "cembra_array"),
     ("ByteString", "cembra_bytes"),
@@ -35,7 +36,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The words and signs of C, without comments and preprocessor, and without `struct` and what only compilers heed.
+/// Returns the tokens of a C text, without comments, preprocessor lines, `struct`, and words that only matter to compilers.
 fn words(text: &str) -> Vec<String> {
     let mut bare = String::new();
     let mut rest = text;
@@ -72,7 +73,7 @@ fn words(text: &str) -> Vec<String> {
     words.into_iter().map(renamed).collect()
 }
 
-/// The prototypes of functions, each in one line.
+/// Returns the prototypes of functions in a C text, one line each.
 fn prototypes(text: &str) -> BTreeSet<String> {
     let words = words(text);
     let mut found = BTreeSet::new();
@@ -89,7 +90,7 @@ fn prototypes(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The fields of a struct or a union that starts at a bracket, unions in them as `{ .. }`.
+/// Returns the fields of the struct or union whose opening brace is the token `open`, and the index of its closing brace.
 fn fields(words: &[String], open: usize) -> (String, usize) {
     let (mut depth, mut end) = (0_usize, open);
     for (at, word) in words.iter().enumerate().skip(open) {
@@ -116,7 +117,7 @@ fn fields(words: &[String], open: usize) -> (String, usize) {
     (all.join("; "), end)
 }
 
-/// The structs that are defined, by name.
+/// Returns the fields of the structs that a C text defines, by the name of the struct.
 fn structs(text: &str) -> BTreeMap<String, String> {
     let words = words(text);
     let mut found = BTreeMap::new();
@@ -141,7 +142,7 @@ fn sources() -> Vec<PathBuf> {
     all
 }
 
-/// What cbindgen makes of the sources.
+/// Returns the declarations that cbindgen generates from the Rust sources.
 fn generated() -> String {
     let config = Config { language: Language::C, usize_is_size_t: true, ..Config::default() };
     let builder = Builder::new().with_config(config);

@@ -1,7 +1,7 @@
-//! Random calls of all functions that take texts, pointers, counts and strides: most make no sense, and each gives an error or a result. What the
-//! header makes the caller promise is kept: memory is there wherever a check lets a size through.
+//! Random calls of all functions that take texts, pointers, counts or strides. Most calls are invalid, and each must return an error or a result.
+//! Promises that the header requires of the caller are kept: memory exists wherever a check accepts a size.
 //!
-//! `CEMBRA_CAPI_CALLS` says how many calls there are, instead of 100,000.
+//! The environment variable `CEMBRA_CAPI_CALLS` sets the number of calls; the default is 100,000.
 
 #![expect(clippy::print_stderr, reason = "a test says how many calls made sense")]
 
@@ -40,7 +40,7 @@ const MODELS: [&str; 11] = [
     "input p: {x: f64, t: text?, i: {n: i64}?}; input items: [{x: f64?, t: text, i: {n: i64}}]; output s = sum(items.x); output t = p.t",
 ];
 
-/// The kinds of the inputs of each model, and how many outputs it has.
+/// For each model, the kinds of its inputs and the number of its outputs.
 const KINDS: [(&[u32], usize); 11] = [
     (&[7, 7], 2),
     (&[4], 2),
@@ -55,7 +55,7 @@ const KINDS: [(&[u32], usize); 11] = [
     (&[16, 17], 2),
 ];
 
-/// Those of outputs.
+/// For each model, the kinds of its outputs.
 const MADE: [&[u32]; 11] =
     [&[7, 7], &[4, 4], &[11, 1], &[2, 3], &[7, 0], &[0], &[0, 11], &[7, 11], &[8, 5, 12], &[6], &[7, 11]];
 
@@ -109,14 +109,14 @@ const TYPES: [&str; 14] = [
     "f6",
 ];
 
-/// Memory that calls may read and write, and counts that no memory has.
+/// A generator of arguments: memory that calls may read and write, and counts that no memory can have.
 struct Hostile {
     random: Rng,
     words: Vec<u64>,
     bytes: Vec<u8>,
     places: Vec<u64>,
     texts: Vec<Text<'static>>,
-    /// The last is the next.
+    /// The kinds for the next values. The last element is used first.
     wanted: Vec<u32>,
 }
 
@@ -125,7 +125,7 @@ impl Hostile {
         of[self.random.usize(0..of.len())]
     }
 
-    /// The next kind that the model at hand wants, or any.
+    /// Returns the next kind that the current model requires, or now and then any kind.
     fn kind(&mut self) -> u32 {
         let wanted = self.wanted.pop();
         match (self.random.u8(0..20), wanted) {
@@ -135,12 +135,12 @@ impl Hostile {
         }
     }
 
-    /// The kinds that are wanted next.
+    /// Sets the kinds for the next values.
     fn want(&mut self, kinds: &[u32]) {
         self.wanted = kinds.iter().rev().copied().collect();
     }
 
-    /// A text: of pieces, of any bytes, null, or longer than memory is.
+    /// Returns a random text: made of pieces, of arbitrary bytes, null, or longer than the address space.
     fn text(&mut self, pieces: &[&str]) -> (String, Option<Text<'static>>) {
         match self.random.u8(0..12) {
             0 => {
@@ -165,7 +165,7 @@ impl Hostile {
         }
     }
 
-    /// A count of values: few, or so many that no memory has them.
+    /// Returns a random count of values: small, or larger than any memory.
     fn count(&mut self) -> usize {
         match self.random.u8(0..8) {
             0 => self.one(&[usize::MAX, 1 << 63, 1 << 60, (1 << 61) + 1, isize::MAX as usize]),
@@ -173,12 +173,12 @@ impl Hostile {
         }
     }
 
-    /// A distance at which 16 values lie in the memory, or one that is refused.
+    /// Returns a random stride with which 16 values fit into the memory, or one that the library must refuse.
     fn stride(&mut self) -> isize {
         self.one(&[8, 8, 8, 16, 16, 24, 0, -8, -16, 4, 1, 12, 3, isize::MIN, isize::MAX, 32])
     }
 
-    /// The middle of memory, an odd address, or null.
+    /// Returns a random address: the middle of the memory, an odd address, or null.
     fn data<T>(&mut self, of: *mut T) -> *mut T {
         match self.random.u8(0..10) {
             0 => std::ptr::null_mut(),
@@ -211,7 +211,7 @@ impl Hostile {
         }
     }
 
-    /// Fields of structs that lie among texts: only texts are read where these are, and any bits are a number.
+    /// Returns descriptions of fields whose memory is an array of texts. Texts are read only at the places of texts; as numbers, any bits are valid.
     fn members(&mut self, inner: &[Member<'static>]) -> Vec<Member<'static>> {
         let known = [("x", 7), ("t", 11), ("i", 16), ("n", 4), ("y", 3)];
         let count = self.random.usize(0..9).max(3);

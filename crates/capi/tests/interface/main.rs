@@ -1,4 +1,5 @@
-//! The tests of the C interface, one program: each would link the whole library again. What each file is about stands at its head.
+//! The tests of the C interface, in one program, because each program would link the whole library again. The heading of each file says what it
+//! tests.
 
 mod calls;
 mod header;

@@ -1,5 +1,5 @@
-//! Programs in C and C++, compiled and linked as a user does it, and what they print. Where there is no compiler, valgrind or sanitizer, a test says so
-//! and checks nothing.
+//! Tests of programs in C and C++, which are compiled and linked as a user does, and whose output is compared. Without a compiler, valgrind or
+//! sanitizer, a test prints a note and checks nothing.
 
 #![expect(clippy::print_stderr, reason = "a test says what it does not check")]
 
@@ -54,7 +54,7 @@ fn libraries() -> PathBuf {
     program.parent().expect("a folder").to_owned()
 }
 
-/// True if a tool is there; else it is told that nothing is checked.
+/// Returns true if the program `tool` exists; otherwise prints that nothing is checked.
 fn has(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success());
     if !found {
@@ -76,7 +76,7 @@ enum Link {
     Static,
 }
 
-/// Compiles a program in C or C++, and links it.
+/// Compiles a program in C or C++ and links it. Returns its path; `None` without a compiler.
 fn compiled(folder: &TempDir, source: &Path, more: &[&str], link: Link) -> Option<PathBuf> {
     let is_c = source.extension().is_some_and(|extension| extension == "c");
     let (compiler, standard) = if is_c { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
@@ -203,7 +203,8 @@ fn the_examples_touch_no_memory_that_is_not_theirs() {
     }
 }
 
-/// One program with a model that was compiled ahead of time and the same model compiled when it runs: both give the same, and one token ends both.
+/// A C program with a model in two versions: compiled ahead of time, and compiled at run time. Both must give the same results, and one token must
+/// end the evaluations of both.
 const BOTH: &str = r#"
 #include "cembra_compiler.h"
 #include "parcel.h"

@@ -1,4 +1,5 @@
-//! Structs, lists of structs and dictionaries of C as inputs: where fields are found, what is refused, and what is used again from call to call.
+//! Tests of C structs, lists of structs and dictionaries as inputs: how fields are found, which descriptions are refused, and what memory is reused
+//! from call to call.
 
 use crate::calls::{NOTHING, code, evaluate, f64, message, number, session};
 use cembra::layouts::{Array, Column, List, Member, Payload, Struct, Value};
@@ -24,7 +25,7 @@ struct Optional {
     value: f64,
 }
 
-/// An item with fields that no model has, in another order than the models'.
+/// An item, with fields that no model has, in another order than in the models.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Item {
@@ -50,7 +51,7 @@ fn optional(name: &'static str, kind: u32, offset: usize, presence_offset: usize
     Member { presence_form: 1, presence_offset, ..member(name, kind, offset) }
 }
 
-/// The fields of items.
+/// Returns the descriptions of the fields of [`Item`].
 fn fields() -> [Member<'static>; 6] {
     let weight = offset_of!(Item, weight);
     [
@@ -92,7 +93,7 @@ fn literal(text: &str) -> Value<'_> {
     Value { kind: LITERAL, present: Flag(1), r#as: Payload { text: Text::new(text) } }
 }
 
-/// The numbers of an output that is an array; NaN where one is missing.
+/// Returns the numbers in an output that is an array, with NaN for a missing element.
 fn numbers(value: &Value<'_>) -> Vec<f64> {
     assert_eq!(value.kind, ARRAY);
     // SAFETY: C-MEMORY: the value is an array of numbers, with a byte of presence for each if it says so.

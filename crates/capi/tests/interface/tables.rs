@@ -1,4 +1,4 @@
-//! Tables by Arrow's C data interface: what comes out of one call is what another program would import.
+//! Tests of tables by Arrow's C data interface. The table that a call returns is imported as another program would import it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi, to_ffi};
@@ -34,7 +34,7 @@ fn exported(table: RecordBatch) -> (FFI_ArrowArray, FFI_ArrowSchema) {
     to_ffi(&StructArray::from(table).into_data()).expect("a table")
 }
 
-/// A session of a model whose inputs have the types of the table's columns.
+/// Makes a session of a model whose inputs get the types of the columns of the test's table.
 fn session(text: &str) -> Box<Session> {
     let (_, schema) = exported(table());
     let mut options = cembra_options_new().expect("options");
@@ -138,7 +138,7 @@ fn tables_that_do_not_fit_are_refused() {
     assert!(run(&mut session, &mut array, &schema).is_ok());
 }
 
-/// `ArrowArray`, whose fields Arrow's library keeps to itself.
+/// The fields of `ArrowArray`, which Arrow's library keeps private.
 #[repr(C)]
 struct RawArray {
     length: i64,
@@ -160,7 +160,7 @@ fn column(array: &mut FFI_ArrowArray, at: usize) -> &mut RawArray {
     unsafe { &mut **raw(array).children.add(at) }
 }
 
-/// Structs that say of themselves what cannot be, on the one function that all ways in use: nothing is followed, and nothing panics.
+/// Arrow structs with invalid contents are refused by the function that imports all tables: no invalid pointer is followed, and nothing panics.
 #[test]
 fn structs_of_arrow_that_lie_are_refused() {
     let views: ArrayRef = Arc::new(StringViewArray::from(vec!["a text that is too long for a view"; 3]));
@@ -229,7 +229,7 @@ fn structs_of_arrow_that_lie_are_refused() {
     assert!(run(&mut session, &mut array, &schema).is_ok());
 }
 
-/// A stream of tables whose schema is another one than it says.
+/// A stream of tables that reports another schema than its tables have.
 struct Lying(Vec<RecordBatch>, SchemaRef);
 
 impl Iterator for Lying {
@@ -275,7 +275,7 @@ fn each_array_of_a_stream_is_checked() {
     assert!(matches!(released, Err(cembra_arrow::Error::Interface("the stream is already released"))));
 }
 
-/// What a panic carries is freed when it is caught, even if that panics in its turn.
+/// The payload of a caught panic is freed, also if its destructor panics.
 #[test]
 fn panics_that_are_caught_leak_nothing() {
     struct Payload(Arc<()>, bool);
