@@ -127,7 +127,7 @@ fn constant(bytes: &[u8]) -> String {
     }
 }
 
-/// Resolves addresses to labels.
+/// The labels of a listing, which are shown in place of the addresses in instructions.
 struct Names(Labels);
 
 impl SymbolResolver for Names {

@@ -142,13 +142,14 @@ impl<T> Clone for Finish<T> {
 }
 
 impl<T> Finish<T> {
-    /// The numbers of rows for which `make` is called, from the first row on.
+    /// Returns the number of rows for each call of `make`, in the order of the rows.
     fn cuts(&self, rows: &RecordBatch) -> Result<Vec<usize>, DataError> {
         written::cuts(rows, self.at_once, self.text_bytes)
     }
 }
 
-/// The results of a piece, or of a part of it. A piece is split where the strings of its outputs, or their text, are large.
+/// The results of a piece (consecutive rows that were read at once), or of a part of a piece. A piece is split if the strings of its outputs, or
+/// their text, are large.
 struct Done<T> {
     results: Results<T>,
     stop: Option<Stop>,
@@ -252,7 +253,7 @@ pub(crate) fn run<T: Send + 'static>(
     Ok(None)
 }
 
-/// A piece or an error, with the number of the piece.
+/// A piece that was read, or the error of reading it, with the number of the piece.
 type Numbered = (u64, Result<Box<dyn Piece>, DataError>);
 
 /// Reads pieces until the source ends, or until the receivers are gone.
@@ -376,7 +377,7 @@ impl Worker {
         }
     }
 
-    /// Limits the decoded rows of a piece to those that may still be read.
+    /// Returns the decoded rows of a piece, without those that `--limit` excludes.
     fn taken(&mut self, decoded: Decoded) -> Rows {
         let Decoded { mut batch, mut failures, error } = decoded;
         let mut stop = error.map(Stop::Data);
@@ -440,14 +441,14 @@ impl Worker {
         Done { results, stop: None, enough: false, is_last }
     }
 
-    /// Returns a result without rows that ends the run with an error of the data.
+    /// Returns a result without rows, which ends the run with the error `error` of the data.
     fn end(&self, error: DataError) -> Done<RecordBatch> {
         let rows = RecordBatch::new_empty(self.recipe.schema.clone());
         let results = Results { rows, read: 0, failures: Vec::new() };
         Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }
     }
 
-    /// Splits results into parts whose text is bounded.
+    /// Splits the results `done` into parts whose text has about as many bytes as `finish` allows.
     fn cut<T>(&self, mut done: Done<RecordBatch>, finish: &Finish<T>) -> Vec<Done<RecordBatch>> {
         let cuts = match finish.cuts(&done.results.rows) {
             Ok(cuts) => cuts,

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 enum State {
     /// This process has not joined the other ranks, so they may wait for it.
     Apart,
+    /// This process has joined the other ranks, which the world connects.
     Joined(World),
     /// This process and the other ranks no longer wait for each other.
     Left,

@@ -1,5 +1,5 @@
-//! Fuzzes from a few numbers: `cargo run --release -p cembra-fuzzing --example fuzz -- [PROGRAMS [SEED [START [DEPTH
-//! [OPERATORS [PERCENT]]]]]]`, of which so many percent are of arrays.
+//! Runs the fuzzer with settings from a few numbers: `cargo run --release -p cembra-fuzzing --example fuzz -- [PROGRAMS [SEED [START [DEPTH
+//! [OPERATORS [PERCENT]]]]]]`. `PERCENT` is the percentage of programs that compute on arrays.
 
 use cembra_fuzzing::{Config, run};
 use std::process::ExitCode;

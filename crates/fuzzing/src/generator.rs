@@ -52,7 +52,8 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
 /// The number of programs for an operator whose operands have to be tried.
 const OPEN: usize = 4;
 
-/// Returns programs that have only the operator of `entry`: one per group of its forms, with as many inputs as possible.
+/// Returns programs whose only operator is that of `entry`: one program per group of its forms (lists of accepted operands), with as many inputs as
+/// possible.
 pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
     let mut programs = Vec::new();
     let catalogue = Catalogue::standard();
@@ -212,7 +213,7 @@ impl<'r> Pool<'r> {
         }
     }
 
-    /// Returns a literal that is an operand of one operator and is not drawn again.
+    /// Returns a literal for one operator only: it is not added to the pool, so that no other operator gets it as an operand.
     fn beside_pool(&mut self, value: Value) -> NodeId {
         let qtype = value.qtype();
         let node = self.graph.literal(value, None);
@@ -280,7 +281,7 @@ impl<'r> Pool<'r> {
         })
     }
 
-    /// Adds an overload that is drawn from all overloads of all operators.
+    /// Adds the aim of the program: an operator in an overload that is drawn from all overloads of all operators.
     fn aim(&mut self) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
         let (entry, group) = *pick(self.random, &catalogue.aims);
@@ -475,7 +476,7 @@ impl<'r> Pool<'r> {
         Some(self.note(node, &resolved.signature.ret, depth))
     }
 
-    /// Makes some nodes outputs: the aim, and mostly deep ones.
+    /// Returns the program with some nodes as outputs: the result of the aim (the operator that the program must use), and mostly deep nodes.
     fn finish(self, aim: Option<NodeId>) -> Program {
         let Pool { random, config, graph, types, depths, used, mut inputs, .. } = self;
         let mut nodes: Vec<NodeId> = (0..types.len())
@@ -506,7 +507,7 @@ fn string(is_text: bool, string: &str) -> ScalarValue {
     if is_text { ScalarValue::Text(string.into()) } else { ScalarValue::Bytes(string.as_bytes().into()) }
 }
 
-/// Gives some inputs defaults. Their uses keep their types, and rows may omit them.
+/// Gives defaults to some inputs. The uses of such an input keep their types, and rows may omit its value.
 fn add_defaults(inputs: &mut [Input], seed: u64, config: &Config) {
     // No other choice of the program depends on this generator.
     let mut random = Rng::with_seed(seed);

@@ -72,7 +72,7 @@ pub struct Laid {
     present: Vec<u8>,
     truths: Vec<u8>,
     texts: Vec<Vec<u8>>,
-    /// The text bytes without separators, and the offset of each text.
+    /// The bytes of all texts, one text after the other without separators. The next field, `offsets`, has the start of each text.
     joined: Vec<u8>,
     offsets: Vec<i32>,
     keys: Vec<u32>,

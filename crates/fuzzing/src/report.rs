@@ -43,7 +43,7 @@ struct Use {
     planned: BTreeMap<(u16, bool), u64>,
 }
 
-/// The numbers of results of each kind.
+/// Counts of the values of outputs over all rows: all values, and those that are missing, NaN or infinite.
 #[derive(Clone, Debug, Default)]
 struct Values {
     total: u64,

@@ -78,7 +78,8 @@ impl Shrinker<'_> {
         }
     }
 
-    /// The number of nodes, plus the number and size of values that can be simpler.
+    /// Returns the weight of a case, which shrinking reduces: the number of nodes, inputs and outputs, plus the number and size of values that can be
+    /// simpler.
     fn weight(&self) -> usize {
         let plain =
             |value: &Value| usize::from(!simpler(value).is_empty()) + arrays::sizes(value).into_iter().sum::<usize>();

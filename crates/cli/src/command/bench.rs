@@ -26,10 +26,10 @@ use std::time::{Duration, Instant};
 
 const NAME: &str = "bench";
 
-/// The most rows. A processor's branch predictor can memorise smaller numbers of rows.
+/// The most rows that are measured. With far fewer rows, a processor's branch predictor could memorise the branches of all rows.
 const MOST_ROWS: usize = 32_768;
 
-/// The most rows of a model with arrays. Their lists have more elements than a processor can memorise.
+/// The most rows that are measured for a model with arrays. Their lists have more elements than a branch predictor can memorise.
 const MOST_ROWS_OF_ARRAYS: usize = 1_024;
 
 /// The most bytes of all frames together.
@@ -260,7 +260,7 @@ fn rows_of_data(
     Ok((rows, failing))
 }
 
-/// Rows that are evaluated again and again.
+/// Rows in the form in which the benchmark evaluates them repeatedly.
 enum ReadyRows<'v> {
     /// The rows are loaded in frames.
     Loaded(Box<LoadedRows<'v>>),

@@ -134,7 +134,7 @@ impl Task {
         values.chain(self.stored.iter().map(|(name, tiled)| (&**name, Operand::Tiled(tiled))))
     }
 
-    /// Evaluates as one rank. `inputs` are inputs that are cut already; the others are cut here.
+    /// Evaluates the model as one rank of `world`. `inputs` has the inputs that are cut into tiles already; the remaining inputs are cut here.
     fn on(&self, world: &World, inputs: Option<&BTreeMap<String, Tiled>>) -> Result<Outputs, Error> {
         let run = self.evaluator(world);
         // All ranks take the same steps, so the journal of one is enough.

@@ -68,13 +68,15 @@ impl PlanArgs {
     }
 }
 
-/// The information about an input.
+/// The information about an input from which a plan is made: its value, or only its extents.
 enum Input<'i> {
+    /// The input is this tensor: the array of a file, or a number of the command line as a tensor without axes.
     Tensor(Tensor),
     /// The input has this value, which is not a tensor.
     Other(cembra::Value),
     /// The input is this tensor, whose tiles are stored in a checkpoint (a directory of tiles).
     Stored(&'i Tiled),
+    /// Only the extents of the input are known.
     Extents(Vec<usize>),
 }
 
@@ -89,7 +91,7 @@ impl Input<'_> {
     }
 }
 
-/// The information about inputs, by name.
+/// The information about the inputs of a model, by the names of the inputs.
 type Inputs<'i> = BTreeMap<&'i str, Input<'i>>;
 
 /// Shows the steps of a model with tensors in tiles.

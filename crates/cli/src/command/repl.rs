@@ -31,7 +31,7 @@ pub(crate) fn run(_: &Args) -> Result<(), Failure> {
     if io::stdin().is_terminal() { on_terminal() } else { on_lines(io::stdin().lock()) }
 }
 
-/// Evaluates an input and prints the answer; returns true if the session goes on.
+/// Evaluates one input of the user and prints the answer. Sets `failed` if the input has an error. Returns false if the input ends the session.
 fn answer(session: &mut Session, input: &str, failed: &mut bool) -> Result<bool, Failure> {
     match session.take(input) {
         Ok(Answer::Said(text)) => print(&text)?,
@@ -125,7 +125,7 @@ fn history_file() -> Option<PathBuf> {
 /// The helper of the line editor: it decides whether an input is complete, and completes names.
 struct Prompt {
     names: BTreeSet<String>,
-    /// The signs, with the operators that they stand for.
+    /// Pairs of an operator sign, such as `+`, and the name of the operator that the sign stands for.
     signs: Vec<(&'static str, &'static str)>,
 }
 

@@ -1,8 +1,8 @@
-//! Messages that advise to give an option: for thousands, marks of missing values and delimiters.
+//! Tests of messages that propose an option, such as `--delimiter`, for numbers with thousands separators, marks of missing values, and delimiters.
 
 use super::shell::Shell;
 
-/// The message of a run that fails with status 1.
+/// Runs the command, which must fail with status 1, and returns its message.
 fn failed(shell: &Shell, args: &[&str]) -> String {
     let outcome = shell.run(args);
     assert_eq!(outcome.status, Some(1), "{outcome}");
@@ -48,7 +48,8 @@ fn thousands_get_advice_of_their_own() {
     assert!(message.contains("; `amount` is a text because of us.csv:2"), "{message}");
 }
 
-/// Both sides of `and` and `or` are evaluated, also where the left is written as a guard of the right.
+/// Both sides of `and` and `or` are evaluated, even if the left side is written as a guard for the right side. The message of a fault on the right
+/// side says so.
 #[test]
 fn a_guard_that_guards_nothing_is_told() {
     let shell = Shell::new().file("ab.csv", "a,b\n10,0\n10,2\n7,7\n");

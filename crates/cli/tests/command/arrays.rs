@@ -1,4 +1,4 @@
-//! Arrays on the command line: values, rows of JSON, results in every form, and what is said where there are none.
+//! Tests of models with arrays on the command line: values, rows of JSON, results in every format, and the messages where arrays are not supported.
 
 use super::shell::Shell;
 
@@ -154,7 +154,7 @@ fn lists_are_read_from_files_that_have_them() {
     }
 }
 
-/// So many that they are evaluated together, one of which fails.
+/// Enough rows for a joint evaluation on columns, with one row that fails.
 #[test]
 fn many_rows_of_lists_give_what_few_do() {
     let rows: String = (0..700)
@@ -175,7 +175,7 @@ fn many_rows_of_lists_give_what_few_do() {
     }
 }
 
-/// With 256 rows the model is run over columns, with fewer row by row.
+/// With 256 rows or more, the model is evaluated on columns, with fewer rows it is evaluated row by row. Both must give the same lists of masks.
 #[test]
 fn lists_of_masks_are_the_same_for_any_number_of_rows() {
     let mut shell = Shell::new();

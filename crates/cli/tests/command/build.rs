@@ -1,4 +1,4 @@
-//! `build`. That the files work is tested where programs are linked with them.
+//! Tests of `cembra build`. The tests that link programs check that its object files and headers work.
 
 use super::shell::{Shell, example};
 

@@ -1,16 +1,15 @@
-//! Bad models and bad data: each problem as its reader sees it, in a snapshot. The name of a test case is that of its
-//! snapshot.
+//! Tests of the messages about invalid models and data, as a user sees them. Each message is a snapshot with the name of its test case.
 
 use super::shell::{Shell, snapshot};
 
-/// Runs `cembra check model.cem` on a bad model.
+/// Runs `cembra check model.cem` on an invalid model, and compares the output with the snapshot `name`.
 fn check(name: &str, model: &str) {
     let outcome = Shell::new().file("model.cem", model).run(&["check", "model.cem"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), ""), "{name}");
     snapshot!(name, outcome);
 }
 
-/// Runs `cembra eval model.cem FILE` on a model and data of which one is bad for the other.
+/// Runs `cembra eval model.cem FILE` on a model and data that do not fit each other, and compares the output with the snapshot `name`.
 fn eval(name: &str, model: &str, file: &str, data: &[u8], more: &[&str]) {
     let shell = Shell::new().file("model.cem", model).file(file, data);
     let args: Vec<&str> = ["eval", "model.cem", file].iter().chain(more).copied().collect();

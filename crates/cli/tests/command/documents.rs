@@ -1,4 +1,4 @@
-//! What the documents say is what the command does.
+//! Tests of the documentation: the commands on its pages must print what the pages show.
 
 use super::shell::{Shell, repository};
 use cembra::{Code, FaultKind};
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// Set to rewrite what is generated instead of comparing it.
+/// The environment variable with which the tests rewrite generated text instead of comparing it.
 const REWRITE: &str = "CEMBRA_REWRITE";
 
 #[test]
@@ -36,7 +36,7 @@ fn the_commands_of_the_examples_run() {
     }
 }
 
-/// Each code of an error, a warning or a fault has a heading or an anchor of its own in `docs/errors.md`.
+/// `docs/errors.md` must have a heading or an anchor for each code of an error, a warning or a fault.
 #[test]
 fn the_page_of_errors_has_an_anchor_for_each_code() {
     let page = fs::read_to_string(repository("docs/errors.md")).expect("the page is there");
@@ -47,7 +47,7 @@ fn the_page_of_errors_has_an_anchor_for_each_code() {
     assert!(lacking.is_empty(), "docs/errors.md has no anchor for {lacking:?}");
 }
 
-/// The pages whose blocks of `console` are run: those of these folders, and these.
+/// The pages and folders of pages whose `console` blocks are run.
 const CONSOLE: [&str; 6] =
     ["docs/guide", "docs/from", "docs/arrays.md", "docs/errors.md", "docs/limits.md", "docs/tables.md"];
 
@@ -88,11 +88,11 @@ fn what_pages_show_of_the_command_is_what_it_prints() {
     assert!(commands > 60, "{commands} commands");
 }
 
-/// Plays the blocks of one page in a folder of its own, where `docs` is that of the repository.
+/// Runs the `console` blocks of one page in a new folder, in which `docs` is the folder of the repository.
 ///
-/// A block that begins with `# NAME.cem` is that file; so is what stands below `$ cat NAME`. Of a file of that name in `docs/examples`
-/// the block must be the text. In blocks of `console`, commands stand behind `$ `, over several lines while a quote is open, and what
-/// they print below. Commands in which there is no `cembra` are not run.
+/// A block that begins with `# NAME.cem` is written to that file, and so is the text after `$ cat NAME`. If `docs/examples` has a file of that name,
+/// the block must be equal to it. In a `console` block, a command follows `$ `, over several lines as long as a quote is open, and its output is
+/// below it. Commands that do not call `cembra` are not run.
 struct Console {
     shell: Shell,
 }
@@ -106,7 +106,7 @@ impl Console {
         Console { shell }
     }
 
-    /// The page with what the commands print.
+    /// Returns the page with the actual output of its commands, and adds the number of its commands to `commands`.
     fn played(&self, page: &str, commands: &mut usize) -> String {
         let mut shown = String::new();
         let mut lines = page.lines();
@@ -163,7 +163,7 @@ impl Console {
         fs::write(self.shell.path(name), text).expect("the file is written");
     }
 
-    /// What a command prints, on standard output and error together, as a terminal shows it.
+    /// Runs a command and returns its standard output and standard error together, as a terminal shows them.
     fn printed(&self, command: &str) -> String {
         let binary = Path::new(env!("CARGO_BIN_EXE_cembra")).parent().expect("a folder");
         let path = std::env::var_os("PATH").unwrap_or_default();

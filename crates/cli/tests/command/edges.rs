@@ -1,4 +1,5 @@
-//! Edge cases of files: quotes, ends of lines and marks in tables of models, rows that cannot be read, and all spellings of times.
+//! Tests of edge cases in files: quotes, line ends and byte order marks in the tables of models, rows that cannot be read, and all spellings of
+//! times.
 
 use super::shell::Shell;
 
@@ -40,7 +41,7 @@ fn tables_are_read_as_strictly_as_data() {
     assert_eq!(marked.stdout(&["eval", "t.cem", "-s", "k=\"a \\\"b\\\"\""]), "v\n1.5\n");
 }
 
-/// As with CSV, a row that failed keeps the values that can be read, in the results and in the list of failed rows.
+/// A row of JSON that failed keeps the values that can be read, in the results and in the list of failed rows, as a row of CSV does.
 #[test]
 fn rows_of_json_that_fail_keep_their_columns() {
     let shell = Shell::new().file("k.jsonl", "{\"id\":1,\"x\":1}\n{\"id\":2,\"x\":\"a\"}\n{\"id\":3,\"x\":01}\n");
@@ -59,7 +60,7 @@ fn rows_of_json_that_fail_keep_their_columns() {
     assert!(outcome.stderr.starts_with(&shell.read("e.csv")), "{outcome}");
 }
 
-/// Only few errors of rows are in memory at once, but all are written, in the order of the rows.
+/// Few errors of rows are in memory at once, but all errors are written, in the order of the rows.
 #[test]
 fn many_rows_that_fail_are_all_told() {
     let rows = 20_000;
@@ -84,7 +85,7 @@ fn many_rows_that_fail_are_all_told() {
     }
 }
 
-/// Digits beyond microseconds are cut off, which rounds down, before 1970 too. In a literal of a model they are an error.
+/// Digits after the microseconds are dropped, so that times are rounded down, also before 1970. In a literal of a model such digits are an error.
 #[test]
 fn times_are_the_same_in_every_form() {
     let spelled = [
@@ -141,7 +142,7 @@ fn clocks_of_twelve_hours_and_nine_digits_are_read() {
     assert_eq!(shell.stdout(&["eval", "-e", written]), "result\n03:05 PM\n");
 }
 
-/// The time zone also holds for JSON, at any depth; columns that are only carried through stay as they are.
+/// The time zone of `--time-zone` applies to JSON at any depth. Columns that are only copied to the results stay unchanged.
 #[test]
 fn a_time_zone_is_that_of_all_timestamps_that_say_none() {
     let rows = "{\"t\":\"2026-07-01T12:15:00\",\"s\":{\"u\":\"2026-01-01 00:00:00.5\",\"n\":\"a \\\"b\\\"\"},\"l\":[\"2026-07-01T12:15:00Z\",\"2026-07-01T12:15:00\",null]}\n";
@@ -163,7 +164,7 @@ fn a_time_zone_is_that_of_all_timestamps_that_say_none() {
     assert!(skipped.stderr.contains(told), "{skipped}");
 }
 
-/// The list of failed rows has the reason in its message, since it has no hints.
+/// The list of failed rows has no hints, so the message of a local time that clocks skip gives the reason.
 #[test]
 fn why_a_time_does_not_exist_is_told() {
     let shell = Shell::new()
@@ -316,7 +317,7 @@ fn columns_without_a_name_go_through() {
     assert_eq!(shell.stdout(&["eval", "-e", "output y = id", "empty.csv", "--keep-all"]), "id,,,y\n1,2,3,1\n");
 }
 
-/// A thousand rows from which types are taken, and a row that these types do not hold.
+/// Makes a shell with a thousand rows, from which types are inferred, and a later row that does not fit these types.
 fn late() -> Shell {
     let first = "{\"id\":1,\"x\":1,\"s\":{\"a\":1}}\n".repeat(1_000);
     let last =

@@ -1,4 +1,4 @@
-//! `cembra lsp` as an editor uses it: messages over standard input and output.
+//! Tests of `cembra lsp`, with messages over standard input and output as an editor sends them.
 
 use super::shell::Shell;
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-/// An editor, and the server that it started.
+/// A simulated editor, with the process of the language server that it started.
 struct Editor {
     server: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// Notifications that nobody asked for yet.
+    /// The notifications that were received and not yet returned to a test.
     notes: VecDeque<Value>,
     last: i64,
 }
@@ -52,7 +52,7 @@ impl Editor {
         serde_json::from_slice(&bytes).expect("JSON")
     }
 
-    /// The whole answer to a request.
+    /// Sends a request and returns the whole response.
     fn respond(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = self.last;
@@ -66,7 +66,7 @@ impl Editor {
         }
     }
 
-    /// The result of a request that is not refused.
+    /// Sends a request, which must succeed, and returns its result.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let answer = self.respond(method, params);
         assert!(answer.get("error").is_none(), "{method}: {answer}");
@@ -86,14 +86,14 @@ impl Editor {
         self.tell("textDocument/didClose", json!({ "textDocument": { "uri": uri } }));
     }
 
-    /// Puts a text into the place of a range.
+    /// Replaces the text in a range of the document by `text`.
     fn edit(&mut self, uri: &str, version: i64, range: Value, text: &str) {
         let document = json!({ "uri": uri, "version": version });
         let change = json!([{ "range": range, "text": text }]);
         self.tell("textDocument/didChange", json!({ "textDocument": document, "contentChanges": change }));
     }
 
-    /// The problems of a text that are told next: codes, ranges and messages.
+    /// Returns the problems in the next notification about a document: their codes, ranges and messages.
     fn problems(&mut self, uri: &str) -> Vec<(String, Value, String)> {
         loop {
             let is_of =
@@ -109,7 +109,7 @@ impl Editor {
         }
     }
 
-    /// The codes of the problems that are told next.
+    /// Returns the codes of the problems in the next notification about a document.
     fn codes(&mut self, uri: &str) -> Vec<String> {
         self.problems(uri).into_iter().map(|(code, ..)| code).collect()
     }
@@ -124,14 +124,14 @@ impl Editor {
         (hover["contents"]["value"].as_str().unwrap_or_default().to_owned(), hover["range"].clone())
     }
 
-    /// The labels of what may be completed.
+    /// Returns the labels of the completions that the server offers at a position.
     fn completed(&mut self, uri: &str, line: u32, character: u32) -> Vec<String> {
         let items = self.at("textDocument/completion", uri, line, character);
         let items = items["items"].as_array().expect("a list").iter();
         items.map(|item| item["label"].as_str().expect("a label").to_owned()).collect()
     }
 
-    /// Ends the server; its exit status.
+    /// Ends the server and returns its exit status.
     fn end(mut self) -> Option<i32> {
         assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
         let answer = self.respond("textDocument/hover", json!({}));

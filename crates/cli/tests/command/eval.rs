@@ -1,4 +1,4 @@
-//! `cembra eval`: exact results of the examples, values of the command line, rows from anywhere, results to anywhere.
+//! Tests of `cembra eval`: the exact results of the examples, values on the command line, rows from all sources, results to all destinations.
 
 use super::shell::{Shell, example};
 use std::fs;
@@ -309,7 +309,7 @@ fn data_may_leave_out_inputs_with_defaults() {
     );
 }
 
-/// Rows whose strings are large are evaluated in several parts, with the results, failures and numbers of rows that they have in one.
+/// Rows with large strings are evaluated in several parts. Results, failures and row numbers must be those of an evaluation in one part.
 #[test]
 fn batches_end_where_their_strings_are_large() {
     large_strings(&["--threads", "1"]);

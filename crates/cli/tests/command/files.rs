@@ -1,8 +1,8 @@
-//! Several files of data, patterns of names, and broken lines of JSON.
+//! Tests of several data files, patterns of file names, and malformed lines of JSON.
 
 use super::shell::Shell;
 
-/// A shell with three files, the second with another delimiter and order of columns.
+/// Makes a shell with three data files. The second file has another delimiter and another order of columns.
 fn three() -> Shell {
     Shell::new()
         .file("a1.csv", "id,x\n1,1.5\n2,2\n")
@@ -123,7 +123,7 @@ fn problems_name_the_file_and_its_line() {
     assert!(whole.stderr.contains("in the row at b.parquet, row 1"), "{whole}");
 }
 
-/// A value that would lose something in a type of the first file is refused in later files too.
+/// A value in a later file is refused if it would lose a part in the type that was inferred from the first file.
 #[test]
 fn later_files_are_read_as_strictly_as_the_first() {
     let late = |key: &str| format!("{}{{\"a\":2,\"{key}\":3}}\n", "{\"a\":1}\n".repeat(1_000));

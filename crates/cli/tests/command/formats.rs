@@ -1,8 +1,8 @@
-//! The documented rules of data in and out, as far as a user of the command sees them.
+//! Tests of the documented rules for reading and writing data, as far as a user of the command sees them.
 
 use super::shell::Shell;
 
-/// Passes values through a model of one output, and back.
+/// Runs a model whose output is its input of the type `qtype` on the data `content`, and returns the results.
 fn pass(qtype: &str, file: &str, content: &str, more: &[&str]) -> String {
     let shell = Shell::new().file(file, content);
     let model = format!("input x: {qtype}; output y = x");

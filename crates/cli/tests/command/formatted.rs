@@ -1,4 +1,4 @@
-//! `cembra fmt`: what it writes, lists and refuses.
+//! Tests of `cembra fmt`: the text that it writes, the files that it lists, and the texts that it refuses.
 
 use super::shell::Shell;
 

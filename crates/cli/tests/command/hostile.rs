@@ -1,10 +1,11 @@
-//! Models and data of strangers: what they take of memory and time, what they can do to a terminal, and what is left of files that a signal
-//! ends. The address space of the processes is bounded, so that a test that fails does not take the machine.
+//! Tests of untrusted models and data: the memory and time that they can take, their effects on a terminal, and the files that remain after a signal.
+//! The address space of the processes is limited, so that a failing test does not exhaust the machine's memory.
 
 use super::shell::{Outcome, Shell};
 use std::fmt::Write as _;
 
-/// Runs the command with an address space of at most `mib` mebibytes. The allocator has one arena: each thread would reserve 64 MiB of addresses.
+/// Runs the command with an address space of at most `mib` mebibytes. The allocator is limited to one arena, because it would reserve 64 MiB of
+/// addresses for each thread.
 #[cfg(target_os = "linux")]
 fn bounded(shell: &Shell, mib: usize, args: &[&str]) -> Outcome {
     let mut command = std::process::Command::new("sh");
@@ -13,7 +14,7 @@ fn bounded(shell: &Shell, mib: usize, args: &[&str]) -> Outcome {
     command.env("MALLOC_ARENA_MAX", "1").stdin(std::process::Stdio::null()).output().expect("a shell").into()
 }
 
-/// A type with so many fields that may be missing.
+/// Returns a struct type with `fields` optional fields of the type `of`.
 fn wide(fields: usize, of: &str) -> String {
     let fields: Vec<String> = (0..fields).map(|at| format!("f{at}: {of}?")).collect();
     format!("{{{}}}", fields.join(", "))
@@ -21,8 +22,8 @@ fn wide(fields: usize, of: &str) -> String {
 
 const LIMIT: &str = "array_bytes=16000000";
 
-/// Rows of a few bytes that become many: fields that are not there, structs that are missing, elements of lists. A piece of a file that is
-/// decoded whole would take gigabytes.
+/// Rows of a few bytes that need much more memory: absent fields, missing structs, elements of lists. To decode a piece of such a file as a whole
+/// would take gigabytes.
 #[test]
 #[cfg(target_os = "linux")]
 fn rows_of_few_bytes_take_the_memory_that_they_may() {
@@ -42,7 +43,7 @@ fn rows_of_few_bytes_take_the_memory_that_they_may() {
     }
 }
 
-/// Rows that are passed over have a place in every column, however short they are in the file.
+/// Rows that are skipped still take memory in every column, however short they are in the file. This memory is limited too.
 #[test]
 #[cfg(target_os = "linux")]
 fn rows_that_are_passed_over_take_the_memory_that_they_may() {
@@ -57,7 +58,7 @@ fn rows_that_are_passed_over_take_the_memory_that_they_may() {
     assert!(found.stderr.contains("6000 of 6000 rows failed"), "{}", found.stderr);
 }
 
-/// One row that becomes more than all arrays may have is an error, and nothing is made of it.
+/// A single row that needs more memory than the limit of all arrays is an error, before the memory is allocated.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_row_beyond_the_limit_is_an_error() {
@@ -74,7 +75,7 @@ fn a_row_beyond_the_limit_is_an_error() {
     assert_eq!((found.status, found.stdout.as_str()), (Some(0), "n\n2\n2000\n3\n"), "{}", found.stderr);
 }
 
-/// A deadline ends reading too: of rows that are wide, and of a pipe that nothing comes through any more.
+/// A time limit ends reading too: of rows with many columns, and of a pipe without further data.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_deadline_ends_reading() {
@@ -105,7 +106,7 @@ fn a_deadline_ends_reading() {
     }
 }
 
-/// An array of a pipe that nothing comes through.
+/// A time limit ends reading an array from a pipe without data.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_deadline_ends_reading_of_tensors() {
@@ -121,7 +122,8 @@ fn a_deadline_ends_reading_of_tensors() {
     assert!(found.stderr.contains("error[time-limit]"), "{}", found.stderr);
 }
 
-/// One wide cell makes the cells of all rows of its table wide, and the writer of a column of Parquet takes memory before there are rows.
+/// Two outputs that take much memory: a table, in which one wide cell makes the cells of all rows wide, and a Parquet file, whose writer allocates
+/// memory per column before there are rows.
 #[test]
 #[cfg(target_os = "linux")]
 fn results_take_the_memory_that_they_may() {
@@ -143,7 +145,7 @@ fn results_take_the_memory_that_they_may() {
     assert!(!shell.path("e.csv").exists());
 }
 
-/// Lines of a text are found once, and not again for each of the messages.
+/// The lines of a text are located once, not again for each message, so that a report takes time linear in the text.
 #[test]
 fn reports_of_many_tests_are_linear_in_the_text() {
     let long = "a".repeat(400);
@@ -161,7 +163,7 @@ fn reports_of_many_tests_are_linear_in_the_text() {
     assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
 }
 
-/// What belongs to others steers no terminal: names of tests and files, values in messages, excerpts.
+/// Text from others is printed with escapes, so that it cannot control the terminal: names of tests and files, values in messages, excerpts.
 #[test]
 fn texts_of_others_are_shown_with_escapes() {
     const HIDDEN: &str = "\u{1b}[31m\u{9b}2J\u{202e}\u{2028}";
@@ -204,7 +206,7 @@ fn texts_of_others_are_shown_with_escapes() {
     assert_eq!((found.status, found.stdout), (Some(0), format!("result\n{HIDDEN}\n")));
 }
 
-/// False for a signal that the tests, and so the processes that they start, ignore: those of a shell that runs them in the background.
+/// Returns false for a signal that the tests, and so the processes that they start, ignore, as in a shell that runs them in the background.
 #[cfg(unix)]
 fn is_heard((_, number): &(&str, i32)) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -212,7 +214,7 @@ fn is_heard((_, number): &(&str, i32)) -> bool {
     bits.is_none_or(|bits| u64::from_str_radix(bits.trim(), 16).expect("bits") >> (number - 1) & 1 == 0)
 }
 
-/// A file of results is whole or not there, however the process ends.
+/// A file of results is either complete or does not exist, however the process ends.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_signal_leaves_no_file() {
@@ -253,7 +255,7 @@ fn a_signal_leaves_no_file() {
     }
 }
 
-/// A process of this test alone, whose file has a name: it is gone when a signal has ended the process.
+/// A temporary file with a name is removed when a signal ends the process. The test starts a process of its own.
 #[test]
 #[cfg(unix)]
 #[expect(clippy::print_stdout, reason = "the process says when its file is there")]

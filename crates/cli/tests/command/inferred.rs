@@ -1,4 +1,4 @@
-//! Each type that is taken from data is printed with the row that decided it.
+//! Tests that each type that is inferred from data is printed with the row that decided it.
 
 use super::shell::Shell;
 

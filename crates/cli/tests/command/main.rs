@@ -1,4 +1,4 @@
-//! Tests of the command as its users run it: the real binary, in a folder of its own.
+//! Tests of the command as users run it: each test runs the binary in a new folder.
 
 mod advice;
 mod arrays;

@@ -1,4 +1,4 @@
-//! Dates and timestamps that data write as numbers: without an option, nothing tells their unit, and it is not guessed.
+//! Tests of dates and timestamps that are numbers in data. Their unit is never guessed: an option must give it.
 
 use crate::shell::{Outcome, Shell};
 

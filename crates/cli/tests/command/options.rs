@@ -1,4 +1,4 @@
-//! Options without an effect, endings of output files that are not a form, and the decimal comma in results.
+//! Tests of options without an effect, unknown extensions of output files, and the decimal comma in results.
 
 use super::shell::{Outcome, Shell};
 
@@ -8,7 +8,7 @@ fn refused(outcome: &Outcome, said: &str) {
     assert!(outcome.stderr.contains(said), "{said}: {outcome}");
 }
 
-/// A shell with the same two rows in all forms.
+/// Makes a shell with files of all data formats that have the same two rows.
 fn forms() -> Shell {
     let shell = Shell::new().file("r.csv", "n,t,d,x\n1,a,2026-01-02,1.5\n2,b,2026-01-03,\n");
     for form in ["r.jsonl", "r.parquet", "r.arrow"] {
@@ -50,7 +50,7 @@ fn options_about_csv_are_refused_for_other_data() {
     refused(&outcome, "leave `--keep` out: it applies to columns of DATA, but there is no DATA");
 }
 
-/// Only a column that is read can be a date: an input, or a column that is carried through as values.
+/// An option about dates needs a column that is read as values: that of an input, or one that is copied to the results as values.
 #[test]
 fn options_about_dates_need_one_among_what_is_read() {
     let shell = forms().file("german.csv", "d;t\n02.01.2026;1.2.2026 12:00\n");
@@ -248,7 +248,7 @@ fn names_with_commas_are_quoted_as_in_csv() {
     refused(&shell.run(&["check", "-e", "x", "--types", "x,y=f64"]), "expected a name and a type, as in `x=f32`");
 }
 
-/// Results are a table on a terminal and CSV elsewhere: what an option says of missing values and numbers holds for both.
+/// Results are a table on a terminal and CSV elsewhere, so options about missing values and numbers in CSV apply to tables too.
 #[test]
 fn options_about_csv_results_hold_for_tables() {
     let shell = Shell::new().file("r.jsonl", "{\"x\":1.5}\n{\"x\":null}\n");

@@ -1,4 +1,4 @@
-//! `check`, `explain`, `ops`, `bench`, `fuzz` and `completions`.
+//! Tests of the commands `check`, `explain`, `ops`, `bench`, `fuzz` and `completions`.
 
 use super::shell::{Shell, example, snapshot};
 

@@ -1,5 +1,5 @@
-//! The command as processes that launchers of MPI start. `CEMBRA_MPI_LAUNCHERS` has the paths of launchers, with colons between them, and the library of
-//! each is in the folder `lib` beside it.
+//! Tests of the command as several processes (ranks) that MPI launchers start. The environment variable `CEMBRA_MPI_LAUNCHERS` has the paths of
+//! launchers, separated by colons. The MPI library of a launcher is in the folder `lib` next to the launcher's folder.
 
 use crate::shell::Shell;
 use crate::tensors::f64s;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// The most time that a run takes: ten times that in which a failure must end all ranks. With more it hangs.
+/// The longest time for a run: ten times the time in which a failure must end all ranks. A run that takes longer hangs.
 const MOST: Duration = Duration::from_secs(50);
 
-/// Launchers and their libraries.
+/// Returns the paths of the launchers to test, each with the path of its MPI library.
 fn launchers() -> Vec<(PathBuf, PathBuf)> {
     let listed = std::env::var_os("CEMBRA_MPI_LAUNCHERS").unwrap_or_default();
     let library = |launcher: &PathBuf| {
@@ -21,7 +21,7 @@ fn launchers() -> Vec<(PathBuf, PathBuf)> {
     std::env::split_paths(&listed).filter_map(|launcher| Some((launcher.clone(), library(&launcher)?))).collect()
 }
 
-/// Starts a process for each list of arguments, and says how that ended and after how many seconds.
+/// Starts one rank for each list of arguments. Returns how the run ended, and after how many seconds.
 fn launched((launcher, library): &(PathBuf, PathBuf), shell: &Shell, ranks: &[Vec<&str>]) -> (Output, f64) {
     let mut command = Command::new(launcher);
     if library.ends_with("libmpi.so.40") {
@@ -49,7 +49,7 @@ fn launched((launcher, library): &(PathBuf, PathBuf), shell: &Shell, ranks: &[Ve
     (child.wait_with_output().expect("its output"), seconds)
 }
 
-/// The table of the report: who failed how, and after how many seconds all had ended.
+/// If one rank fails, all ranks must end. The test prints a table for its report: the kind of failure, and the seconds until all ranks had ended.
 #[test]
 #[ignore = "`.ci/doors` installs the launchers and runs it"]
 #[expect(clippy::print_stdout, reason = "`.ci/doors` shows the table")]
@@ -113,7 +113,8 @@ fn other_ranks_leave_rows_to_the_first() {
     assert_eq!(as_rank("0", "1"), (true, "result\n2\n4\n".to_owned(), String::new()));
 }
 
-/// Launchers end all ranks if a signal ends one that has not joined them, and wait if it exits.
+/// A launcher ends all ranks if a signal ends a rank that has not joined them, but waits if that rank exits. So a rank that fails before it joins
+/// must end by a signal.
 #[cfg(unix)]
 #[test]
 fn a_rank_that_fails_before_it_joined_ends_by_a_signal() {

@@ -1,4 +1,4 @@
-//! `cembra repl` on what is no terminal: line by line.
+//! Tests of `cembra repl` with input that is not a terminal, which is read line by line.
 
 use super::shell::Shell;
 

@@ -1,4 +1,4 @@
-//! Runs the binary: files in a folder made for one test, arguments, standard input, and what came of it.
+//! Helpers that run the binary in a temporary folder, with files, arguments and standard input, and return its output.
 
 use std::fmt;
 use std::fs;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// A folder to run the command in.
+/// A temporary folder in which a test runs the command.
 pub(crate) struct Shell {
     folder: TempDir,
 }
 
-/// What a run gave.
+/// The outcome of a run: the exit status and the output.
 #[derive(PartialEq, Debug)]
 pub(crate) struct Outcome {
-    /// The exit status.
+    /// The exit status; `None` if a signal ended the process.
     pub(crate) status: Option<i32>,
-    /// Standard output.
+    /// The text that the command wrote to standard output.
     pub(crate) stdout: String,
-    /// Standard error.
+    /// The text that the command wrote to standard error.
     pub(crate) stderr: String,
 }
 
@@ -34,7 +34,7 @@ impl From<Output> for Outcome {
 }
 
 impl fmt::Display for Outcome {
-    /// For snapshots.
+    /// Formats the outcome for snapshots.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "exit status: {}", self.status.map_or("none".to_owned(), |status| status.to_string()))?;
         for (name, text) in [("standard output", &self.stdout), ("standard error", &self.stderr)] {
@@ -47,7 +47,7 @@ impl fmt::Display for Outcome {
 }
 
 impl Shell {
-    /// An empty folder.
+    /// Makes an empty temporary folder.
     pub(crate) fn new() -> Self {
         Shell { folder: tempfile::tempdir().expect("a folder") }
     }
@@ -60,29 +60,29 @@ impl Shell {
         self
     }
 
-    /// Where a file of the folder is.
+    /// Returns the path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The text of a file of the folder.
+    /// Returns the text of a file in the folder.
     pub(crate) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).expect("the file is there")
     }
 
-    /// The command with these arguments, not yet started.
+    /// Returns the command with the arguments `args`, which is not started yet.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cembra"));
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null()).env_remove("NO_COLOR");
         command
     }
 
-    /// Runs the command.
+    /// Runs the command with the arguments `args` and without input.
     pub(crate) fn run(&self, args: &[&str]) -> Outcome {
         self.command(args).output().expect("the binary runs").into()
     }
 
-    /// Runs the command with something to read from standard input.
+    /// Runs the command with `input` as its standard input.
     pub(crate) fn feed(&self, args: &[&str], input: &str) -> Outcome {
         let mut command = self.command(args);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -92,7 +92,7 @@ impl Shell {
         child.wait_with_output().expect("the binary ends").into()
     }
 
-    /// Runs the command, which must succeed silently; its standard output.
+    /// Runs the command, which must succeed without writing to standard error, and returns its standard output.
     pub(crate) fn stdout(&self, args: &[&str]) -> String {
         let outcome = self.run(args);
         assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""), "{args:?}");
@@ -100,17 +100,17 @@ impl Shell {
     }
 }
 
-/// A file of the repository.
+/// Returns the path of a file in the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
 }
 
-/// A file of `docs/examples`.
+/// Returns the path of a file in `docs/examples`, as an argument.
 pub(crate) fn example(name: &str) -> String {
     repository("docs/examples").join(name).to_str().expect("the path is UTF-8").to_owned()
 }
 
-/// Fixes a snapshot of a run.
+/// Compares the outcome of a run with a stored snapshot.
 macro_rules! snapshot {
     ($name:expr, $outcome:expr) => {
         insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {

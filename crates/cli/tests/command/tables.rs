@@ -1,9 +1,9 @@
-//! `cembra eval` over tables: forms of files into each other, columns carried through, rows that fail, threads.
+//! Tests of `cembra eval` on tables: conversions between the formats of files, columns that are copied to the results, rows that fail, threads.
 
 use super::shell::{Shell, repository, snapshot};
 use std::fs;
 
-/// A table with something of everything.
+/// A table with values of all kinds.
 const TABLE: &str = "\
 id,code,x,flag,day,moment,name
 9007199254740993,007,1.5,true,2026-11-20,2026-11-20T10:15:00.5Z,\"a, \"\"b\"\"\"
@@ -38,7 +38,8 @@ fn a_table_goes_through_all_forms_and_comes_back() {
     assert_eq!(shell.stdout(&args), expected);
 }
 
-/// Numbers with a comma, dates and times in forms of their own, by the clocks of a zone; a time that these skip is an error of its row.
+/// Options change the spelling of values in CSV: numbers with a decimal comma, formats of dates and times, a time zone. A local time that the clocks
+/// of the zone skip is an error of its row.
 #[test]
 fn values_of_csv_may_be_spelled_otherwise() {
     let bills = "nr;amount;day;moment;count\n1;1234,50;31.12.2025;31.12.2025 23:30;3\n2;-,5e1;1.2.2026;01.07.2026 12:00;4,0\n3;;;;\n4;1;01.01.2026;29.03.2026 02:30;5\n";
@@ -137,7 +138,7 @@ fn tuples_are_structs_and_come_back() {
     }
 }
 
-/// What a service is sent: a customer who may be unknown, a list of items, a dictionary. It goes through JSON, Parquet and Arrow.
+/// A request as a service receives it: an optional customer, a list of items, a dictionary. It is converted between JSON, Parquet and Arrow.
 #[test]
 fn structs_lists_and_dictionaries_go_through_files() {
     let orders = "{\"id\":1,\"customer\":{\"name\":\"Ann\",\"age\":40},\"items\":[{\"price\":1.5,\"kind\":\"a\"},{\"price\":2.0,\"kind\":null}],\"rates\":{\"a\":2}}\n\
@@ -187,7 +188,8 @@ fn structs_lists_and_dictionaries_go_through_files() {
     assert!(failed.stdout.ends_with("{\"total\":null,\"who\":null,\"c\":null,\"dear\":null}\n"), "{failed}");
 }
 
-/// As many rows as go through a model as columns, and the same one by one: structs are taken apart into columns, and nulls of structs with them.
+/// Enough rows for an evaluation on columns, and the same rows evaluated one by one. Structs are split into columns, and the nulls of structs with
+/// them.
 #[test]
 fn many_structs_and_lists_go_through_as_columns() {
     let mut random = fastrand::Rng::with_seed(9);
@@ -417,7 +419,7 @@ fn the_chapter_of_tables_is_what_happens() {
     );
 }
 
-/// A column that is not there is missing where that is declared, as a key of JSON is; but not where another is meant to be it.
+/// An absent column is missing in all rows if its input is optional, as an absent key of JSON is; but it is an error if a column has a similar name.
 #[test]
 fn an_optional_input_may_have_no_column() {
     let shell = Shell::new().file("a.csv", "x,weigth\n1,5\n2,6\n").file("a.jsonl", "{\"x\":1}\n{\"x\":2}\n");
@@ -442,7 +444,7 @@ fn an_optional_input_may_have_no_column() {
     assert!(needed.stderr.contains("no column `rate`"), "{needed}");
 }
 
-/// Files that know their types keep the width of their integers, and narrow ones wrap around; others have integers of 64 bits.
+/// Integers from files with column types keep their width, and narrow ones wrap around. Integers from other files have 64 bits.
 #[test]
 fn integers_have_the_width_of_their_file() {
     let shell = Shell::new().file("a.csv", "x\n5000\n").file("a.json", "[{\"x\": 5000}]");

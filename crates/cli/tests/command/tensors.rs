@@ -1,9 +1,9 @@
-//! Models with tensors: arrays of NumPy in and out, what is said of wrong ones, and the examples.
+//! Tests of models with tensors: NumPy arrays as inputs and outputs, messages about invalid arrays, and the examples.
 
 use super::shell::{Shell, example};
 use std::fs;
 
-/// A file of NumPy: little ends, C order.
+/// Returns the bytes of a `.npy` file of NumPy: little-endian, in row-major order.
 fn npy(descr: &str, extents: &[usize], data: &[u8]) -> Vec<u8> {
     let shape: String = extents.iter().map(|extent| format!("{extent},")).collect();
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape})}}\n");
@@ -144,7 +144,7 @@ fn errors_of_archives_name_arrays_and_inputs() {
     assert!(!outcome.stderr.contains("column") && outcome.stderr.contains("array `c`: "), "{}", outcome.stderr);
 }
 
-/// A row of a model and the outputs of one with a tensor are the same object.
+/// The outputs of a model with a tensor are written as the same JSON object as a row of a model without tensors.
 #[test]
 fn outputs_are_the_json_of_a_row() {
     let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, f64::NAN]));
@@ -161,7 +161,7 @@ fn outputs_are_the_json_of_a_row() {
     }
 }
 
-/// Texts, optional values and masks stand beside tensors.
+/// Texts, optional values and masks can be inputs and outputs of a model with tensors.
 #[test]
 fn other_values_are_given_and_shown_too() {
     let shell = Shell::new().file("x.npy", f64s(&[2], [1.0, 2.5]));
@@ -266,7 +266,7 @@ fn models_with_tensors_are_checked_and_explained() {
     assert!(built.stderr.contains("error[tensors]"), "{}", built.stderr);
 }
 
-/// The data of an example, which are made here: with `CEMBRA_REWRITE` they are written.
+/// Compares the data file of an example with data that are made here. With `CEMBRA_REWRITE`, the file is written instead.
 fn check_data(shell: &Shell, types: &str, arrays: &[(&str, Vec<u8>)], file: &str) {
     let copies: String = arrays.iter().map(|(name, _)| format!("output \"{name}\" = {name}\n")).collect();
     fs::write(shell.path("copy.cem"), format!("input {types}\n{copies}")).expect("written");
@@ -346,7 +346,7 @@ fn tensors_times_vectors() {
     );
 }
 
-/// Arrays of several files have no more bytes together than they may, and a file is not in memory beside its array.
+/// The limit of bytes applies to the arrays of all files together, and a file is not in memory in addition to its array.
 #[test]
 fn arrays_of_all_files_count_together() {
     let file = f64s(&[100_000], std::iter::repeat_n(1.0, 100_000));
@@ -482,7 +482,7 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
     }
 }
 
-/// A model in tiles with other values.
+/// A model in tiles that has other inputs and outputs than tensors, too.
 const BESIDE: &str = "tile i, j, k = 2
 input a: tiled[f64, \"i,j\"], n: f64?, s: text, few: f64? = 2.0, xs: [f64] = []
 output b(\"i,j\") = (n ?? 1.0) * few * a(\"i,k\") * a(\"k,j\")
@@ -563,11 +563,11 @@ fn values_beside_tiles_are_given_and_printed_as_beside_dense_tensors() {
     assert_eq!(shell.run(&["explain", "-e", chosen, "--extents", "i=4", "-s", "s=x"]).status, Some(0));
 }
 
-/// A model in tiles, of a square matrix.
+/// A model in tiles that computes a polynomial of a square matrix.
 const POLYNOMIAL: &str = "tile i, j, k = 2\ninput a: tiled[f64, \"i,j\"], by: f64\nlet s(\"i,j\") = a(\"i,k\") * a(\"k,j\")\n\
                           p(\"i,j\") = by * s(\"i,j\") + s(\"i,k\") * a(\"k,j\")\noutput t = p(\"i,i\").sum()\n";
 
-/// The lines of a table of steps, as the command prints it.
+/// Returns the lines of a table of steps, as the command prints it, split into fields.
 fn steps(text: &str) -> Vec<Vec<&str>> {
     let lines = text.lines().skip_while(|line| !line.starts_with("step ") && !line.starts_with(" step "));
     lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect()

@@ -1,4 +1,4 @@
-//! `cembra test`: what it prints of models that pass and that do not.
+//! Tests of `cembra test`: its output for models whose tests pass, and for models whose tests fail.
 
 use super::shell::Shell;
 
@@ -66,7 +66,7 @@ fn tests_take_unsigned_integers() {
     assert_eq!(shell.stdout(&["test", "m.cem"]), "m.cem: 2 cases passed\n");
 }
 
-/// What a test gives says of which type an input without one is, for warnings as for the run.
+/// A test's value gives an input without a declared type its type, for warnings as for the run.
 #[test]
 fn warnings_are_of_the_types_that_tests_give() {
     let text = "numbers f32\noutput y = x / 3\ntest \"t\" { x = 5000000001 } => { y = 1666666667f32 }\n\
@@ -79,7 +79,7 @@ fn warnings_are_of_the_types_that_tests_give() {
     assert_eq!(shell.run(&["test", "--quiet", "m.cem"]).stderr, "");
 }
 
-/// A pipe that nobody writes to would be waited for.
+/// The command must not wait for a pipe in the folder, to which no process writes.
 #[test]
 #[cfg(target_os = "linux")]
 fn only_regular_files_of_the_folder_are_tested() {
@@ -128,7 +128,7 @@ m.cem:6:52: the `else` branch is never taken: `sign(2)`
     assert_eq!(shell.stdout(&["test", "--coverage"]), expected);
 }
 
-/// The left sides of two `or` in a row begin at one place.
+/// The left sides of two `or` in a row begin at the same place in the text.
 #[test]
 fn sides_that_begin_together_are_told_apart() {
     let model = "\

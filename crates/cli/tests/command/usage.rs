@@ -1,4 +1,4 @@
-//! Command lines that make no sense: exit status 2, and what is said about them.
+//! Tests of invalid command lines: their exit status is 2, and the message says what is wrong.
 
 use super::shell::{Shell, snapshot};
 

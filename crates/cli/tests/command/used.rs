@@ -1,4 +1,4 @@
-//! Files that a model uses: beside it, and nowhere else.
+//! Tests of files that a model uses: they are found in the folder of the model, and nowhere else.
 
 use super::shell::Shell;
 
@@ -65,7 +65,7 @@ fn tables_lie_beside_the_model() {
     assert!(found.stderr.contains("error[literal]: `x` is not a valid f64\n --> vat.csv:3:1\n"), "{}", found.stderr);
 }
 
-/// Keys of several columns, and values that are structs, by key and by range.
+/// Tables may have keys of several columns and values that are structs; they are looked up by key or by range.
 #[test]
 fn tables_have_keys_of_several_columns_and_values_that_are_structs() {
     let model = "table rates: (text, i64) -> f64 = \"rates.csv\"\n\
@@ -204,7 +204,8 @@ fn tables_without_rows_have_no_keys() {
     }
 }
 
-/// Keys of several parts that end in a time or a number are looked up as of it; rows are in any order.
+/// If a key of several columns ends in a time or a number, the last column is looked up as a range: the last row at or before the key applies. The
+/// rows of the table may be in any order.
 #[test]
 fn the_last_part_of_a_key_is_looked_for_in_ranges() {
     let model = "table prices: (text, ranges of timestamp) -> f64 = \"prices.csv\"\n\

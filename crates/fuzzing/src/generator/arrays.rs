@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// The number of elements of the few large arrays: more than a block of a sum, and enough for three threads.
 const LARGE: RangeInclusive<usize> = 70_000..=200_000;
 
-/// Sizes in that range at which the number of blocks per thread changes.
+/// Sizes of large arrays, in `LARGE`, at which the number of blocks per thread changes.
 const ENDS_OF_BLOCKS: [usize; 6] = [131_071, 131_072, 131_073, 196_607, 196_608, 196_609];
 
 /// The most elements of a generated array.
@@ -242,7 +242,7 @@ impl Grower<'_> {
         None
     }
 
-    /// Replaces a branch by a node that fails, if there is one of its type.
+    /// Replaces one branch of a conditional by a node that fails on the first row, if there is such a node of the branch's type.
     fn spoil_an_arm(&mut self, operands: &mut [NodeId]) {
         let types = &self.pool.types;
         let arms = operands.iter_mut().skip(1);
@@ -388,7 +388,7 @@ impl Grower<'_> {
         None
     }
 
-    /// Makes some nodes outputs: `aim`, which was made first, deep ones, and a failing one if `fails`.
+    /// Returns the program with some nodes as outputs: `aim`, which was made first, some deep nodes, and a failing node if `fails`.
     fn finish(mut self, aim: Option<NodeId>, fails: bool) -> (Program, Row) {
         let mut nodes: Vec<NodeId> =
             self.reachable().filter(|node| self.pool.types[node.index()].is_run_time()).collect();

@@ -41,7 +41,8 @@ struct Cutting {
     values: Values,
 }
 
-/// The most elements of a node, and the most products of elements, in a graph for tiled tensors. Each is computed in about a dozen ways.
+/// The most elements of a node in a graph for tiled tensors. The next constant is the most products of elements for one node. Each node is computed
+/// in about a dozen ways, so these graphs are small.
 const MOST_TILED: usize = 500;
 const MOST_TILED_PRODUCTS: usize = 6_000;
 

@@ -1,17 +1,17 @@
-//! Programs on arrays: all ways to run them agree, enough of them fail and enough do not, and a way that is wrong is found out on
-//! next to nothing.
+//! Tests of the fuzzer with programs on arrays: all subjects agree, enough programs fail and enough do not fail, and a subject with a defect is found
+//! with a small program.
 
 use cembra::{Array, Backend, Model, Options, Stage, Value, print};
 use cembra_expr::{Node, NodeId};
 use cembra_fuzzing::{Answer, Config, Failure, Report, Row, Subject, Subjects, program, run, run_on};
 use std::sync::Arc;
 
-/// Programs on arrays, of which none is on requests.
+/// Returns the settings for programs on arrays, without programs on requests (lists of structs and a dictionary).
 fn arrays(programs: u64, seed: u64) -> Config {
     Config { programs: Some(programs), seed, arrays: 1.0, requests: 0.0, ..Config::default() }
 }
 
-/// Programs on requests.
+/// Returns the settings for programs on requests (lists of structs and a dictionary).
 fn requests(programs: u64, seed: u64) -> Config {
     Config { requests: 1.0, ..arrays(programs, seed) }
 }
@@ -27,7 +27,7 @@ fn agreed(config: &Config) -> Report {
     report
 }
 
-/// Operators on whole arrays that no program had.
+/// Returns the operators on whole arrays that no program of the run used.
 fn unused(report: &Report) -> Vec<&'static str> {
     let text = report.to_string();
     let is_unused = |name: &&str| {
@@ -70,7 +70,8 @@ fn programs_on_requests_agree() {
     assert!(all > report.programs() * 8 / 10 && failing > 0 && failing < all / 5, "{report}");
 }
 
-/// The interpreter, but for models with something: there the last element of each array is missing.
+/// A subject with a defect: the interpreter, except that in models whose prepared text contains the payload, the last element of each array is
+/// missing.
 struct Short(&'static str);
 
 impl Subject for Short {

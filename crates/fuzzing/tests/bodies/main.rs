@@ -1,4 +1,4 @@
-//! The bodies of the fuzzer for a short while each.
+//! Tests that run each part of the fuzzer for a short time.
 
 mod arrays;
 mod smoke;

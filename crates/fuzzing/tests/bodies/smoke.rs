@@ -1,5 +1,5 @@
-//! The fuzz bodies on a few hundred programs, and proof that they would notice: subjects that lie, panic or differ in
-//! what they refuse are found out, and the program they are found out on is shrunk to next to nothing.
+//! Tests of the fuzzer on a few hundred programs. They also prove that the fuzzer finds defects: a subject that gives wrong answers, panics, or
+//! rejects other programs than the rest is found, and the program that shows it is reduced to a few nodes.
 
 use cembra::{Backend, Counters, Model, Options, Stage, Tier, Value, print};
 use cembra_expr::{Node, NodeId, Program};
@@ -77,7 +77,7 @@ fn many_programs_agree() {
     assert!(unused.len() <= 3, "never used: {unused:?}");
 }
 
-/// Structs of the caller hold any byte where a boolean is missing, and what is taken instead of it must not see that.
+/// The caller's structs may have any byte in place of a missing boolean. The value that an operator uses instead of it must not depend on that byte.
 #[test]
 fn a_missing_boolean_is_no_other_boolean() {
     let pairs: Vec<usize> = (0..16).collect();
@@ -128,9 +128,9 @@ fn programs_keep_to_their_limits() {
     assert_eq!(deepest, 4);
 }
 
-/// The interpreter, until it meets something.
+/// A subject with a defect: the interpreter, except for models for which `meets` is true, whose answers `does` changes.
 struct Broken {
-    /// True for a model, as prepared, on which it goes wrong.
+    /// Returns true for the prepared text of a model that shows the defect.
     meets: fn(&str) -> bool,
     does: fn(Vec<Answer>) -> Result<Vec<Answer>, Failure>,
 }
@@ -356,7 +356,7 @@ fn rows_are_arguments_of_a_shell() {
     assert_eq!(row.to_string(), r#"-s x=1.5f32 -s 'y=missing[i64]' -s 'odd name="it'\''s"'"#);
 }
 
-/// Programs that once broke a law.
+/// Programs that broke a law in the past must not break it again.
 #[test]
 fn what_was_found_stays_mended() {
     for text in [

@@ -1,4 +1,4 @@
-//! Graphs of tensors at random: backends, rewriting, layouts, derivatives and statements agree.
+//! Tests of the fuzzer for tensors, on random graphs: backends, rewriting, layouts, derivatives and statements agree.
 
 use cembra_fuzzing::{Config, TensorReport, run_tensors};
 

@@ -1,4 +1,5 @@
-//! Tiled tensors at random: graphs, statements and functions agree with dense tensors and with themselves.
+//! Tests of the fuzzer for tiled tensors: random graphs, statements and functions agree with dense tensors, and with other evaluations of the same
+//! tiles.
 
 use cembra_fuzzing::{Config, TileReport, run_tiles};
 
