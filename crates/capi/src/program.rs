@@ -28,7 +28,7 @@ pub(crate) struct Compiled {
     outputs: Vec<NamedField>,
 }
 
-/// An input or an output, with its texts in the form that C sees.
+/// The description of an input or an output, with its name, its type and its default as texts that C can read.
 #[derive(Debug)]
 struct NamedField {
     name: Arc<str>,

@@ -5,7 +5,8 @@ use cembra_table::HeldBlock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// The pieces in progress may take the memory limit divided by `HELD_SHARE`. While they take more, no further piece is read.
+/// The divisor of the memory limit for the pieces of data in progress (read, but not completely written): they may take the limit divided by
+/// `HELD_SHARE`. While they take more, no further piece is read.
 pub(crate) const HELD_SHARE: u64 = 4;
 
 /// The most bytes that each of `threads` threads may have in progress, so that all threads together have at most `most_bytes` divided by
@@ -14,8 +15,8 @@ pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
     most_bytes / HELD_SHARE / (threads as u64).max(1)
 }
 
-/// The order in which pieces are written, and the memory of the pieces in progress. Only the piece that is being written is split into
-/// parts: parts of other pieces would wait in memory.
+/// The order in which pieces of the data are written, and the memory of the pieces in progress (read, but not completely written). Only the piece
+/// that is being written is split into parts, because the parts of other pieces would wait in memory.
 #[derive(Default)]
 pub(crate) struct Turns {
     state: Mutex<Turn>,

@@ -10,7 +10,8 @@ use cembra_array::{StructColumn, struct_columns};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{Promise, Value};
 
-/// Rows are copied to fill strips. All copies of a row must have the same answer.
+/// Runs a model on all rows as one batch. The rows are often copied, so that they fill several strips (blocks of rows that are evaluated at once).
+/// All copies of a row must have the same answer.
 impl Subject for RowPlayer {
     fn name(&self) -> &str {
         (*self).name()

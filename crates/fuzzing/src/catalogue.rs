@@ -44,8 +44,8 @@ pub(crate) struct Catalogue {
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
-    /// The overloads and liftings of all operators. Each is given by the index of the operator's entry, and the index of a group of forms in that
-    /// entry.
+    /// The overloads of all operators, on scalars and lifted to optionals or arrays. Each is given by the index of the operator's entry, and the
+    /// index of a group of operand lists in that entry.
     pub(crate) aims: Vec<(usize, usize)>,
     /// The operators that are only used on arrays, or that do more with arrays than apply to each element.
     pub(crate) of_arrays: Vec<Entry>,
@@ -146,7 +146,7 @@ fn candidates(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<u8
         .collect()
 }
 
-/// Returns every form that an operator accepts, in groups.
+/// Returns every list of operands that an operator accepts, in groups: one group per overload, or per type of the result.
 fn groups(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<Form>> {
     if def.variadic {
         return Vec::new();

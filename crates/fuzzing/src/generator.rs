@@ -294,7 +294,8 @@ impl<'r> Pool<'r> {
         self.apply(entry, &operands)
     }
 
-    /// Returns operands for a form. `inputs` is the share of inputs, whose values are unknown to the optimiser.
+    /// Returns operands that fit `form`, one of the operand lists that the operator accepts. `inputs` is the share of inputs among the new operands;
+    /// their values are unknown to the optimiser.
     fn formed(&mut self, entry: &Entry, form: &Form, inputs: f64) -> Vec<NodeId> {
         let catalogue = Catalogue::standard();
         form.iter()
@@ -312,7 +313,7 @@ impl<'r> Pool<'r> {
             .collect()
     }
 
-    /// Returns a random form of the operator, mostly the one of a few for which the pool has the most operands.
+    /// Returns a random operand list that the operator accepts: mostly, of a few such lists, the one for which the pool has the most operands.
     fn form(&mut self, entry: &'static Entry) -> &'static Form {
         let catalogue = Catalogue::standard();
         let group = pick(self.random, &entry.groups);
@@ -339,7 +340,8 @@ impl<'r> Pool<'r> {
         best
     }
 
-    /// Returns a string literal that fits the form of an argument; now and then `None`, so that any string is used.
+    /// Returns a string literal that fits `form`, the rules for an argument such as a regular expression; now and then `None`, so that any string is
+    /// used.
     fn text_of(&mut self, form: ArgumentForm, qtype: &QType) -> Option<NodeId> {
         let scalar = qtype.scalar().filter(|scalar| scalar.is_string() && self.random.u32(..8) > 0)?;
         let text = values::text_of(self.random, form)?;

@@ -122,7 +122,7 @@ pub(crate) enum Law {
 }
 
 impl Law {
-    /// Returns the words for a program that breaks this law.
+    /// Returns the text with which reports describe a program that breaks this law.
     pub(crate) fn broken(self) -> &'static str {
         match self {
             Law::NoPanic => "a panic",
@@ -441,7 +441,8 @@ impl Trial<'_> {
         Ok(answers)
     }
 
-    /// Compares answers with values that were found in another way. `None` stands for a fault. If only one of the two is a fault, `allowed` decides.
+    /// Compares the answers of the reference with `found`, values that were computed in the way that `name` names. `None` stands for a fault. If only
+    /// one of the two is a fault, `allowed` decides whether that is allowed.
     fn compare_values(
         &self,
         law: Law,

@@ -92,9 +92,9 @@ pub fn program(config: &Config, number: u64) -> Program {
     generator::program(&mut config.random(number), config)
 }
 
-/// Returns small programs with a single operator, by the operator's name. There is one program per overload and lifting, with inputs as operands;
-/// for an operator that accepts any types there are a few programs. Functions, operators on functions, and operators without a value at run time
-/// are left out.
+/// Returns small programs with a single operator, by the operator's name. There is one program per overload, on scalars and lifted to optionals or
+/// arrays, with inputs as operands; for an operator that accepts any types there are a few programs. Functions, operators on functions, and operators
+/// without a value at run time are left out.
 #[must_use]
 pub fn operators(config: &Config) -> Vec<(&'static str, Vec<Program>)> {
     let config = Config { max_inputs: 12, max_depth: 3, ..config.clone() };

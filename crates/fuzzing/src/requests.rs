@@ -103,11 +103,11 @@ fn has_json(qtype: &QType) -> bool {
     }
 }
 
-/// A row that has different answers: its index, and each answer with the name of the way it was computed.
+/// A row with different answers: its index, and each answer with a name for how it was computed, such as by JSON.
 pub(crate) type Difference = (usize, Vec<(String, String)>);
 
-/// Runs the program of `case` in all ways that requests can run, on its rows and a second time on the first row. Returns the first row whose
-/// answers differ from the reference's; `None` if all are equal.
+/// Runs the program of `case` on its rows, and a second time on the first row, with inputs as JSON and as Rust structs, on both backends. Returns the
+/// first row whose answers differ from the reference's; `None` if all are equal.
 pub(crate) fn difference(
     case: &Requests<'_>,
     model: &Model,

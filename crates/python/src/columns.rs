@@ -523,7 +523,7 @@ pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) pace: RowsPace,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
-    /// The form of each output's column, in the order of the model's outputs.
+    /// The kind of Python object that each output's column becomes, in the order of the model's outputs.
     pub(crate) targets: &'r [Target],
     /// True if rows that fail are left out of the outputs.
     pub(crate) skip: bool,

@@ -183,7 +183,7 @@ pub(crate) const RAISED: &str = "the Python function raised an exception";
 
 /// The error message for an evaluation in which a Python function raised the exception `raised`: its class, and the first line of its text.
 pub(crate) fn said_of(py: Python<'_>, raised: &PyErr) -> String {
-    /// The most characters of that line.
+    /// The most characters of the exception's text that the message repeats.
     const MOST: usize = 200;
     let class = raised.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
     // Turning the value into a text runs code of Python, which may raise.

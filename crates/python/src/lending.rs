@@ -51,8 +51,8 @@ pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -
     Ok(array.call_method0("copy")?.cast_into()?)
 }
 
-/// The memory of an array that can be read in place. `None` if it has fewer than `LEAST_LENT` elements, if they are not aligned or not a whole number
-/// of elements apart, or if it has more indices than elements in memory.
+/// Returns the memory of an array that can be read in place. `None` if the array has fewer than `LEAST_LENT` elements, if its elements are not
+/// aligned or not a whole number of elements apart, or if it has more indices than elements in memory, because strides are 0.
 fn place<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<StridedMemory<T>> {
     if array.len() < LEAST_LENT || !array.data().is_aligned() {
         return None;

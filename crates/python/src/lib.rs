@@ -56,7 +56,7 @@ mod values;
 
 use pyo3::prelude::*;
 
-/// Returns the text of a model in the one form that models are printed in. Comments stay.
+/// Returns the text of a model in its canonical layout. Comments are kept.
 #[pyfunction]
 fn format(py: Python<'_>, text: &str) -> PyResult<String> {
     lock::entered(py, || {

@@ -259,7 +259,7 @@ impl Model {
         Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
 
-    /// The form in which the outputs `made` become Python objects.
+    /// Returns the options for converting the outputs `made` to Python objects: the kind of arrays, and the most bytes.
     ///
     /// # Errors
     /// If the outputs take more bytes as Python objects than the limit `array_bytes`.
@@ -399,7 +399,8 @@ impl Model {
         })
     }
 
-    /// Reads the values of one row into `row`. Returns false if an argument has values for many rows. `arrays` becomes the form of the first array.
+    /// Reads the values of one row into `row`. Returns false if an argument has values for many rows. If `arrays` is `Lists`, the first array among
+    /// the arguments decides the kind of output arrays.
     fn read_row<'py>(
         &self,
         compiled: &Compiled,
@@ -447,8 +448,8 @@ impl Model {
         Ok(true)
     }
 
-    /// Evaluates one row and stores its outputs in `memory`. Returns the form of output arrays: that of an array among the arguments, else `arrays`.
-    /// `None` if an argument has values for many rows.
+    /// Evaluates one row and stores its outputs in `memory`. Returns the kind of Python object for output arrays: that of an array among the
+    /// arguments, else `arrays`. `None` if an argument has values for many rows.
     pub(crate) fn evaluate<'py>(
         &self,
         py: Python<'py>,
@@ -476,7 +477,7 @@ impl Model {
         Ok(Some(arrays))
     }
 
-    /// Returns the model for many rows, and compiles it if it is not compiled yet.
+    /// Returns the phases of the model: the parts that are evaluated for all rows, one part after the other. They are compiled at the first call.
     fn phases<'c>(&self, py: Python<'_>, compiled: &'c Compiled) -> PyResult<&'c Phases> {
         if let Some(phases) = compiled.phases.get() {
             return Ok(phases);
@@ -502,7 +503,7 @@ impl Model {
         user_operators::ended(run, self.in_phases(py, compiled, input, RowsTerms { options, ..terms }))
     }
 
-    /// The column of an input that a phase reads: its argument, or its default in each row.
+    /// Returns the column of the input `field`: its argument or its column in `table`, or else its default in each row.
     fn column<'py>(
         &self,
         field: &Field,
@@ -518,7 +519,7 @@ impl Model {
         }
     }
 
-    /// Evaluates many rows, one phase of the model after the other.
+    /// Evaluates many rows, one phase after the other. A phase is a part of the model between calls of Python functions over columns.
     #[inline(always)]
     fn in_phases<'py>(
         &self,
@@ -693,7 +694,7 @@ impl Model {
         })
     }
 
-    /// Returns the types of the outputs, without promises about elements, for a model whose inputs all have types.
+    /// Returns the types of the outputs, for a model whose inputs all have types. The types do not say that an array has no missing elements.
     fn _output_types(&self) -> Vec<String> {
         let outputs = self.known().take(1).flat_map(|compiled| compiled.executor.outputs());
         outputs.map(|output| cembra::print_type(&output.qtype)).collect()

@@ -329,8 +329,8 @@ pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Impo
     Ok(Import { array: joined(object, &checked, field.data_type(), bounds)?, given })
 }
 
-/// Imports an Arrow array that is an input's single value, or a part of it. `None` if the object is a NumPy array, does not export data by Arrow's
-/// interface, or raises an exception of its own. Then it may still be a sequence.
+/// Imports an Arrow array that is the single value of an input, or a field or element of that value. `None` if the object is a NumPy array, does not
+/// export data by Arrow's interface, or raises an exception of its own. Then it may still be a sequence.
 pub(crate) fn whole(
     object: &Bound<'_, PyAny>,
     expected: impl Display,

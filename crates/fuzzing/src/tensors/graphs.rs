@@ -51,7 +51,7 @@ pub(super) type NodeResult = Result<TensorNodeId, Error>;
 /// An operator that cannot fail, with operand types that it accepts.
 type Form = (OpId, Vec<Scalar>);
 
-/// Returns the building blocks of maps: for each operator on elements that cannot fail, its forms.
+/// Returns the operators for maps: for each operator on elements that cannot fail, the lists of operand types that it accepts.
 fn forms() -> &'static [Vec<Form>] {
     static FORMS: OnceLock<Vec<Vec<Form>>> = OnceLock::new();
     FORMS.get_or_init(|| {
@@ -326,7 +326,7 @@ impl<'r> Growth<'r> {
         }
     }
 
-    /// Adds a choice between two nodes by one truth value. Mostly, a branch is a new chain of nodes that only the choice uses.
+    /// Adds a choice between two nodes by one truth value. Mostly, a branch is a new sequence of nodes that only the choice uses.
     fn conditional(&mut self) -> NodeResult {
         let truth = self.of(Scalar::Boolean)?;
         let axes: Vec<usize> = (0..self.graph.extents(truth).len()).collect();

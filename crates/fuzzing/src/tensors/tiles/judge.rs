@@ -231,7 +231,8 @@ impl TileJudge {
         Ok(())
     }
 
-    /// Evaluates in different ways that must give equal results.
+    /// Checks that other evaluations give results with equal bits: with other numbers of threads and ranks, other block sizes, machine code, or lazy
+    /// tiles.
     fn check_ways(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
         let nodes = program.asked(asked);
         let (host, native) = (self.interpreter.host(), self.native.host());
