@@ -128,7 +128,7 @@ impl Source for OneRow {
 }
 
 impl Feed {
-    /// Makes the feed of a model whose rows are `data`. No columns of `data` are copied to the results.
+    /// Makes the feed (the source of each input's values) of a model whose rows are `data`. No columns of `data` are copied to the results.
     ///
     /// # Errors
     /// The errors of [`new`](Self::new), or an error if an option has no effect on these data.

@@ -256,7 +256,7 @@ pub(crate) fn run<T: Send + 'static>(
 /// A piece that was read, or the error of reading it, with the number of the piece.
 type Numbered = (u64, Result<Box<dyn Piece>, DataError>);
 
-/// Reads pieces until the source ends, or until the receivers are gone.
+/// Reads pieces of the data (consecutive rows) and sends them to the workers, until the source ends or no worker receives them.
 fn read(
     mut source: Box<dyn Source>,
     start_one: &SyncSender<()>,

@@ -1,4 +1,4 @@
-"""The bridge to Arolla: what `cembra.arolla.eval` gives is what `arolla.eval` gives, of every operator on every type that both have."""
+"""Tests of `cembra.arolla`: for each operator and type that both have, `cembra.arolla.eval` must give the result of `arolla.eval`."""
 
 import random
 
@@ -18,7 +18,7 @@ BACKENDS = [cembra.arolla.eval, cembra.arolla.eval_interpreted]
 
 
 def assert_same(got, want):
-    """The same type and value; any NaN is as good as another."""
+    """Returns true if two values have the same type and are equal, where all NaNs are equal."""
     assert got.qtype == want.qtype
     if arolla.is_namedtuple_qtype(want.qtype):
         for name in arolla.types.get_namedtuple_field_names(want.qtype):
@@ -74,7 +74,7 @@ SMALL = {**VALUES, arolla.BYTES: [b"", b"a", b"\x00\"\\"], arolla.INT32: [0, 1, 
 
 
 def value_of(qtype, draw, values):
-    """Some value of a type; none if there is none here."""
+    """Returns some value of a type; `None` if this file has no value of the type."""
     if qtype in values:
         return SCALARS[qtype](draw.choice(values[qtype]))
     scalar = qtype.value_qtype

@@ -1,4 +1,4 @@
-"""One row: numbers, strings, dates, structs, lists, dictionaries; types that calls say; errors."""
+"""Tests of calls with one row: numbers, strings, dates, structs, lists and dictionaries; inputs that get their types from a call; errors."""
 
 import copy
 import datetime

@@ -1,4 +1,4 @@
-"""Many rows: arrays of NumPy and of Arrow, in and out."""
+"""Tests of calls with many rows: NumPy and Arrow arrays as inputs and outputs."""
 
 import datetime
 import decimal

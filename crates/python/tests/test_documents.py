@@ -1,5 +1,5 @@
-"""The blocks of the pages on Python give what they show, and so do the tables of expressions. The table of what comes back is made here: with
-`CEMBRA_REWRITE=1` in the environment the page gets it anew."""
+"""Tests of the pages about Python: the code blocks and the tables of expressions must give the results that the pages show. The table of the types of
+output columns is made here. With `CEMBRA_REWRITE=1` in the environment, it is written to the page."""
 
 import datetime
 import doctest
@@ -22,7 +22,7 @@ PAGES = ["guide/python.md", "guide/python-frames.md", "guide/python-expressions.
 
 
 def blocks(page):
-    """The blocks of Python on a page."""
+    """Returns the Python code blocks of a page."""
     return [part.split("```")[0] for part in page.read_text().split("```python\n")[1:]]
 
 
@@ -47,7 +47,7 @@ def test_the_licences_of_the_package_are_those_of_the_repository():
 
 
 def rows(page, heading):
-    """The cells of a table, without the marks of code."""
+    """Returns the cells of a table, without the backticks of code."""
     _, table = (DOCS / page).read_text().split(heading)
     lines = table.split("\n\n")[0].splitlines()[2:]
     return [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in lines]
@@ -67,7 +67,7 @@ def test_the_page_gives_what_it_shows(page):
 
 
 def outcome(text, columns):
-    """What a text gives for columns of NumPy, as lists of Python, or why it fails."""
+    """Returns the outputs of a model text for NumPy columns, as Python lists, or the message of its error."""
     model = cembra.compile(text)
     try:
         made = model(**{name: columns[name] for name in model.inputs})
@@ -89,7 +89,7 @@ def test_expressions_of_numpy_and_of_cembra_give_what_the_table_says():
 
 
 def plain(values):
-    """A column as a list, with `None` for what is missing; a number as it is."""
+    """Returns a column as a list, with `None` for a missing element. A number is returned unchanged."""
     if not hasattr(values, "to_list"):
         return values
     return [None if value is None or value != value else value for value in values.to_list()]
@@ -205,7 +205,7 @@ def arrow_columns():
 
 
 def type_shown(made):
-    """The type of a column as its package writes it."""
+    """Returns the type of a column as its package writes it."""
     shown = str(made.type if isinstance(made, (pa.Array, pa.ChunkedArray)) else made.dtype)
     shown = shown.replace("large_", "").replace("dictionary<values=string, indices=int32, ordered=0>", "dictionary of string")
     for unit in ["us", "ns", "ms"]:
@@ -215,8 +215,8 @@ def type_shown(made):
 
 
 def returns():
-    """The rows of the table: a column, its type in the model, and the types of three outputs: the input itself, one that is computed of it, and one
-    that is computed and missing in a row."""
+    """Returns the rows of the table: a column, its type in the model, and the types of three outputs: the input itself, an output that is computed from
+    it, and a computed output that is missing in a row."""
     of_packages = {"NumPy": numpy_columns, "pandas": pandas_columns, "Polars": polars_columns, "pyarrow": arrow_columns}
     for package, columns in of_packages.items():
         for name, column in columns():

@@ -1,4 +1,4 @@
-"""Expressions in Python, functions that are traced, and the operators of the registry as functions."""
+"""Tests of expressions in Python, of traced functions, and of the registry's operators as functions."""
 
 import copy
 import datetime

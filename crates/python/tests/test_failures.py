@@ -1,4 +1,4 @@
-"""What fails: operators written in Python, the errors of the package, and Ctrl-C at each door.
+"""Tests of failures: operators written in Python, the errors of the package, and Ctrl-C during each kind of call.
 """
 
 import collections
@@ -25,7 +25,7 @@ count = itertools.count()
 
 
 def fresh():
-    """A name for an operator that no other test has."""
+    """Returns a name for an operator that no other test uses."""
     return f"failures.op{next(count)}"
 
 
@@ -33,7 +33,7 @@ def fresh():
 
 
 def noting(types, result, function, **more):
-    """The name of a new operator, and the list of arguments that it was called with."""
+    """Registers an operator. Returns its name, and the list that the arguments of its calls are appended to."""
     name, calls = fresh(), []
 
     @cembra.operator(name, types, result, **more)
@@ -244,7 +244,7 @@ LONG = 10**14
 
 @pytest.fixture
 def interrupts():
-    """Ctrl-C raises `KeyboardInterrupt`, also where the tests were started with the signal ignored."""
+    """Makes Ctrl-C raise `KeyboardInterrupt`, even if the tests were started with this signal ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Columns and frames of pandas, Polars, pyarrow and NumPy: types, indices, digits and missing values that come back, and what is refused.
+"""Tests of columns and frames of pandas, Polars, pyarrow and NumPy: the types, indices, digits and missing values of outputs, and refused columns.
 """
 
 import collections
@@ -27,19 +27,19 @@ UTC = datetime.timezone.utc
 
 
 def dtype_of(made):
-    """The type of a column, as its package writes it."""
+    """Returns the type of a column, as its package writes it."""
     return str(made.type if isinstance(made, (pa.Array, pa.ChunkedArray)) else made.dtype)
 
 
 def plain(made):
-    """The elements of a column as a list, with None for each missing one. NaN of NumPy's floats is missing in pandas."""
+    """Returns the elements of a column as a list, with `None` for a missing element. In a pandas column of NumPy floats, NaN is missing."""
     if isinstance(made, pd.Series):
         return [None if missing else value for value, missing in zip(made.tolist(), made.isna())]
     return made.to_pylist() if isinstance(made, (pa.Array, pa.ChunkedArray)) else made.to_list() if isinstance(made, pl.Series) else made.tolist()
 
 
 def arrow_series(values, of, **more):
-    """A Series of pandas with a type of Arrow."""
+    """Makes a pandas Series with an Arrow type."""
     return pd.Series(pd.array(pa.array(values, of), dtype=pd.ArrowDtype(of)), **more)
 
 
@@ -608,7 +608,7 @@ SIZE = {"W": 604_800_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 10**6, "
 
 
 def columns_of(values, kind, unit):
-    """A column of moments ("M8") or durations ("m8") in each package that has the unit."""
+    """Makes a column of times ("M8") or durations ("m8") in each package that has the unit."""
     array = np.array(values, f"{kind}[{unit}]")
     yield array
     if unit in ["s", "ms", "us", "ns"]:
@@ -622,7 +622,7 @@ def columns_of(values, kind, unit):
 
 
 def microseconds(made):
-    """Moments or durations as integers, through no type that rounds or refuses them."""
+    """Returns times or durations as integers, without a conversion to a type that would round or refuse them."""
     if isinstance(made, pl.Series):
         return made.cast(pl.Int64).to_list()
     if isinstance(made, pd.Series):

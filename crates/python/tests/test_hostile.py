@@ -1,4 +1,4 @@
-"""What nobody should give, and how long models live: errors, and memory that stays flat."""
+"""Tests of invalid and hostile arguments, and of the lifetime of models: calls must raise errors, and the memory of the process must not grow."""
 
 import gc
 import multiprocessing
@@ -14,7 +14,7 @@ import cembra
 
 
 def resident():
-    """Bytes of memory of the process."""
+    """Returns the bytes of memory that the process has."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
@@ -114,7 +114,7 @@ def test_a_process_may_fork_after_use():
 
 
 def peak_growth(prepare, call):
-    """By how much the most memory that a process ever had grows with a call: a copy that is freed again counts. In bytes."""
+    """Returns the bytes by which a call raises the peak memory of a process. A copy that is freed during the call counts."""
     # Not `ru_maxrss`: a new process begins with that of the process that has started it.
     script = f"""
 import numpy as np
@@ -254,7 +254,7 @@ def test_arrays_of_numpy_are_read_where_they_are(dtype, spelled, backend):
 
 
 class Exporting:
-    """An object that has Arrow's interface, and gives the same capsules each time."""
+    """An object with Arrow's interface that exports the same capsules each time."""
 
     def __init__(self, of):
         self.of = of
@@ -282,7 +282,7 @@ DOORS = {
 
 @pytest.fixture(scope="module")
 def deep():
-    """An array of Arrow of 8,000 levels, which takes its own package seconds."""
+    """An Arrow array with 8,000 levels of lists, on which operations of its own package take seconds."""
     pa = pytest.importorskip("pyarrow")
     made = pa.array([1.0])
     for _ in range(8000):
@@ -512,7 +512,7 @@ def test_objects_that_nest_deep(around, of):
 
 
 def in_child(run):
-    """Runs a function in a process that is forked, and returns whether it ended well. One that waits for ever is ended by a signal."""
+    """Runs a function in a forked process, and returns true if the process succeeded. A process that does not end is ended by a signal."""
     child = os.fork()
     if child == 0:
         signal.alarm(20)
@@ -545,7 +545,7 @@ def test_a_forked_process_computes_on_several_threads():
 
 
 def scaled(factor):
-    """What a worker of `multiprocessing` computes with a model that it inherited."""
+    """Computes a result in a worker of `multiprocessing`, with a model that the worker inherited."""
     return float(SCALED.run({"x": np.full(1 << 17, factor)}, threads=2)[0].sum())
 
 
@@ -573,7 +573,7 @@ except MemoryError as error:
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert "for an array with shape (100000000,)" in ended.stdout, ended
 def ends_well(script, most_bytes=4 << 30, **environment):
-    """What a process prints that may have so many bytes of addresses beside those of its packages. It must end by itself."""
+    """Returns the output of a process whose address space is limited to the size of its packages and `most_bytes`. The process must end by itself."""
     script = f"""
 import resource, numpy as np, cembra
 from cembra import compile as made
@@ -587,7 +587,7 @@ resource.setrlimit(resource.RLIMIT_AS, (size + {most_bytes},) * 2)
 
 
 def refusals(lines, most_bytes=4 << 30):
-    """The names of the exceptions that lines raise, all in one process."""
+    """Returns the names of the exceptions that lines of code raise, all in one process."""
     script = f"""
 class Long(list):
     def __len__(self):
@@ -614,7 +614,7 @@ for line in {lines!r}:
 
 
 def test_lengths_are_no_memory():
-    """Virtual arrays of 2^40 elements, and objects that say a length."""
+    """Virtual arrays of 2^40 elements, which take no memory, and objects that only report a length."""
     virtual = {
         "made('input x: bytes; output y = x')(memoryview(one(np.uint8(1), 2**40)))": "MemoryError",
         "made('input x: [bool]; array.size(x)')(one(True, 2**40))": "MemoryError",

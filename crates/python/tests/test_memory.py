@@ -1,4 +1,4 @@
-"""Memory that several have: `out` upon inputs, arrays that are written or resized while they are read, and values that outlive their call."""
+"""Tests of shared memory: `out` arrays that overlap inputs, arrays that are written or resized during a call, and values that outlive their call."""
 
 import subprocess
 import sys
@@ -14,13 +14,13 @@ N = 64
 
 
 def buffers(array):
-    """The buffers of an array of Arrow as arrays of NumPy, which write them, by their positions."""
+    """Returns the buffers of an Arrow array as NumPy arrays that can write them, by their positions."""
     found = array.buffers() + (array.dictionary.buffers() if isinstance(array, pa.DictionaryArray) else [])
     return [(at, one) for at, one in enumerate(found) if one is not None and one.size > 0]
 
 
 def over(address, count, dtype):
-    """An array of NumPy at an address: one that NumPy does not know to share memory with another."""
+    """Makes a NumPy array at an address. NumPy does not know that it shares memory with another array."""
     dtype = np.dtype(dtype)
     place = {"shape": (count,), "typestr": dtype.str, "data": (address, False), "version": 3}
     return np.asarray(type("Memory", (), {"__array_interface__": place})())
@@ -516,7 +516,7 @@ def test_views_by_strides_keep_their_memory_too():
 
 
 def strings(bad):
-    """Arrays, batches and readers of pyarrow that have strings whose last offset was written after they were made, by their places."""
+    """Returns pyarrow arrays, batches and readers with strings whose last offset was overwritten later, by the place of the strings."""
     offsets, bytes = np.array([0, 1, 2], "i4"), pa.py_buffer(b"ab")
     array = pa.Array.from_buffers(pa.binary(), 2, [None, pa.py_buffer(offsets), bytes])
     keys, points = pa.array([0, 1], "i4"), pa.array([0, 2], "i4")
@@ -579,7 +579,7 @@ def test_readers_give_their_batches_and_exceptions():
 
 
 def views(texts, seen):
-    """An array of string views into one buffer: `seen` has the first byte and the length of each."""
+    """Makes an array of string views into one buffer. `seen` has the first byte and the length of each view."""
     rows = [(size, int.from_bytes(texts[first : first + 4], "little"), 0, first) for first, size in seen]
     return pa.Array.from_buffers(pa.string_view(), len(seen), [None, pa.py_buffer(np.array(rows, "u4")), pa.py_buffer(texts)])
 

@@ -1,4 +1,4 @@
-"""The cells of the tour give the outputs that are stored in it. A notebook runs twice in one kernel, and models are shown as HTML."""
+"""Tests of the tour notebook: its cells must give the outputs that it stores, also when it runs twice in one kernel. Models are shown as HTML."""
 
 import ast
 import contextlib
@@ -17,7 +17,7 @@ NOTEBOOK = pathlib.Path(__file__).parents[3] / "docs/examples/python/tour.ipynb"
 
 
 def run(source, known):
-    """What a cell prints, and its last expression as it is shown; none if it has none."""
+    """Returns the text that a cell prints, and the displayed form of its last expression; `None` if it has no displayed form."""
     tree, printed, shown = ast.parse(source), io.StringIO(), None
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     with contextlib.redirect_stdout(printed):
@@ -29,7 +29,7 @@ def run(source, known):
 
 
 def stored(cell):
-    """The same as the notebook has it."""
+    """Returns the printed text and the displayed form that the notebook stores for a cell."""
     printed, shown = "", None
     for output in cell["outputs"]:
         if output["output_type"] == "stream":

@@ -1,4 +1,4 @@
-"""Sessions, tensors and their memory, arrays of the caller, limits, deadlines and cancellation, files and folders, warnings."""
+"""Tests of sessions, of tensors and their memory, of output arrays of the caller, limits, deadlines, cancellation, files, folders and warnings."""
 
 import gc
 import os
@@ -121,7 +121,7 @@ def test_the_arrays_of_a_tensor_are_writable_and_belong_to_python():
 
 def test_tensors_of_other_packages():
     class Half:
-        """An array with DLPack's interface alone."""
+        """An array that has only DLPack's interface."""
 
         def __init__(self, array):
             self._array = array

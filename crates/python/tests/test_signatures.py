@@ -1,4 +1,4 @@
-"""Signatures of models, as `inspect` and editors read them."""
+"""Tests of the signatures of models, as `inspect` and editors read them."""
 
 import inspect
 import keyword

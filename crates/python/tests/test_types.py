@@ -1,4 +1,4 @@
-"""The stubs: they are those of the registry, and type checkers find no mistake in a right program and ten in one with ten."""
+"""Tests of the stubs: they must match the registry. Type checkers must find no mistake in a correct program, and ten in one with ten mistakes."""
 
 import json
 import pathlib
@@ -142,7 +142,7 @@ def test_the_stub_is_of_the_registry():
 
 
 def by_mypy(program, folder, is_strict=True):
-    """The lines of a program in which mypy finds mistakes, with what it says. In its strict mode it checks the package too."""
+    """Returns the lines of a program in which mypy finds mistakes, with its messages. With `is_strict`, mypy checks strictly, and the package too."""
     pytest.importorskip("mypy")
     strict = ["--strict", "--warn-unused-ignores", str(ROOT / "python/cembra")] if is_strict else []
     command = [sys.executable, "-m", "mypy", f"--cache-dir={folder}", *strict, str(program)]
@@ -157,7 +157,7 @@ def by_mypy(program, folder, is_strict=True):
 
 
 def by_pyright(program, folder, is_strict=True):
-    """The same for pyright, of the program alone."""
+    """Returns the lines of a program in which pyright finds mistakes, with its messages. Only the program is checked."""
     pytest.importorskip("pyright")
     config = {"include": [program.name], "extraPaths": [str(ROOT / "python")], "typeCheckingMode": "strict" if is_strict else "standard"}
     (folder / "pyrightconfig.json").write_text(json.dumps(config))

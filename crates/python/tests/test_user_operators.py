@@ -1,4 +1,4 @@
-"""Operators of the user in Python."""
+"""Tests of user-defined operators in Python."""
 
 import functools
 import itertools
@@ -219,7 +219,7 @@ def test_an_impure_function_and_many_threads():
 
 
 def over_columns(parameters, result, function):
-    """An operator over columns, with the arrays that it was given."""
+    """Registers an operator over columns. Returns its name, and the list of the arrays that it was called with."""
     name, seen = fresh(), []
 
     def kept(*operands):

@@ -535,8 +535,8 @@ fn check_lists(name: &str, tensor: &Tensor) -> io::Result<()> {
     }
 }
 
-/// Writes elements in brackets, one pair for each axis; as text, in one line per index of all axes but the last. Without elements, text has
-/// a single empty pair, and JSON has one pair for each index of the axes before the empty one.
+/// Writes the elements of a tensor in brackets, one pair for each axis. Text has one line per index of all axes but the last. For a tensor without
+/// elements, text has a single empty pair of brackets; JSON has one pair for each index of the axes before the first axis without indices.
 fn write_elements(out: &mut impl Write, tensor: &Tensor, form: Form) -> io::Result<()> {
     let in_lines = form == Form::Text;
     let extents = match before_empty(tensor.extents()) {

@@ -38,7 +38,7 @@ pub(super) struct PlanArgs {
     tiles: TileArgs,
 }
 
-/// The part of an input's tiles that is present, from 0 to 1: `a=0.1`.
+/// The fraction of an input's tiles that are present, from 0 to 1, as the command line gives it: `a=0.1`.
 #[derive(Clone, Debug)]
 struct Fill {
     name: String,
@@ -178,7 +178,8 @@ fn insert<'i>(inputs: &mut Inputs<'i>, field: &'i Field, known: Input<'i>) -> Re
     }
 }
 
-/// The parts of tiles that are present, by input. Only the extents of these inputs may be known.
+/// Returns the fractions of present tiles that `--fill` gives, by the name of the input. Only the extents of such an input may be known, not its
+/// tensor.
 fn fills<'m>(model: &'m Executor, given: &[Fill], inputs: &Inputs<'_>) -> Result<BTreeMap<&'m str, f64>, Failure> {
     let mut fills: BTreeMap<&str, f64> = BTreeMap::new();
     for Fill { name, part } in given {
@@ -267,7 +268,7 @@ fn extents_by_labels(field: &Field, known: &BTreeMap<&str, usize>) -> Result<Vec
     labels_of(field).map(extent).collect()
 }
 
-/// The most bytes of a step's result and of the results held meanwhile.
+/// Returns the most bytes that a step needs: those of its result, and of the other results that are in memory during the step.
 fn peak_bytes(steps: &[Step]) -> usize {
     steps.iter().map(|step| step.bytes.saturating_add(step.held_bytes)).max().unwrap_or(0)
 }

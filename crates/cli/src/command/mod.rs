@@ -91,7 +91,7 @@ fn options_with_types(
     options_with_types_of(text, model, args, &Keep::None, command)
 }
 
-/// The options as of [`options_with_types`], but types may also be given for the columns that `keep` carries through.
+/// Returns the options like [`options_with_types`], but also accepts types for the columns that `keep` copies to the results.
 fn options_with_types_of(
     text: &ModelText,
     model: &Model,

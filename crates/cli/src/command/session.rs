@@ -43,7 +43,7 @@ const DEFINING: [&str; 4] = ["let", "fn", "input", "extern"];
 /// The answer of an interactive session to a line of the user: text to print, or the end of the session.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// The session answers this text, which ends with a line end; it is empty if there is nothing to print.
+    /// The text to print, which ends with a line end; it is empty if there is nothing to print.
     Said(String),
     /// The user wants to end the session.
     Quit,
