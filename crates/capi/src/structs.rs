@@ -129,7 +129,7 @@ impl<'a> Source<'a> {
     unsafe fn field(&self, at: usize, name: &str, of: &QType, place: &RowPath<'_>) -> Result<Source<'a>, Failure> {
         // Most often C has the fields in the model's order.
         for member in self.members.get(at).into_iter().chain(self.members) {
-            if member.name.bytes(format_args!("the name of a field beside {place}"))? != name.as_bytes() {
+            if member.name.bytes(format_args!("the name of a field in the struct of {place}"))? != name.as_bytes() {
                 continue;
             }
             let Member { kind, presence_form, offset, presence_offset, .. } = *member;

@@ -439,7 +439,11 @@ fn lists_that_do_not_fit_are_refused() {
     refused(&[Member { name: price.name, ..form }, count, sku], "argument", "2 is not a CEMBRA_PRESENCE_* of a field");
     // SAFETY: C-MEMORY: nothing is read of null.
     let null = Member { name: unsafe { Text::from_raw(std::ptr::null(), 5) }, ..price };
-    refused(&[null, count, sku], "argument", "the name of a field beside input `items.price` must not be null");
+    refused(
+        &[null, count, sku],
+        "argument",
+        "the name of a field in the struct of input `items.price` must not be null",
+    );
 
     let list_of = |change: fn(&mut List<'static>)| {
         let mut given = items(&all, &good);
