@@ -30,13 +30,13 @@ create_exception!(
     cembra,
     DataError,
     CembraError,
-    "Raised when a value that is passed to a call does not fit the model's input, or the call."
+    "Raised when a value or column that is passed to a model does not fit its inputs, or when another argument of the call is not valid."
 );
 create_exception!(
     cembra,
     EvaluationError,
     CembraError,
-    "Raised when an evaluation fails or is cancelled, or when a test of the model fails."
+    "Raised when an evaluation fails, is cancelled or exceeds its time limit, or when a test of the model fails."
 );
 create_exception!(cembra, LimitError, CembraError, "Raised when a model or an evaluation exceeds one of its limits.");
 
