@@ -58,6 +58,10 @@ impl Package {
     /// The package that the class of `object`, or a base class of it, belongs to. For pandas the kind of type is given as `Numpy`, because the class
     /// does not tell it.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Package> {
+        // Most columns are plain NumPy arrays, and reading the names of modules takes longer than evaluating a few rows.
+        if object.is_exact_instance_of::<PyUntypedArray>() {
+            return Ok(Package::Other);
+        }
         for class in object.get_type().mro().iter() {
             let module = class.cast_into::<PyType>()?.module()?;
             match module.to_string_lossy().split('.').next() {

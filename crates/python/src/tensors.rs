@@ -112,6 +112,7 @@ pub(crate) fn read(
     let missing = || Misfit::of(qtype, "an array with nulls: elements of a tensor must not be missing");
     let misfit_of = |error| Misfit::of_raised(qtype, object, error);
     let whole = match Package::of(object).map_err(misfit_of)? {
+        _ if object.is_exact_instance_of::<PyUntypedArray>() => object.clone(),
         package
             if package != Package::Pyarrow && package != Package::Other
                 || class_has(object, "columns").map_err(misfit_of)? =>
