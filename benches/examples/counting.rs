@@ -2,7 +2,8 @@
 //! with those that count evaluations too. Nanoseconds per call, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example counting`.
 
-use cembra::{Counters, Error, Model, Options, Value};
+use cembra::metrics::Counters;
+use cembra::{Error, Model, Options, Value};
 use cembra_benches::measure::shortest;
 use std::hint::black_box;
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! Dictionary columns, beside the same work without a dictionary: nanoseconds per row, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example dictionaries [rows]`.
 
-use cembra::{Batch, ColumnMut, Error, InputColumn, Keys, Model, Options, RunOptions};
+use cembra::columns::{ColumnMut, InputColumn, Keys};
+use cembra::{Batch, Error, Model, Options, RunOptions};
 use cembra_benches::measure::shortest;
 use std::hint::black_box;
 use std::io::Write;

@@ -1,7 +1,9 @@
 //! A model over a list column, beside the same elements as one array with split points, once made anew as the column's lists are
 //! and once into the memory of the result before: nanoseconds per element, minima of interleaved rounds. `cargo run --release --manifest-path benches/Cargo.toml --example lists [rows]`.
 
-use cembra::{Array, ArrayKind, Edge, InputColumn, ListOffsets, Model, Options, RunOptions, Scalar, Value};
+use cembra::columns::{InputColumn, ListOffsets};
+use cembra::values::ArrayKind;
+use cembra::{Array, Edge, Model, Options, RunOptions, Scalar, Value};
 use cembra_benches::measure::shortest;
 use std::hint::black_box;
 use std::io::Write;

@@ -3,7 +3,8 @@
 //! request, minima of interleaved rounds.
 //! `cargo run --release --manifest-path benches/Cargo.toml --example requests [requests]`.
 
-use cembra::{JsonColumns, JsonRow, JsonRows, Model, ModelExecutor, Options, RunOptions, Value};
+use cembra::json::{JsonColumns, JsonRow, JsonRows};
+use cembra::{Model, ModelExecutor, Options, RunOptions, Value};
 use cembra_benches::measure::shortest;
 use serde::Deserialize;
 use std::hint::black_box;

@@ -1,7 +1,8 @@
 //! Lookups in tables that are part of the model: nanoseconds per call beside a hash table in Rust, and per row of columns, minima of
 //! interleaved rounds; microseconds from text to something callable. `cargo run --release --manifest-path benches/Cargo.toml --example tables [rows]`.
 
-use cembra::{Backend, ColumnMut, InputColumn, Keys, Model, Options, RunOptions};
+use cembra::columns::{ColumnMut, InputColumn, Keys};
+use cembra::{Backend, Model, Options, RunOptions};
 use cembra_benches::measure::shortest;
 use std::collections::HashMap;
 use std::fmt::Write as _;

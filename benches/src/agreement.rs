@@ -59,7 +59,8 @@ mod tests {
     use super::*;
     use crate::subject::{self, Chain, ExecutorOf, TIERED, model_error};
     use crate::workload::{self, S1, S2, Visitor};
-    use cembra::{Backend, Executor, Model, Options, Tier, Tiering};
+    use cembra::native::{Tier, Tiering};
+    use cembra::{Backend, Executor, Model, Options};
 
     /// The subjects that were checked, by workload.
     #[derive(Default)]

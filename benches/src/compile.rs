@@ -42,8 +42,8 @@ impl Visitor for Compile {
         #[cfg(feature = "peers")]
         let offers = crate::peers::all::<W>()?;
         let folder = tempfile::tempdir().map_err(stage::<W, _>)?;
-        let cache =
-            &cembra::CodeCache::open(folder.path().join("code")).map_err(|problem| model_error::<W>(problem.into()))?;
+        let cache = &cembra::native::CodeCache::open(folder.path().join("code"))
+            .map_err(|problem| model_error::<W>(problem.into()))?;
         let mut tasks = Vec::new();
         for way in Way::ALL {
             let stages: [(&str, Run<'_>); 3] = [
@@ -128,7 +128,7 @@ fn bind<W: Workload>(plan: &Plan, way: Way) -> Result<(), Error> {
 }
 
 /// From plan to something callable, with code that is in the cache from the first time on.
-fn fetch<W: Workload>(plan: &Plan, cache: &cembra::CodeCache) -> Result<(), Error> {
+fn fetch<W: Workload>(plan: &Plan, cache: &cembra::native::CodeCache) -> Result<(), Error> {
     let budget = cembra_prepare::Options::default().budget;
     let tier = cembra_native::Tier::Optimised;
     black_box(cache.compile(plan, &plan.frame_binding(), tier, &budget).map_err(stage::<W, _>)?);

@@ -4,7 +4,9 @@
 use crate::Error;
 use crate::row::{Answer, Bits, Row};
 use crate::workload::{Comparison, RawFunction, Workload};
-use cembra::{Backend, Context, Model, ModelExecutor, Options, Session, Tier, Value};
+use cembra::native::Tier;
+use cembra::operators::Context;
+use cembra::{Backend, Model, ModelExecutor, Options, Session, Value};
 use std::hint::black_box;
 
 /// The hand-written limit, compiled for this processor: what ratios refer to.

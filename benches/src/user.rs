@@ -8,7 +8,8 @@ use crate::scalar;
 use crate::subject::{self, Bare, Family, LIMIT, Scratch, Subject};
 use crate::workload::{Comparison, RawFunction, Workload};
 use crate::{Error, agreement};
-use cembra::{Cell, Limits, Model, Optional, Options, Registry, UserOperator};
+use cembra::operators::{Cell, Registry, UserOperator};
+use cembra::{Limits, Model, Optional, Options};
 use cembra_runtime::{RuntimeFn, math, quantile};
 
 /// The built-in operator.

@@ -3,7 +3,8 @@
 
 use crate::decode::ErrorKind;
 use crate::engine::{Engine, Failure, Subject};
-use cembra::{Backend, Executor, Model, Options, Session, Tiering};
+use cembra::native::Tiering;
+use cembra::{Backend, Executor, Model, Options, Session};
 use cembra_expr::Program;
 use cembra_runtime::QType;
 use cembra_value::Value;

@@ -1,7 +1,7 @@
 //! The one vocabulary of what people read: types go by the names of the text language, and Arolla's names stand only where there is
 //! no other.
 
-use cembra::{parse_type, print_type};
+use cembra::values::{parse_type, print_type};
 
 /// How Arolla's names of types begin that are no words by themselves.
 const BEGINNINGS: [&str; 4] = ["tuple<", "namedtuple<", "SEQUENCE[", "OPERATOR"];

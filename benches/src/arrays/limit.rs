@@ -8,7 +8,8 @@ use crate::Error;
 use crate::batch::subject::has_512;
 use crate::subject::LIMIT;
 use crate::workload::Comparison;
-use cembra::{Array, EdgeForm, ScalarValue, Value};
+use cembra::values::EdgeForm;
+use cembra::{Array, ScalarValue, Value};
 
 /// A definition by hand.
 pub struct Limit {

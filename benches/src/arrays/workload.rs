@@ -3,7 +3,8 @@
 
 use super::limit::{self, Limit};
 use crate::workload::Comparison;
-use cembra::{Array, ArrayKind, Edge, Scalar, Value};
+use cembra::values::ArrayKind;
+use cembra::{Array, Edge, Scalar, Value};
 use fastrand::Rng;
 
 /// Values for the inputs of a model, by name, in order of declaration.

@@ -6,10 +6,10 @@ use crate::Error;
 use crate::measure::{Task, interleave};
 use crate::record::Record;
 use crate::subject::LIMIT_INLINED;
-use cembra::{
-    Batch, ColumnMut, Date, Duration, InputColumn, Limits, Model, Options, Registry, RunOptions, Sources, Timestamp,
-    UsedFile,
-};
+use cembra::columns::{ColumnMut, InputColumn};
+use cembra::operators::Registry;
+use cembra::program::{Sources, UsedFile};
+use cembra::{Batch, Date, Duration, Limits, Model, Options, RunOptions, Timestamp};
 use std::collections::HashMap;
 use std::hint::black_box;
 

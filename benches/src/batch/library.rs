@@ -7,7 +7,9 @@ use crate::Error;
 use crate::measure::Run;
 use crate::row::{Answer, Row};
 use crate::subject::Family;
-use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Model, ModelExecutor, Options, RowPlayer, RunOptions};
+use cembra::columns::{Bitmap, BitmapMut, ColumnMut, InputColumn};
+use cembra::explain::RowPlayer;
+use cembra::{Model, ModelExecutor, Options, RunOptions};
 
 /// A way of the library.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,8 @@ use crate::Error;
 use crate::measure::Run;
 use crate::row::Answer;
 use crate::subject::{Family, Way};
-use cembra::{Context, Model, ModelExecutor};
+use cembra::operators::Context;
+use cembra::{Model, ModelExecutor};
 
 /// Hand-written, in vectors of 512 bits.
 pub const LIMIT_512: &str = "limit-512";

@@ -5,7 +5,8 @@ use super::Peer;
 use crate::Error;
 use crate::subject::model_error;
 use crate::workload::Workload;
-use cembra::{Model, NodeId, ScalarValue, Value};
+use cembra::program::NodeId;
+use cembra::{Model, ScalarValue, Value};
 use cembra_expr::Node;
 
 /// The texts of a workload's outputs, or why there are none.

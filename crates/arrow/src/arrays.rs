@@ -6,7 +6,8 @@
 use crate::{Error, Input, Strings, output, scalar};
 use arrow_array::{Array as _, ArrayRef};
 use cembra::doors::{OutputParts, OutputRoom};
-use cembra::{Array, ArrayData, Limits, QType, Scalar, Words};
+use cembra::values::{ArrayData, Words};
+use cembra::{Array, Limits, QType, Scalar};
 
 /// Converts an Arrow array to an array value of models. Numbers of 64 bits are not copied if no other array shares their memory. Missing
 /// elements stay missing.

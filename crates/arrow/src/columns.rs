@@ -2,7 +2,8 @@
 
 use crate::{Error, Input, struct_arrays};
 use arrow_array::ArrayRef;
-use cembra::{Field, InputColumn, QType, Value};
+use cembra::columns::InputColumn;
+use cembra::{Field, QType, Value};
 
 /// The values that an input has in all rows of a run.
 #[derive(Clone, Debug)]

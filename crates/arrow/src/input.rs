@@ -17,7 +17,8 @@ use arrow_array::types::{
 use arrow_array::{Array, FixedSizeListArray, GenericByteArray, GenericByteViewArray};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
-use cembra::{Bitmap, InputColumn, Keys, ListOffsets, QType, Scalar, Value};
+use cembra::columns::{Bitmap, InputColumn, Keys, ListOffsets};
+use cembra::{QType, Scalar, Value};
 
 /// An Arrow array that is prepared as an input column: its values are borrowed from the array, or converted to the input's type.
 #[derive(Debug)]

@@ -39,8 +39,9 @@ pub use structs::struct_arrays;
 
 use arrow_array::{ArrayRef, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use cembra::columns::OutputColumn;
 use cembra::doors::OutputRoom;
-use cembra::{Batch, OutputColumn, RowFailure, RunOptions};
+use cembra::{Batch, RowFailure, RunOptions};
 use std::sync::Arc;
 
 /// An error in evaluating a model on a table: the table does not fit the model's inputs, the Arrow data are invalid, or the evaluation fails.

@@ -16,8 +16,10 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
+use cembra::columns::{OutputColumn, column_bytes};
 use cembra::doors::{KeyType, OutputParts, OutputRoom};
-use cembra::{Limits, OutputColumn, QType, Scalar, Words, column_bytes};
+use cembra::values::Words;
+use cembra::{Limits, QType, Scalar};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 //! Arrow an output is stored as.
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use cembra::{ArrayKind, Options, QType, Scalar};
+use cembra::values::ArrayKind;
+use cembra::{Options, QType, Scalar};
 use std::sync::Arc;
 
 /// The scalar type that models have for values of the Arrow type `data_type`; `None` if no input can have that type. Small integers become

@@ -5,7 +5,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, StructArray, make_array};
 use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 use arrow_schema::Field;
-use cembra::{ArrayKind, QType};
+use cembra::QType;
+use cembra::values::ArrayKind;
 use std::sync::Arc;
 
 /// Splits `array`, a column of structs, lists of structs or maps with the type `qtype`, into one array per scalar

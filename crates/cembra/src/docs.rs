@@ -56,13 +56,15 @@ struct Arrays;
 /// `error:` is a claim about the model above it or on its line. The inputs' values stand before that word.
 ///
 /// ```
-/// use cembra::{Backend, Error, Literal, Model, Options, QType, Value, cast_literal, parse_value, print_type};
+/// use cembra::program::{Literal, cast_literal};
+/// use cembra::values::{parse_value, print_type};
+/// use cembra::{Backend, Error, Model, Options, QType, Value};
 ///
 /// /// A value as text: an array as listings have it, others as literals.
 /// fn print_value(value: &Value) -> String {
 ///     match value {
 ///         Value::Array(_, array) => array.to_string(),
-///         other => cembra::print_value(other),
+///         other => cembra::values::print_value(other),
 ///     }
 /// }
 ///
@@ -163,7 +165,9 @@ struct LimitsPage;
 /// console blocks must be the ones that the library finds.
 ///
 /// ```
-/// use cembra::{Code, Error, FaultKind, Model, Options, Value, parse_value, print_type};
+/// use cembra::errors::Code;
+/// use cembra::values::{parse_value, print_type};
+/// use cembra::{Error, FaultKind, Model, Options, Value};
 ///
 /// /// What stands behind the word up to the next quote.
 /// fn quoted<'a>(text: &'a str, word: &str) -> Option<&'a str> {
@@ -230,7 +234,8 @@ struct Problems;
 /// in column `gives`.
 ///
 /// ```
-/// use cembra::{Backend, Error, Model, Options, Value, print_value};
+/// use cembra::values::print_value;
+/// use cembra::{Backend, Error, Model, Options, Value};
 ///
 /// /// The cells of a row of a table.
 /// fn cells(line: &str) -> Vec<String> {

@@ -1,8 +1,5 @@
-//! cembra compiles typed expressions with missing values to native code.
-//!
-//! A [`Model`] is parsed from text or built in Rust. An [`Executor`] is a model compiled for given input types, shared
-//! between threads. A [`Session`] or a [`ModelExecutor`] evaluates it on one thread at a time, with memory of its own.
-//! Rust structs are read and written in place:
+//! A compiler for typed expressions with missing values. The text of a model becomes one native function, or is run by an interpreter that gives the
+//! same bits.
 //!
 //! ```
 //! use cembra::{Model, Options, Optional};
@@ -24,6 +21,46 @@
 //! assert_eq!((found.first.get(), found.second.get()), (Some(2.0), Some(1.0)));
 //! # Ok::<(), cembra::Error>(())
 //! ```
+//!
+//! # Models and runs
+//!
+//! A [`Model`] is the text of a program after parsing and type checks. [`Options`] say how it is compiled: types of inputs, the [`Backend`], and
+//! [`Limits`]. A compiled model is run in one of four ways:
+//!
+//! * [`ModelExecutor`]: for a type of Rust as input and another as output. The fastest for single rows.
+//! * [`Session`]: inputs are set and outputs are read by name or position, as [`Value`]s. For models that are known at run time only.
+//! * [`Batch`]: many rows, as slices of structs or as [`columns`]. [`RunOptions`] set threads, a [`Cancellation`], a time limit, and what becomes of rows
+//!   that fail ([`OnError`]); [`BatchResult`] and [`RowFailure`] are the answer.
+//! * [`Executor`]: a compiled model that threads share. It makes sessions and batches, and its [`Signature`] has a [`Field`] for each input and output.
+//!
+//! A [`ModelSet`] has the models of a folder by name and loads files again when they change. A [`Pool`] lends executors and sessions to threads.
+//!
+//! # Structs of Rust as inputs and outputs
+//!
+//! The derives [`Input`](derive@Input), [`Output`](derive@Output) and [`FieldType`](derive@FieldType) connect fields of structs with inputs and outputs by
+//! name. [`Mask`] is a field that is either present or missing. [`loaders`] reads rows of any other type.
+//!
+//! # Values
+//!
+//! [`QType`] is the type of a value, and [`Scalar`] the type of a scalar or of an array's elements. [`Optional`] is a scalar that may be missing;
+//! [`Text`], [`Bytes`], [`Date`], [`Timestamp`] and [`Duration`] are scalars without a counterpart in Rust. [`Value`] holds any value, and [`ValueRef`]
+//! borrows one; [`ScalarValue`], [`Array`], [`Edge`] (the groups of an array's elements) and [`Tensor`] are its kinds. [`values`] has their parts.
+//!
+//! # Errors
+//!
+//! Every fallible function returns an [`Error`], with a code, the place in the text, and a hint. [`FaultKind`] is the reason for which an operator failed
+//! in a row. [`errors`] has the parts of an error.
+//!
+//! # Modules by topic
+//!
+//! * [`columns`]: the memory of input and output columns.
+//! * [`json`]: rows of JSON, and rows of types with `serde`'s traits.
+//! * [`tensor`]: values of any rank, and graphs of tensor operators.
+//! * [`tiles`]: tensors in tiles, with statements such as `c("i,j") = a("i,k") * b("k,j")`.
+//! * [`program`]: parsing, building and printing programs.
+//! * [`operators`]: the registry, and operators of one's own.
+//! * [`native`]: native code, its cache and object files.
+//! * [`metrics`], [`testing`] and [`explain`]: what runs, whether it is right, and what it was compiled to.
 
 // The code that the derive macros generate names this crate `cembra`, also when the macros are used in this crate.
 extern crate self as cembra;
@@ -34,73 +71,106 @@ mod docs;
 #[cfg(feature = "faer")]
 mod faer_matrices;
 #[cfg(feature = "json")]
-mod json;
+pub mod json;
 mod model;
 mod names;
 mod object;
+pub mod operators;
 mod options;
 mod pool;
-pub mod reference;
 mod tensor_graph;
 #[cfg(feature = "tiles")]
 pub mod tiles;
 
-/// The types in a [`Program`]: its inputs and outputs, and the nodes of its graph.
-pub mod program {
-    pub use cembra_expr::{Input, Node, Output};
-}
-
-pub use binding::combine::{Chain, Filtered};
-pub use binding::field_types::FieldType;
-pub use binding::fields::{Input, InputValue, Output, OutputValue};
-pub use binding::listener::{AccessorsListener, Listener, Setter};
-pub use binding::loader::{Accessor, AccessorsLoader, Fields, Loader, LoaderRow};
-pub use binding::plain_fields::Mask;
+// Models, and what runs them.
 pub use binding::typed::ModelExecutor;
-pub use cembra_derive::{FieldType, Input, Output};
-pub use cembra_engine::rows::{
-    ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, Keys, ListOffsets, OutputColumn, column_bytes,
-};
-pub use cembra_engine::{
-    Backend, Batch, BatchResult, Counters, Counts, Event, Executor, Field, Metrics, Profile, RowFailure, RowPlayer,
-    RunOptions, Session, Signature, Tiering, install_metrics, profile_code,
-};
-pub use cembra_expr::{
-    AxisCut, Builder, Expr, Graph, Literal, NodeId, Program, Resolver, Sources, UsedFile, format, is_plain_name,
-    parse_type, parse_value, parse_values, print_default, print_expression, print_input_type, print_type, print_value,
-    read_binary, write_printed,
-};
-pub use cembra_native::{CodeCache, Target, Tier};
-pub use cembra_ops::limits as operator_limits;
-pub use cembra_ops::{Fallible, Reason, Registry, UserFunction, UserOperator, time_zones};
-pub use cembra_prepare::{Extension, Id, Mode, Rewriter};
-pub use cembra_runtime::{
-    ArrayKind, Bytes, Cancellation, Context, Date, Duration, EdgeType, Evaluations, FaultKind, MachineType, Optional,
-    QType, RuntimeFn, STATUS_OK, Scalar, ShapeType, Text, Timestamp, live_code_bytes, live_code_limit,
-    set_live_code_limit,
-};
-pub use cembra_tape::{Bin, Cell, Cmp, Datum, Presence, Shift, Tape, Un, Val};
-pub use cembra_value::{Array, ArrayBuilder, ArrayData, Edge, EdgeForm, OnError, Promise, StringViews, Words};
-pub use cembra_value::{
-    CacheCounters, Code, Diagnostic, Error, Label, Limit, Limits, Renderer, ScalarValue, Source, Span, Tensor, Value,
-    ValueColumn, ValueRef, Warnings,
-};
-#[cfg(feature = "json")]
-pub use json::serialized::SerializeExecutor;
-#[cfg(feature = "json")]
-pub use json::{Json, JsonColumns, JsonExecutor, JsonRow, JsonRows};
+pub use cembra_engine::{Backend, Batch, BatchResult, Executor, Field, RowFailure, RunOptions, Session, Signature};
+pub use cembra_runtime::Cancellation;
+pub use cembra_value::OnError;
 pub use model::Model;
-pub use model::constant::{cast_literal, literal_type};
-pub use model::coverage::Branch;
-pub use model::explain::{Stage, print};
-pub use model::folder::{Folder, GivenFiles};
-pub use model::model_tests::{Mismatch, TestFailure, TestReport};
 pub use model::set::{FailedModel, ModelSet, Reload};
-pub use model::summary::{Summary, WorkSummary};
-pub use model::text_file::{read_text, without_mark};
-pub use object::Object;
 pub use options::Options;
 pub use pool::Pool;
+
+// Structs of Rust as inputs and outputs.
+pub use binding::field_types::FieldType;
+pub use binding::fields::{Input, InputValue, Output, OutputValue};
+pub use binding::plain_fields::Mask;
+pub use cembra_derive::{FieldType, Input, Output};
+
+// Values and types.
+pub use cembra_runtime::{Bytes, Date, Duration, Optional, QType, Scalar, Text, Timestamp};
+pub use cembra_value::{Array, Edge, ScalarValue, Tensor, Value, ValueRef};
+
+// Errors and limits.
+pub use cembra_runtime::FaultKind;
+pub use cembra_value::{Error, Limits};
+
+/// Columns of rows: input columns that lie in memory of the caller, and memory that output columns are written to. A [`Batch`] runs over them.
+pub mod columns {
+    pub use cembra_engine::rows::{
+        ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, Keys, ListOffsets, OutputColumn, column_bytes,
+    };
+    pub use cembra_value::{StringViews, ValueColumn};
+}
+
+/// The parts of an [`Error`], the warnings about a model's text, and the renderer that prints both beside the text.
+pub mod errors {
+    pub use cembra_value::{Code, Diagnostic, Label, Limit, Renderer, Source, Span, Warnings};
+}
+
+/// The stages of a model's compilation as text, and a compiled model in numbers: see [`Model::explain`] and [`Executor`].
+pub mod explain {
+    pub use crate::model::explain::{Stage, print};
+    pub use crate::model::summary::{Summary, WorkSummary};
+    pub use cembra_engine::RowPlayer;
+}
+
+/// Loaders, which read inputs from rows of any type, and listeners, which receive outputs. Structs with a derive need neither.
+pub mod loaders {
+    pub use crate::binding::combine::{Chain, Filtered};
+    pub use crate::binding::listener::{AccessorsListener, Listener, Setter};
+    pub use crate::binding::loader::{Accessor, AccessorsLoader, Fields, Loader, LoaderRow};
+}
+
+/// Metrics, which count what a program compiles and runs, and profiles, which tell the time that each row and operator takes.
+pub mod metrics {
+    pub use cembra_engine::{Counters, Counts, Event, Metrics, Profile, install_metrics, profile_code};
+    pub use cembra_value::CacheCounters;
+}
+
+/// Native code: its target and tiers, the cache of code on disk, object files, and the limit of memory for code.
+pub mod native {
+    pub use crate::object::Object;
+    pub use cembra_engine::Tiering;
+    pub use cembra_native::{CodeCache, Target, Tier};
+    pub use cembra_runtime::{live_code_bytes, live_code_limit, set_live_code_limit};
+}
+
+/// Programs: the text of a model parsed into a graph of nodes, built without text by a [`Builder`](program::Builder), printed as text again, or read from
+/// the binary form.
+pub mod program {
+    pub use crate::model::constant::{cast_literal, literal_type};
+    pub use crate::model::folder::{Folder, GivenFiles};
+    pub use crate::model::text_file::{read_text, without_mark};
+    pub use cembra_expr::{
+        AxisCut, Builder, Expr, Graph, Input, Literal, Node, NodeId, Output, Program, Resolver, Sources, UsedFile,
+        format, is_plain_name, print_default, print_expression, print_input_type, read_binary,
+    };
+}
+
+/// The tests that a model's text contains: their results ([`Model::run_tests`]), and the branches that they took.
+pub mod testing {
+    pub use crate::model::coverage::Branch;
+    pub use crate::model::model_tests::{Mismatch, TestFailure, TestReport};
+}
+
+/// The parts of arrays and edges, types of arrays, and the text form of types and values.
+pub mod values {
+    pub use cembra_expr::{parse_type, parse_value, parse_values, print_type, print_value, write_printed};
+    pub use cembra_runtime::{ArrayKind, EdgeType, ShapeType};
+    pub use cembra_value::{ArrayBuilder, ArrayData, EdgeForm, Promise, Words};
+}
 
 /// Types that the code generated by the derive macros uses. They change without notice; users derive [`Input`], [`Output`] and [`FieldType`] instead.
 #[doc(hidden)]
@@ -117,7 +187,9 @@ pub mod derived {
 #[doc(hidden)]
 pub mod doors {
     #[cfg(feature = "json")]
-    pub use crate::json::{JsonKind, JsonMisfit, JsonMoments, JsonText};
+    pub use crate::json::moments::JsonMoments;
+    #[cfg(feature = "json")]
+    pub use crate::json::text::{JsonKind, JsonText};
     pub use crate::model::explain::{Machine, Origin};
     pub use cembra_engine::rows::{KeyType, OutputParts, OutputRoom};
     pub use cembra_runtime::RowsPass;
@@ -162,12 +234,12 @@ const _: () = {
     shared::<Tensor>();
     shared::<Value>();
     shared::<ValueRef<'static>>();
-    shared::<Registry>();
+    shared::<operators::Registry>();
     shared::<Cancellation>();
-    shared::<Counters>();
-    shared::<CodeCache>();
-    shared::<Accessor<Value>>();
-    shared::<Setter<Value>>();
+    shared::<metrics::Counters>();
+    shared::<native::CodeCache>();
+    shared::<loaders::Accessor<Value>>();
+    shared::<loaders::Setter<Value>>();
     shared::<ModelSet>();
     shared::<Pool<Session>>();
     shared::<Pool<ModelExecutor<(), f64>>>();

@@ -1,6 +1,9 @@
 //! The options for compiling a model: those for the engine, and those for connecting the model with the caller's data.
 
-use crate::{Backend, Metrics, RowPlayer, Tiering};
+use crate::Backend;
+use crate::explain::RowPlayer;
+use crate::metrics::Metrics;
+use crate::native::Tiering;
 use cembra_engine::{CompileOptions, Started};
 use cembra_expr::Sources;
 use cembra_native::{CodeCache, Tier};
@@ -58,7 +61,7 @@ impl Options {
         self.with(|options| options.compile.registry = Some(registry))
     }
 
-    /// Sets the model's name in profiles ([`profile_code`](crate::profile_code)), metrics and tracing spans. The default is
+    /// Sets the model's name in profiles ([`profile_code`](crate::metrics::profile_code)), metrics and tracing spans. The default is
     /// [`Model::name`](crate::Model::name), or `model` if it has none.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
@@ -141,7 +144,7 @@ impl Options {
     }
 
     /// Sets the receiver of events about compilations, fallbacks and executors, in place of the one installed for the process with
-    /// [`install_metrics`](crate::install_metrics).
+    /// [`install_metrics`](crate::metrics::install_metrics).
     #[must_use]
     pub fn metrics(self, metrics: Arc<dyn Metrics>) -> Self {
         self.with(|options| options.compile.metrics = Some(metrics))
@@ -150,7 +153,8 @@ impl Options {
     /// Sets a cache on disk for machine code, so that another process need not compile the same model again.
     ///
     /// ```
-    /// use cembra::{CodeCache, Model, Options, Value};
+    /// use cembra::native::CodeCache;
+    /// use cembra::{Model, Options, Value};
     ///
     /// # let home = std::env::temp_dir().join(format!("cembra-doc-{}", std::process::id()));
     /// let cache = CodeCache::open(home.join("cembra"))?;
@@ -217,7 +221,8 @@ impl Options {
     /// has this name, compiling fails (`option`).
     ///
     /// ```
-    /// use cembra::{Model, Options, Stage};
+    /// use cembra::explain::Stage;
+    /// use cembra::{Model, Options};
     ///
     /// let model = Model::parse("input x: i32; x * 1")?;
     /// let kept = Options::default().without_rewrite("a * 1 -> a");

@@ -1,7 +1,9 @@
 //! Tests the tracing spans of compilation, which a small subscriber records. Run with
 //! `cargo test -p cembra --features tracing --test spans`.
 
-use cembra::{Backend, InputColumn, Model, Options, Tier, Value};
+use cembra::columns::InputColumn;
+use cembra::native::Tier;
+use cembra::{Backend, Model, Options, Value};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};

@@ -4,10 +4,10 @@
 use crate::diagnose;
 use crate::failure::{Failure, usage};
 use crate::source::{ModelText, STANDARD};
-use cembra::{
-    Backend, Code, Diagnostic, Error, Limits, Literal, Model, Options, QType, RowPlayer, Value, Warnings, cast_literal,
-    literal_type,
-};
+use cembra::errors::{Code, Diagnostic, Warnings};
+use cembra::explain::RowPlayer;
+use cembra::program::{Literal, cast_literal, literal_type};
+use cembra::{Backend, Error, Limits, Model, Options, QType, Value};
 use cembra_ops::{LocalClock, MomentForm, WrongForm};
 use cembra_runtime::{Scalar, UnixUnit};
 use cembra_table::{Format, Spelling};
@@ -117,7 +117,7 @@ impl TypeList {
             let qtype = qtype.filter(|_| is_name).ok_or_else(expected)?;
             let (qtype, others) = type_before_comma(qtype);
             let name = if text.starts_with('"') { name.into_owned() } else { name.trim().to_owned() };
-            types.push((name, cembra::parse_type(qtype.trim())?));
+            types.push((name, cembra::values::parse_type(qtype.trim())?));
             list = others;
         }
         Ok(TypeList(types))
@@ -499,11 +499,11 @@ mod tests {
     #[test]
     fn a_declared_type_says_how_a_value_is_read() {
         let read = |text: &str, qtype: &str| {
-            let qtype = cembra::parse_type(qtype).expect("a type");
+            let qtype = cembra::values::parse_type(qtype).expect("a type");
             Assignment::parse(text)
                 .expect("a value")
                 .value(&qtype, &Spelling::default())
-                .map(|value| cembra::print_value(&value))
+                .map(|value| cembra::values::print_value(&value))
         };
         for (text, qtype, value) in [
             ("d=2026-11-20", "date", "date\"2026-11-20\""),

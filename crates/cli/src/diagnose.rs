@@ -2,7 +2,8 @@
 //! library.
 
 use annotate_snippets::{Group, Level, Origin};
-use cembra::{Diagnostic, Renderer, Sources, Span};
+use cembra::errors::{Diagnostic, Renderer, Span};
+use cembra::program::Sources;
 use cembra_runtime::visible;
 use cembra_table::error::DataError;
 use serde::Serialize;
@@ -128,7 +129,7 @@ fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> Probl
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cembra::Code;
+    use cembra::errors::Code;
     use cembra_table::error::DataCode;
     use serde_json::{json, to_value};
 

@@ -6,9 +6,9 @@
 use crate::turns::share;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, LargeListArray, RecordBatch};
+use cembra::columns::ValueColumn;
 use cembra::{
     Batch, Cancellation, Error, Executor, FaultKind, Field, Limits, OnError, QType, RunOptions, Scalar, Session, Value,
-    ValueColumn,
 };
 use cembra_arrow::{Argument, Strings, with_columns};
 use cembra_table::cells::{Cells, array_of_column, masks_as_nulls};
@@ -177,7 +177,7 @@ impl Evaluator {
             match self.session.evaluate_into(&values, &mut found) {
                 Ok(()) => {
                     columns.iter_mut().zip(&found).for_each(|((column, _), value)| column.push(value));
-                    bytes += found.iter().map(cembra::column_bytes).sum::<u64>();
+                    bytes += found.iter().map(cembra::columns::column_bytes).sum::<u64>();
                 }
                 Err(error) => {
                     evaluated.failures.push((row, error));

@@ -3,7 +3,9 @@
 
 use crate::diagnose;
 use crate::source::ModelText;
-use cembra::{Diagnostic, Error, Model, Registry};
+use cembra::errors::Diagnostic;
+use cembra::operators::Registry;
+use cembra::{Error, Model};
 use cembra_runtime::visible_lines;
 use cembra_table::error::DataError;
 use clap::CommandFactory;
@@ -48,10 +50,8 @@ impl ModelText {
     /// # Errors
     /// The problems of the text, if it cannot be parsed.
     pub(crate) fn format(&self) -> Result<String, Failure> {
-        cembra::format(self.sources().main(), Registry::standard(), &self.limits()).map_err(|problems| Failure::Model {
-            source: self.clone(),
-            problems: problems.diagnostics(),
-            notes: Vec::new(),
+        cembra::program::format(self.sources().main(), Registry::standard(), &self.limits()).map_err(|problems| {
+            Failure::Model { source: self.clone(), problems: problems.diagnostics(), notes: Vec::new() }
         })
     }
 

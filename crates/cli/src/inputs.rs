@@ -7,7 +7,9 @@ use crate::evaluate::Feeding;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use arrow_schema::SchemaRef;
-use cembra::{Code, Diagnostic, Field, Model, Options, QType, Value, cast_literal, literal_type};
+use cembra::errors::{Code, Diagnostic};
+use cembra::program::{cast_literal, literal_type};
+use cembra::{Field, Model, Options, QType, Value};
 use cembra_expr::{Input, Node, NodeId};
 use cembra_ops::MomentForm;
 use cembra_runtime::{Date, Scalar};
@@ -404,8 +406,8 @@ fn shown(value: &Value) -> String {
         Value::Missing(_) => "missing".to_owned(),
         Value::Array(_, array) => array.to_string(),
         Value::Scalar(scalar) | Value::Present(scalar) if !scalar.scalar().is_string() => scalar::print(scalar),
-        Value::Present(string) => cembra::print_value(&Value::Scalar(string.clone())),
-        other => cembra::print_value(other),
+        Value::Present(string) => cembra::values::print_value(&Value::Scalar(string.clone())),
+        other => cembra::values::print_value(other),
     };
     let cut: String = text.chars().take(SHOWN_CHARS).collect();
     if cut.len() < text.len() { cut + "…" } else { cut }

@@ -27,7 +27,7 @@ use std::sync::LazyLock;
 
 /// The version of cembra, and the release of the time zone database.
 static VERSION: LazyLock<String> =
-    LazyLock::new(|| format!("{} (time zones {})", env!("CARGO_PKG_VERSION"), cembra::time_zones()));
+    LazyLock::new(|| format!("{} (time zones {})", env!("CARGO_PKG_VERSION"), cembra::operators::time_zones()));
 
 /// Evaluates typed expressions with missing values
 #[derive(Parser)]

@@ -1,6 +1,9 @@
 //! The text of a model, which is read from a file, from standard input or from the command line, with its name for messages.
 
-use cembra::{Code, Diagnostic, Error, Folder, Limits, Model, Registry, Sources, read_text, without_mark};
+use cembra::errors::{Code, Diagnostic};
+use cembra::operators::Registry;
+use cembra::program::{Folder, Sources, read_text, without_mark};
+use cembra::{Error, Limits, Model};
 use cembra_table::error::{DataCode, DataError};
 use std::fs::File;
 use std::io::{self, Read};

@@ -28,7 +28,8 @@ use std::sync::Arc;
 /// A model compiled for many rows. Immutable, shared between threads, cheap to clone.
 ///
 /// ```
-/// use cembra::{InputColumn, Model, Optional, Options};
+/// use cembra::columns::InputColumn;
+/// use cembra::{Model, Optional, Options};
 ///
 /// let batch = Model::parse("input x: f64; input y: f64?; output z = x * (y ?? 1.0)")?.batch(&Options::default())?;
 /// let x = [1.0, 2.0, 3.0];
@@ -191,7 +192,8 @@ impl Batch {
     /// Evaluates the model on all rows with `options`. `inputs` has one column per input.
     ///
     /// ```
-    /// use cembra::{InputColumn, Model, OnError, Options, RunOptions};
+    /// use cembra::columns::InputColumn;
+    /// use cembra::{Model, OnError, Options, RunOptions};
     ///
     /// let batch = Model::parse("input x: i64; 12 // x")?.batch(&Options::default())?;
     /// let x = [5_i64, 0, -5, 0];
@@ -218,7 +220,8 @@ impl Batch {
     /// unspecified from that row on. If failed rows are to become missing (`OnError::Missing`), memory without presence bits is refused.
     ///
     /// ```
-    /// use cembra::{ColumnMut, InputColumn, Model, Options, RunOptions};
+    /// use cembra::columns::{ColumnMut, InputColumn};
+    /// use cembra::{Model, Options, RunOptions};
     ///
     /// let batch = Model::parse("input x: f64; 10.0 // x")?.batch(&Options::default())?;
     /// let mut quotients = [0.0; 3];

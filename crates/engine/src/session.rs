@@ -183,7 +183,8 @@ impl Session {
     /// have one thread. A model of scalars always takes one thread.
     ///
     /// ```
-    /// use cembra::{Array, ArrayKind, Model, Options, Scalar, ScalarValue, Value};
+    /// use cembra::values::ArrayKind;
+    /// use cembra::{Array, Model, Options, Scalar, ScalarValue, Value};
     ///
     /// let executor = Model::parse("input x: [f64]; math.sum(x * x)")?.compile(&Options::default())?;
     /// let numbers = (0..300_000).map(|at| Some(ScalarValue::Float64(f64::from(at) * 0.1)));

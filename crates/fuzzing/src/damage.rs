@@ -8,7 +8,7 @@ use crate::config::pick;
 use crate::edit::{Edit, edited, takes_functions};
 use crate::judge::read;
 use crate::values;
-use cembra::print;
+use cembra::explain::print;
 use cembra_expr::{NameId, Node, NodeId, Program};
 use cembra_value::{Promise, Value};
 use fastrand::Rng;

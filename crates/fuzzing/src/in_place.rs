@@ -4,7 +4,7 @@
 
 use crate::subject::{Row, stage};
 use crate::values::fresh;
-use cembra::Tier;
+use cembra::native::Tier;
 use cembra_plan::{Base, Binding, Function, Plan, ValueId, ValueLocation};
 use cembra_runtime::{Context, Frame, FrameLayout, STATUS_OK};
 use cembra_value::{Budget, Limits, Value};

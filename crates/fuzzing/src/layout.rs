@@ -3,7 +3,7 @@
 //! memory for outputs. All bytes that are not values are garbage: missing values, gaps between values, and bits outside of the rows.
 
 use crate::config::{chance, pick};
-use cembra::{Bitmap, BitmapMut, ColumnMut, InputColumn, Keys};
+use cembra::columns::{Bitmap, BitmapMut, ColumnMut, InputColumn, Keys};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 

@@ -48,7 +48,8 @@ pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
 pub use tensors::{TensorMismatch, TensorReport, TileReport, run_tensors, run_tiles};
 
-use cembra::{Tier, print};
+use cembra::explain::print;
+use cembra::native::Tier;
 use cembra_expr::Program;
 use cembra_value::Limits;
 use config::{chance, pick};

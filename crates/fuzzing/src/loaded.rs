@@ -2,7 +2,8 @@
 
 use crate::subject::Row;
 use crate::values::fresh;
-use cembra::{Accessor, Backend, Error, Listener, Loader, Model, Options, QType, Setter};
+use cembra::loaders::{Accessor, Listener, Loader, Setter};
+use cembra::{Backend, Error, Model, Options, QType};
 use cembra_value::{Value, ValueRef};
 use std::cell::RefCell;
 use std::collections::HashSet;

@@ -2,7 +2,8 @@
 
 use crate::judge::{Finding, Verdict};
 use crate::subject::{Answer, Row};
-use cembra::{Tier, print};
+use cembra::explain::print;
+use cembra::native::Tier;
 use cembra_expr::{Node, NodeId, Program};
 use cembra_ops::{Argument, OpId, OperandType, Registry, Resolved, id};
 use cembra_plan::{Action, StepId};

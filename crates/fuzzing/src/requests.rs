@@ -4,7 +4,8 @@
 
 use crate::edit::stripped;
 use crate::subject::{Answer, Failure, Row, shown};
-use cembra::{Backend, Input, Mask, Model, ModelExecutor, Optional, Options, Output, RowPlayer, print};
+use cembra::explain::{RowPlayer, print};
+use cembra::{Backend, Input, Mask, Model, ModelExecutor, Optional, Options, Output};
 use cembra_expr::Program;
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, Limits, ScalarValue, Value};

@@ -2,7 +2,10 @@
 //! backend such that it gives wrong answers.
 
 use crate::values::fresh;
-use cembra::{Array, ArrayKind, Backend, Error, Model, Options, RowPlayer, Scalar, Tiering};
+use cembra::explain::RowPlayer;
+use cembra::native::Tiering;
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Error, Model, Options, Scalar};
 use cembra_expr::print_value;
 use cembra_value::{Span, Value};
 use std::fmt;

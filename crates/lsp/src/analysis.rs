@@ -3,7 +3,10 @@
 
 use crate::positions::{Encoding, Positions};
 use cembra::doors::SourcePlace;
-use cembra::{Diagnostic, Limits, Model, Options, QType, Registry, Sources, Span};
+use cembra::errors::{Diagnostic, Span};
+use cembra::operators::Registry;
+use cembra::program::Sources;
+use cembra::{Limits, Model, Options, QType};
 use cembra_expr::{Input, NameIndex, NamedPlace, NodeId, Program, Referent, parse_partially};
 use lsp_types::{Position, Range};
 use std::cell::{OnceCell, RefCell};

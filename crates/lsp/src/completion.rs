@@ -3,7 +3,10 @@
 
 use crate::analysis::Analysis;
 use crate::hover::{declaration, operator};
-use cembra::{QType, Registry, Span, print_type, reference};
+use cembra::QType;
+use cembra::errors::Span;
+use cembra::operators::{Registry, reference};
+use cembra::values::print_type;
 use cembra_expr::{BLOCK, CursorContext, ExpectedAt, NameKind, NamedPlace, OpenCall, Referent, cursor_context};
 use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, Documentation, MarkupContent, MarkupKind,
@@ -251,7 +254,8 @@ impl List {
 mod tests {
     use super::*;
     use crate::positions::Encoding;
-    use cembra::{Limits, Sources};
+    use cembra::Limits;
+    use cembra::program::Sources;
     use std::collections::BTreeSet;
 
     fn analysis(text: &str) -> Analysis {

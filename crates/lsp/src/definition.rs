@@ -2,7 +2,7 @@
 //! text.
 
 use crate::analysis::Analysis;
-use cembra::Span;
+use cembra::errors::Span;
 use cembra_expr::Referent;
 use lsp_types::{DocumentHighlight, Location, Position, Range, Uri};
 
@@ -60,7 +60,8 @@ fn location(analysis: &Analysis, span: Span, uri: &dyn Fn(&str) -> Option<Uri>) 
 mod tests {
     use super::*;
     use crate::positions::Encoding;
-    use cembra::{Limits, Sources};
+    use cembra::Limits;
+    use cembra::program::Sources;
     use std::collections::BTreeSet;
 
     /// The spans where the name at a byte is defined and used, the definition first.

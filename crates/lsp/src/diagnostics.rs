@@ -1,7 +1,7 @@
 //! Conversion of a text's problems to diagnostics of the protocol. The library finds the problems. Their messages are those of `cembra check`.
 
 use crate::analysis::Analysis;
-use cembra::{Code, Diagnostic};
+use cembra::errors::{Code, Diagnostic};
 use lsp_types::{
     DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location, NumberOrString, Range, Uri,
 };

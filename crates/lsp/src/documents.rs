@@ -4,7 +4,8 @@
 use crate::analysis::Analysis;
 use crate::positions::{Encoding, Positions};
 use crate::uri::{name_of, path_of, uri_of};
-use cembra::{Folder, Limits, Sources, UsedFile};
+use cembra::Limits;
+use cembra::program::{Folder, Sources, UsedFile};
 use lsp_types::{TextDocumentContentChangeEvent, Uri};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

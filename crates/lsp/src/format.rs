@@ -2,7 +2,10 @@
 //! or CRLF), because an editor does not show line ends.
 
 use crate::analysis::Analysis;
-use cembra::{Limits, Registry, Span, format};
+use cembra::Limits;
+use cembra::errors::Span;
+use cembra::operators::Registry;
+use cembra::program::format;
 use lsp_types::TextEdit;
 
 /// The edits that format the text; `None` if the text cannot be parsed. There is at most one edit, which covers only the changed part, so that the
@@ -40,7 +43,7 @@ fn formatted(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::positions::{Encoding, Positions};
-    use cembra::Sources;
+    use cembra::program::Sources;
     use std::collections::BTreeSet;
 
     #[test]

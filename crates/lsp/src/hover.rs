@@ -2,7 +2,10 @@
 //! documentation of an operator, the type of an expression. Types are spelled as in the language.
 
 use crate::analysis::Analysis;
-use cembra::{QType, Registry, Span, print_type, reference};
+use cembra::QType;
+use cembra::errors::Span;
+use cembra::operators::{Registry, reference};
+use cembra::values::print_type;
 use cembra_expr::{ASSIGN_LABELS, AT_LABELS, BIND_LABELS, NameKind, NamedPlace, Node, NodeId, Referent};
 use cembra_ops::OpDef;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};

@@ -1,6 +1,6 @@
 //! Conversion between the protocol's positions, which are a line and an offset in it, and byte indices of a text.
 
-use cembra::Span;
+use cembra::errors::Span;
 use cembra_value::Lines;
 use lsp_types::{Position, PositionEncodingKind, Range};
 

@@ -2,7 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::definition::places;
-use cembra::Span;
+use cembra::errors::Span;
 use cembra_expr::{NameKind, NamedPlace, is_plain_name};
 use lsp_types::{Range, TextEdit, Uri, WorkspaceEdit};
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use crate::analysis::Analysis;
 use crate::hover::declaration;
-use cembra::Span;
+use cembra::errors::Span;
 use cembra_expr::NameKind;
 use lsp_types::{DocumentSymbol, SymbolKind};
 

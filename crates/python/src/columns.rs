@@ -16,11 +16,9 @@ use crate::values::{self, Making};
 use arrow_array::{Array as _, ArrayRef, NullArray};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
+use cembra::columns::{Bitmap, BitmapMut, ColumnMut, InputColumn, OutputColumn};
 use cembra::doors::OutputRoom;
-use cembra::{
-    Array, Batch, Bitmap, BitmapMut, ColumnMut, Field, InputColumn, Limits, OnError, OutputColumn, QType, RowFailure,
-    RunOptions, Scalar, Value,
-};
+use cembra::{Array, Batch, Field, Limits, OnError, QType, RowFailure, RunOptions, Scalar, Value};
 use cembra_arrow::{Argument, Strings, with_columns};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;

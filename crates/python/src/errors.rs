@@ -1,7 +1,8 @@
 //! Conversion of the library's errors to Python exceptions. An exception has the details of the error as attributes: its code, its place in the
 //! model's text, and the row. Its `str()` is the rendered message with an excerpt of the text.
 
-use cembra::{Code, Diagnostic, Error, FaultKind, Model, Source, Span};
+use cembra::errors::{Code, Diagnostic, Source, Span};
+use cembra::{Error, FaultKind, Model};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError};
 use pyo3::prelude::*;

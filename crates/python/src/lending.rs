@@ -2,8 +2,8 @@
 //! decide which tensors and arrays are read in place.
 
 use crate::pins::{Pins, pin};
-use cembra::Words;
 use cembra::tensor::{Buffer, Element, Layout, Tensor};
+use cembra::values::Words;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use std::sync::Arc;

@@ -60,7 +60,7 @@ use pyo3::prelude::*;
 #[pyfunction]
 fn format(py: Python<'_>, text: &str) -> PyResult<String> {
     lock::entered(py, || {
-        cembra::format(text, user_operators::registry(), &cembra::Limits::default())
+        cembra::program::format(text, user_operators::registry(), &cembra::Limits::default())
             .map_err(|error| errors::of_text(error, text, None))
     })
 }
@@ -68,15 +68,15 @@ fn format(py: Python<'_>, text: &str) -> PyResult<String> {
 /// Returns true if the language writes this name without quotes.
 #[pyfunction]
 fn _is_plain_name(name: &str) -> bool {
-    cembra::is_plain_name(name)
+    cembra::program::is_plain_name(name)
 }
 
 /// Returns the language's own name of a type, given by any of its names: `f32?` for `OPTIONAL_FLOAT32`.
 #[pyfunction]
 fn _shown_type(py: Python<'_>, name: &str) -> PyResult<String> {
     lock::entered(py, || {
-        let parsed = cembra::parse_type(name).map_err(|error| errors::of_text(error, name, None))?;
-        Ok(cembra::print_type(&parsed))
+        let parsed = cembra::values::parse_type(name).map_err(|error| errors::of_text(error, name, None))?;
+        Ok(cembra::values::print_type(&parsed))
     })
 }
 

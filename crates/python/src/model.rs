@@ -17,8 +17,11 @@ use crate::tensors;
 use crate::terms::{CallTerms, Terms};
 use crate::user_operators::{self, OverColumns};
 use crate::values::{self, Arrays, Making};
+use cembra::errors::Renderer;
+use cembra::explain::Stage;
 use cembra::program::Node;
-use cembra::{Cancellation, Field, Limits, NodeId, OnError, Options, QType, Renderer, RunOptions, Stage, Value};
+use cembra::program::NodeId;
+use cembra::{Cancellation, Field, Limits, OnError, Options, QType, RunOptions, Value};
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -697,7 +700,7 @@ impl Model {
     /// Returns the types of the outputs, for a model whose inputs all have types. The types do not say that an array has no missing elements.
     fn _output_types(&self) -> Vec<String> {
         let outputs = self.known().take(1).flat_map(|compiled| compiled.executor.outputs());
-        outputs.map(|output| cembra::print_type(&output.qtype)).collect()
+        outputs.map(|output| cembra::values::print_type(&output.qtype)).collect()
     }
 
     /// Evaluates many rows. `columns` is a dict of columns by the names of inputs, or a data frame.
@@ -805,7 +808,7 @@ impl Model {
     fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let made = PyDict::new(py);
         for input in &self.inputs {
-            made.set_item(&input.name, input.qtype.as_ref().map(cembra::print_type))?;
+            made.set_item(&input.name, input.qtype.as_ref().map(cembra::values::print_type))?;
         }
         Ok(made)
     }
@@ -817,7 +820,7 @@ impl Model {
             let qtype = input.qtype.as_ref();
             let may_be_left_out = declared.default.is_some()
                 || qtype.is_some_and(|qtype| qtype.is_optional() || qtype.as_optional_struct().is_some());
-            (&input.name, qtype.map(cembra::print_type), may_be_left_out)
+            (&input.name, qtype.map(cembra::values::print_type), may_be_left_out)
         });
         let inputs = PyList::new(py, inputs)?;
         py.import("cembra.signatures")?.call_method1("signature_of", (inputs,))
@@ -876,7 +879,7 @@ impl Model {
 
     fn __repr__(&self) -> String {
         let inputs = self.inputs.iter().zip(names(&self.model)).map(|(input, name)| match &input.qtype {
-            Some(qtype) => format!("{name}: {}", cembra::print_type(qtype)),
+            Some(qtype) => format!("{name}: {}", cembra::values::print_type(qtype)),
             None => name.to_owned(),
         });
         let inputs: Vec<String> = inputs.collect();
@@ -893,7 +896,7 @@ impl Model {
                 .replace('\'', "&#39;")
         };
         let inputs = self.inputs.iter().zip(names(&self.model)).map(|(input, name)| {
-            let qtype = input.qtype.as_ref().map_or_else(|| "of the call".to_owned(), cembra::print_type);
+            let qtype = input.qtype.as_ref().map_or_else(|| "of the call".to_owned(), cembra::values::print_type);
             format!("<tr><td>{}</td><td>{}</td></tr>", escaped(name), escaped(&qtype))
         });
         let warnings = self.model.warnings(&self.options);

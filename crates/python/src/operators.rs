@@ -2,7 +2,7 @@
 //! operators' records.
 
 use crate::user_operators::registry;
-use cembra::{Registry, reference};
+use cembra::operators::{Registry, reference};
 use pyo3::prelude::*;
 
 /// An operator: its full name, its short names, its parameters, a flag, and its documentation. A parameter has the flag true if it may be left out.

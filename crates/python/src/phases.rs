@@ -4,8 +4,10 @@
 
 use crate::errors;
 use crate::user_operators::OverColumns;
+use cembra::errors::Span;
+use cembra::program::{Graph, NodeId, Program};
 use cembra::program::{Input, Node, Output};
-use cembra::{Batch, Executor, Field, Graph, Model, NodeId, Options, Program, QType, Span};
+use cembra::{Batch, Executor, Field, Model, Options, QType};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;

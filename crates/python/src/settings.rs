@@ -2,7 +2,9 @@
 
 use crate::errors;
 use crate::interrupt::compiled;
-use cembra::{Backend, Folder, GivenFiles, Limits, OnError, Options, QType, Registry, Sources};
+use cembra::operators::Registry;
+use cembra::program::{Folder, GivenFiles, Sources};
+use cembra::{Backend, Limits, OnError, Options, QType};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
@@ -49,7 +51,7 @@ impl From<&Settings> for PickledSettings {
 pub(crate) fn limits_of(given: &BTreeMap<String, String>) -> PyResult<Limits> {
     let mut limits = Limits::default();
     for (name, value) in given {
-        let refused = |error: cembra::Diagnostic| PyValueError::new_err(error.to_string());
+        let refused = |error: cembra::errors::Diagnostic| PyValueError::new_err(error.to_string());
         limits.set(name, value).map_err(refused)?;
     }
     Ok(limits)
@@ -92,7 +94,7 @@ impl Settings {
     /// Parses the types that the caller declares for inputs, and returns them by the names of the inputs.
     pub(crate) fn input_types(&self) -> PyResult<BTreeMap<&str, QType>> {
         let all = self.types.iter().map(|(input, spelled)| {
-            let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
+            let qtype = cembra::values::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
             Ok((input.as_str(), qtype))
         });
         all.collect()

@@ -5,7 +5,9 @@ use crate::errors;
 use crate::lock::{entered, taken};
 use crate::replay::{self, CallResult};
 use crate::scalars;
-use cembra::{Cancellation, Graph, Registry, Scalar, ScalarValue, UserOperator};
+use cembra::operators::{Registry, UserOperator};
+use cembra::program::Graph;
+use cembra::{Cancellation, Scalar, ScalarValue};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -435,7 +437,7 @@ pub(crate) fn _register(
 ) -> PyResult<()> {
     entered(py, || {
         let scalar = |spelled: &str| {
-            let qtype = cembra::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
+            let qtype = cembra::values::parse_type(spelled).map_err(|error| errors::of_text(error, spelled, None))?;
             Ok::<_, PyErr>((qtype.scalar(), qtype.is_optional()))
         };
         let unfit = || {

@@ -5,7 +5,7 @@
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};
-use cembra::JsonRow;
+use cembra::json::JsonRow;
 use memchr::memchr;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 

@@ -137,10 +137,10 @@ mod tests {
                 _ => assert_eq!(back, qtype),
             }
         }
-        let array = cembra::parse_type("[date?]").expect("a type");
+        let array = cembra::values::parse_type("[date?]").expect("a type");
         let DataType::LargeList(element) = of_qtype(&array).expect("it is data") else { panic!("a list") };
         assert_eq!((element.data_type(), element.is_nullable()), (&DataType::Date32, true));
-        let tuple = cembra::parse_type("{x: (f64, i32?), y: {a: text}}").expect("a type");
+        let tuple = cembra::values::parse_type("{x: (f64, i32?), y: {a: text}}").expect("a type");
         let stored = of_qtype(&tuple).expect("it is data");
         assert_eq!(to_qtype(&stored, false), Some(tuple));
     }

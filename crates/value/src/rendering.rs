@@ -23,7 +23,8 @@ const EXCERPT_CHARS: usize = 160;
 /// A source is made from a `Model`, from its text, or from `Sources`:
 ///
 /// ```
-/// use cembra::{Model, Source};
+/// use cembra::errors::Source;
+/// use cembra::Model;
 ///
 /// let text = "output y = x +";
 /// let error = Model::parse(text).unwrap_err();
@@ -81,7 +82,8 @@ fn shown_name(name: &str) -> Cow<'_, str> {
 /// Renders problems and warnings as text for people.
 ///
 /// ```
-/// use cembra::{Model, Options, Renderer};
+/// use cembra::errors::Renderer;
+/// use cembra::{Model, Options};
 ///
 /// let model = Model::parse("input x: f64?; if x == missing then 0.0 else 1.0")?.named("unknown.cem");
 /// let shown = Renderer::plain().warnings(model.warnings(&Options::default()).as_slice(), &[], &model);

@@ -1,8 +1,10 @@
 //! Plans on one thread and on several, by each player that the machine has: none of it changes a bit of what comes out.
 
 use super::{Subject, TensorEngine, differs, only};
+use cembra::columns::InputColumn;
+use cembra::explain::RowPlayer;
 use cembra::tensor::same_bits;
-use cembra::{Error, InputColumn, Model, Options, RowPlayer, Tensor};
+use cembra::{Error, Model, Options, Tensor};
 use std::sync::LazyLock;
 
 /// The numbers of threads.

@@ -2,7 +2,9 @@
 
 use super::check::Expected;
 use super::{TensorEngine, TensorEngines, Wrong, differs};
-use cembra::{Error, Model, QType, Tensor, Value, print, print_type};
+use cembra::explain::print;
+use cembra::values::print_type;
+use cembra::{Error, Model, QType, Tensor, Value};
 use std::collections::BTreeMap;
 
 /// A statement as the text of a model.

@@ -1,7 +1,8 @@
 //! Every operator's examples: the expressions its record shows give the values it shows, in all backends and tiers, with all
 //! passes and without those that compute or rewrite.
 
-use cembra::{Backend, Model, Options, Registry};
+use cembra::operators::Registry;
+use cembra::{Backend, Model, Options};
 use cembra_tests::backend::{BACKENDS, in_each_tier, on};
 
 /// What is printed, in each tier.

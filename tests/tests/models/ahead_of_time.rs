@@ -1,7 +1,8 @@
 //! Models compiled ahead of time, in programs that link with the runtime alone: the example of
 //! `docs/examples/ahead-of-time` in C and in Rust gives what the interpreter gives, row by row.
 
-use cembra::{Backend, FaultKind, Model, Optional, Options, ScalarValue, Target, Value};
+use cembra::native::Target;
+use cembra::{Backend, FaultKind, Model, Optional, Options, ScalarValue, Value};
 use cembra_runtime::{INTERFACE_REVISION, Refusal, interface_fingerprint};
 use std::fs;
 use std::io::Write;

@@ -1,7 +1,8 @@
 //! The calendar against that of a library: interpreted, in native code and with its rules played on bits, on dates of all
 //! years that have texts and on any others.
 
-use cembra::{Backend, Cell, Date, Duration, Input, Model, Options, Output, Registry, Tape, Timestamp, Value};
+use cembra::operators::{Cell, Registry, Tape};
+use cembra::{Backend, Date, Duration, Input, Model, Options, Output, Timestamp, Value};
 use cembra_ops::{Argument, call, record};
 use cembra_runtime::{QType, Scalar};
 use cembra_tape::Outcome;

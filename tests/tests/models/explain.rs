@@ -1,6 +1,7 @@
 //! What `explain` shows: the facts a plan must have, read from the listings, and the listings themselves as snapshots.
 
-use cembra::{Backend, Model, Options, Stage};
+use cembra::explain::Stage;
+use cembra::{Backend, Model, Options};
 use std::collections::BTreeMap;
 
 const QUADRATIC: &str = include_str!("../../../docs/examples/quadratic.cem");

@@ -1,7 +1,8 @@
 //! The mathematical functions in every form they have, on millions of points: interpreted, inlined in native code, called
 //! by native code, in lanes, recorded and played on bits, which takes no fused instruction. All must give the same bits.
 
-use cembra::{Backend, Model, ModelExecutor, Options, Tier};
+use cembra::native::Tier;
+use cembra::{Backend, Model, ModelExecutor, Options};
 use cembra_native::lanes::{self, LaneLoop, Lanes};
 use cembra_runtime::{Context, MachineType, RuntimeFn};
 use cembra_tape::{Outcome, Output, Port, Tape, TapeLoop};

@@ -1,9 +1,9 @@
 //! Every limit: what is exactly at it is taken, what is one beyond it is refused with an error that names it.
 
-use cembra::{
-    Backend, Builder, Code, Error, Limit, Limits, Model, ModelSet, Options, QType, Registry, Resolver, RunOptions,
-    Scalar, ScalarValue, Sources, UsedFile, Value, operator_limits, read_binary, tensor,
-};
+use cembra::errors::{Code, Limit};
+use cembra::operators::{Registry, limits as operator_limits};
+use cembra::program::{Builder, Resolver, Sources, UsedFile, read_binary};
+use cembra::{Backend, Error, Limits, Model, ModelSet, Options, QType, RunOptions, Scalar, ScalarValue, Value, tensor};
 use std::cell::Cell;
 use std::io;
 use std::time::Duration;
@@ -384,7 +384,7 @@ fn a_model_keeps_its_limits() {
                 let mut typed = model.executor::<Row, i64>(&options).expect("an executor");
                 for (n, expected) in [(1_001, Ok(())), (1_002, Err("iteration-limit"))] {
                     assert_eq!(code(session.evaluate(&[Value::from(n)]).map(drop)), expected);
-                    assert_eq!(code(batch.run(&[cembra::InputColumn::values(&[n])]).map(drop)), expected);
+                    assert_eq!(code(batch.run(&[cembra::columns::InputColumn::values(&[n])]).map(drop)), expected);
                     assert_eq!(code(typed.run(&Row { n }).map(drop)), expected);
                 }
             }
@@ -666,7 +666,8 @@ fn fixed_limits_are_documented_with_their_values() {
 /// What comes in is not counted, nor what a round of a loop no longer has; what is made is, whoever makes it.
 #[test]
 fn array_bytes() {
-    use cembra::{Array, ArrayKind, Scalar, ScalarValue};
+    use cembra::values::ArrayKind;
+    use cembra::{Array, Scalar, ScalarValue};
     let elements = |count: i64| Array::from_scalars(Scalar::Int64, (0..count).map(|at| Some(ScalarValue::Int64(at))));
     let x = Value::Array(ArrayKind::Dense, elements(1024).into());
     let evaluate = |text: &str, backend, bytes| {

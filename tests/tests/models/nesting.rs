@@ -1,7 +1,9 @@
 //! Deep and wide models in the backends: what planning takes, the interpreter runs and native code takes up to its limit;
 //! both on a small stack, with the same answers.
 
-use cembra::{Backend, Builder, Expr, Limits, Model, Options, QType, Tier, Value};
+use cembra::native::Tier;
+use cembra::program::{Builder, Expr};
+use cembra::{Backend, Limits, Model, Options, QType, Value};
 use cembra_runtime::RuntimeFn;
 
 /// Evaluates on a stack of 2 MB a model of one output over `x` and `y`, in each backend, for each row.

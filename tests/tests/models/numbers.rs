@@ -1,7 +1,8 @@
 //! The rule of numbers of texts without a head. The parser leaves out marks where the declared types of inputs say that they would change nothing, and
 //! it finds types by a short rule of its own. A text whose inputs are declared must have the types of the same text whose inputs are not.
 
-use cembra::{Model, Options, QType, parse_type};
+use cembra::values::parse_type;
+use cembra::{Model, Options, QType};
 use fastrand::Rng;
 
 const INPUTS: [(&str, &str); 12] = [

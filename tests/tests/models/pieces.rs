@@ -1,6 +1,7 @@
 //! Native code of several functions: the same values and faults as the interpreter, wherever a model is cut.
 
-use cembra::{Backend, Error, Limits, Model, Options, Tier, Value};
+use cembra::native::Tier;
+use cembra::{Backend, Error, Limits, Model, Options, Value};
 
 /// Steps in a function, from one to more than there are.
 const CUTS: [usize; 7] = [1, 2, 3, 5, 9, 40, 2_000];

@@ -1,7 +1,8 @@
 //! Conditionals that are computed whole: with machine code that takes one of two floats in vector registers, the same bits
 //! come out as of branches, for every kind of number, whoever else uses what is selected or compared.
 
-use cembra::{Backend, Model, Options, QType, Scalar, ScalarValue, Stage, Value};
+use cembra::explain::Stage;
+use cembra::{Backend, Model, Options, QType, Scalar, ScalarValue, Value};
 use cembra_runtime::RuntimeFn;
 
 /// Numbers of which every pair is tried: both sides of each constant of the models, and what compares unlike numbers.

@@ -1,9 +1,9 @@
 //! Structs, lists and tables that are written and read again, as text and as files; and values of them that somebody puts together.
 
-use cembra::{
-    Array, ArrayKind, Backend, Limits, Model, Options, QType, Registry, Scalar, ScalarValue, Sources, UsedFile, Value,
-    parse_type, parse_value, print_value,
-};
+use cembra::operators::Registry;
+use cembra::program::{Sources, UsedFile};
+use cembra::values::{ArrayKind, parse_type, parse_value, print_value};
+use cembra::{Array, Backend, Limits, Model, Options, QType, Scalar, ScalarValue, Value};
 use std::io;
 
 const BOTH: [Backend; 2] = [Backend::Interpreter, Backend::Native];
@@ -36,7 +36,8 @@ fn evaluated(model: &Model, backend: Backend) -> Vec<String> {
     let executor = model.compile(&Options::default().backend(backend)).expect("a model");
     let of = |name: &str, text: &str| {
         let input = executor.inputs().iter().find(|input| &*input.name == name).expect("an input");
-        cembra::cast_literal(&cembra::Literal::parse(text).expect("a literal"), &input.qtype).expect("a value")
+        cembra::program::cast_literal(&cembra::program::Literal::parse(text).expect("a literal"), &input.qtype)
+            .expect("a value")
     };
     let given = executor.inputs().iter().map(|input| match &*input.name {
         "c" => of("c", "{country: \"DE\", year: 2024}"),
@@ -53,7 +54,7 @@ fn models_with_them_are_the_same_as_text_and_in_files() {
     let limits = Limits::default();
     let sources = Sources::gather("m", MODEL, &limits, &find);
     let model = Model::parse_sources(sources, Registry::standard(), &limits).expect("a model");
-    let text = |model: &Model| cembra::print(model.program());
+    let text = |model: &Model| cembra::explain::print(model.program());
     let printed = Model::parse(&text(&model)).unwrap_or_else(|error| panic!("{error}\n{}", text(&model)));
     assert_eq!(text(&printed), text(&model));
     let binary = Model::from_binary(&model.to_binary()).expect("a model");

@@ -1,7 +1,8 @@
 //! Object files for platforms that tests do not run on: read back, and found to be whole. Architectures other than x86-64
 //! need the feature `cross-targets`.
 
-use cembra::{Model, Options, Target};
+use cembra::native::Target;
+use cembra::{Model, Options};
 use cembra_runtime::{INTERFACE_REVISION, ObjectModel, interface_fingerprint};
 use object::{
     Architecture, BinaryFormat, Endianness, Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind,

@@ -1,7 +1,9 @@
 //! Comparisons of texts: what is missing, empty, equal or unlike in any byte of any length, in all backends; and no byte behind
 //! the end of a text is read.
 
-use cembra::{Backend, Model, Options, Scalar, ScalarValue, Session, Tier, Value, print_value};
+use cembra::native::Tier;
+use cembra::values::print_value;
+use cembra::{Backend, Model, Options, Scalar, ScalarValue, Session, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 

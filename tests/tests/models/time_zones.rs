@@ -10,7 +10,7 @@ fn seconds(text: &str) -> Timestamp {
 
 #[test]
 fn the_data_are_of_the_release_that_the_library_has() {
-    let release = cembra::time_zones();
+    let release = cembra::operators::time_zones();
     let first = DATA.lines().next().unwrap_or_default();
     assert!(first.ends_with(&format!("tzdata {release}.")), "{first}: the library has {release}");
 }

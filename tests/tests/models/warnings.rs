@@ -1,7 +1,9 @@
 //! Warnings: what the models of `warnings/told.toml` are told of and where, that those of `warnings/quiet.toml` are told of
 //! nothing, and that looking for warnings takes time that is linear in a model.
 
-use cembra::{Code, Limits, Model, Options, Warnings, parse_type};
+use cembra::errors::{Code, Warnings};
+use cembra::values::parse_type;
+use cembra::{Limits, Model, Options};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,8 @@
 //! One backend as the runner sees it: a model and types in, a session out; and what becomes of a row.
 
 use crate::case::{Case, Expected, Field, Refusal, Row, Stage};
-use cembra::{Backend, Error, Executor, Limits, Model, Options, QType, Session, Tier, Value};
+use cembra::native::Tier;
+use cembra::{Backend, Error, Executor, Limits, Model, Options, QType, Session, Value};
 use cembra_tests::backend::{in_each_tier, on};
 use cembra_tests::vocabulary::foreign_names;
 

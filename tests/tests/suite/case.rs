@@ -1,6 +1,7 @@
 //! Cases as the files write them, and how their literals become values of the case's types.
 
-use cembra::{QType, ScalarValue, Value, parse_type, parse_value};
+use cembra::values::{parse_type, parse_value};
+use cembra::{QType, ScalarValue, Value};
 use serde::Deserialize;
 
 /// A file of cases.
@@ -214,8 +215,8 @@ fn values(text: &str, fields: &[Field]) -> Result<Vec<Value>, String> {
             return Err(format!("`{text}` holds {} values instead of {}", parts.len(), fields.len()));
         }
         let value = |(part, field): (&str, &Field)| {
-            let literal = cembra::Literal::parse(part.trim()).map_err(|error| format!("`{part}`: {error}"))?;
-            let cast = cembra::cast_literal(&literal, &field.qtype);
+            let literal = cembra::program::Literal::parse(part.trim()).map_err(|error| format!("`{part}`: {error}"))?;
+            let cast = cembra::program::cast_literal(&literal, &field.qtype);
             cast.ok_or_else(|| format!("{part} in `{text}` is not of type {}", field.qtype))
         };
         return parts.into_iter().zip(fields).map(value).collect();

@@ -7,7 +7,8 @@ mod case;
 
 use adapter::Adapter;
 use case::{Case, File};
-use cembra::{Backend, Tier};
+use cembra::Backend;
+use cembra::native::Tier;
 use cembra_tests::backend::BACKENDS;
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};

@@ -18,7 +18,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 use cembra::doors::OutputRoom;
-use cembra::{Backend, Limits, Model, Options, RowPlayer, RunOptions};
+use cembra::explain::RowPlayer;
+use cembra::{Backend, Limits, Model, Options, RunOptions};
 use cembra_arrow::{
     Error, Strings, data_type, evaluated, from_model, from_model_with, input_types, relaid, run, run_as, run_with,
     to_model,
@@ -462,7 +463,8 @@ fn lengths_without_memory_are_refused() {
     }
     // Units of a model take no memory, truth values of Arrow do.
     for len in [usize::MAX, 1 << 61, 1 << 50] {
-        let units = cembra::Array::from_parts(cembra::Scalar::Unit, len, cembra::ArrayData::Units, None).unwrap();
+        let units =
+            cembra::Array::from_parts(cembra::Scalar::Unit, len, cembra::values::ArrayData::Units, None).unwrap();
         let error = from_model(units).unwrap_err().to_string();
         assert!(error.contains("the limit `array_bytes`"), "{error}");
     }
@@ -472,7 +474,9 @@ fn lengths_without_memory_are_refused() {
 /// that Arrow would reject.
 #[test]
 fn texts_of_models_are_texts_of_arrow() {
-    use cembra::{Array, ArrayBuilder, ArrayData, Scalar, StringViews};
+    use cembra::columns::StringViews;
+    use cembra::values::{ArrayBuilder, ArrayData};
+    use cembra::{Array, Scalar};
     for broken in [&b"\xFF\xFE"[..], b"a long text that ends within a letter \xF0\x9F\x92"] {
         let mut strings = StringViews::default();
         assert!(strings.push(broken));

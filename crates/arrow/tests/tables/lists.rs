@@ -54,7 +54,7 @@ fn lists_of_any_layout_go_in() {
         let twice = twice.as_list::<i64>();
         assert_eq!(twice.value_offsets(), [0, 0, 3]);
         assert_eq!(**twice.values(), Float64Array::from(vec![4.0, 8.0, -2.0]));
-        assert_eq!(Some(twice.data_type()), data_type(&cembra::parse_type("[f64]").unwrap()).as_ref());
+        assert_eq!(Some(twice.data_type()), data_type(&cembra::values::parse_type("[f64]").unwrap()).as_ref());
     }
     let values = Arc::new(Int32Array::from(vec![Some(1), Some(2), None, Some(4), Some(5), Some(6)]));
     let fixed = FixedSizeListArray::new(Arc::new(Field::new_list_field(DataType::Int32, true)), 2, values, None);

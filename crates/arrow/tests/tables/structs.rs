@@ -9,8 +9,10 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
+use cembra::columns::InputColumn;
 use cembra::doors::OutputRoom;
-use cembra::{InputColumn, Model, OnError, Options, QType, RunOptions, parse_type};
+use cembra::values::parse_type;
+use cembra::{Model, OnError, Options, QType, RunOptions};
 use cembra_arrow::{Input, Strings, struct_arrays};
 use std::sync::Arc;
 

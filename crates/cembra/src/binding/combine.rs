@@ -34,7 +34,7 @@ through!(Listener, &QType, QType, Setter: &T, Box<T>, Arc<T>);
 /// A loader or listener that wraps another loader or listener and hides some of its names.
 ///
 /// ```
-/// use cembra::{Fields, Filtered, Loader};
+/// use cembra::loaders::{Fields, Filtered, Loader};
 ///
 /// #[derive(cembra::Input)]
 /// struct Row { x: f64, y: f64, secret: f64 }
@@ -117,7 +117,8 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
 /// name. No two of them may list the same name.
 ///
 /// ```
-/// use cembra::{AccessorsLoader, Chain, Fields, Loader, Model, Options, QType};
+/// use cembra::loaders::{AccessorsLoader, Chain, Fields, Loader};
+/// use cembra::{Model, Options, QType};
 ///
 /// #[derive(cembra::Input)]
 /// struct Row { x: f64, y: f64 }

@@ -524,7 +524,7 @@ impl OutputField {
 /// struct's order.
 ///
 /// Fields for models with arrays are copied: `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts;
-/// [`ArrayView`](crate::ArrayView); lists `[{name: text}]`, as `Vec<T>`, `&[T]`, `[T; N]` or `Vec<Option<T>>` of structs with a derive; and
+/// [`ArrayView`](crate::columns::ArrayView); lists `[{name: text}]`, as `Vec<T>`, `&[T]`, `[T; N]` or `Vec<Option<T>>` of structs with a derive; and
 /// dictionaries, as `HashMap` or `BTreeMap` of the plain types and `String`. A list may be in an `Option`, but a row in which it is `None` is an
 /// error.
 ///

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// Receives outputs of a model by name and passes them to a sink: a value of the caller, of type `S`.
 ///
 /// ```
-/// use cembra::{AccessorsListener, Fields, Model, Options, ValueRef};
+/// use cembra::loaders::{AccessorsListener, Fields};
+/// use cembra::{Model, Options, ValueRef};
 ///
 /// #[derive(cembra::Input)]
 /// struct Row { x: f64 }
@@ -106,7 +107,8 @@ impl<S> AccessorsListener<S> {
     /// model.
     ///
     /// ```
-    /// use cembra::{AccessorsListener, Fields, Model, Options};
+    /// use cembra::loaders::{AccessorsListener, Fields};
+    /// use cembra::{Model, Options};
     ///
     /// let model = Model::parse("output a = 1 + 1; output b = \"text\"")?;
     /// let listener =

@@ -17,7 +17,8 @@ use std::sync::Arc;
 /// arrays, lists or tensors, it calls all accessors before the evaluation.
 ///
 /// ```
-/// use cembra::{Accessor, Error, Loader, Model, Options, QType, Value, ValueRef};
+/// use cembra::loaders::{Accessor, Loader};
+/// use cembra::{Error, Model, Options, QType, Value, ValueRef};
 ///
 /// /// Inputs `c0`, `c1`, .. are the columns of a row of numbers.
 /// struct Columns(usize);
@@ -70,7 +71,9 @@ pub trait Loader<R> {
 /// `ModelExecutor<LoaderRow<R>, O>`, which runs rows of type `R`. The type has no values.
 ///
 /// ```
-/// use cembra::{JsonRow, JsonRows, LoaderRow, Model, ModelExecutor, Options, Pool};
+/// use cembra::json::{JsonRow, JsonRows};
+/// use cembra::loaders::LoaderRow;
+/// use cembra::{Model, ModelExecutor, Options, Pool};
 ///
 /// struct Prices { pool: Pool<ModelExecutor<LoaderRow<JsonRow>, f64>> }
 ///
@@ -192,7 +195,8 @@ impl<T: Input> Loader<T> for Fields<T> {
 /// A loader with a function for each input that is listed. Optionally, one more function reads all other inputs.
 ///
 /// ```
-/// use cembra::{AccessorsLoader, Model, Options, QType};
+/// use cembra::loaders::AccessorsLoader;
+/// use cembra::{Model, Options, QType};
 ///
 /// struct Person { name: String, born: i32 }
 ///
@@ -249,7 +253,8 @@ impl<R> AccessorsLoader<R> {
     /// type `qtype`.
     ///
     /// ```
-    /// use cembra::{AccessorsLoader, Model, Options, QType, Scalar};
+    /// use cembra::loaders::AccessorsLoader;
+    /// use cembra::{Model, Options, QType, Scalar};
     /// use std::collections::HashMap;
     ///
     /// type Row = HashMap<String, f64>;

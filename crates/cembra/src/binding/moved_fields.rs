@@ -141,7 +141,7 @@ impl MovedField {
             ValueRef::Text(text) => format!("\"{}\"", Excerpt::quoted(text)),
             other => {
                 let value = other.scalar().and_then(|scalar| other.to_value(&QType::Scalar(scalar)));
-                value.map_or_else(|| "missing".to_owned(), |value| crate::print_value(&value))
+                value.map_or_else(|| "missing".to_owned(), |value| crate::values::print_value(&value))
             }
         };
         Error::values(format!("output `{}` is {found}, expected {}", self.name, self.field.expected))

@@ -8,7 +8,8 @@ use crate::binding::listener::Listener;
 use crate::binding::loader::{Fields, Loader, LoaderRow};
 use crate::binding::on_demand::LoadedValues;
 use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
-use crate::{Error, Executor, InputColumn, Model, Options, RunOptions, ValueRef};
+use crate::columns::InputColumn;
+use crate::{Error, Executor, Model, Options, RunOptions, ValueRef};
 use cembra_engine::{Field, LoopMemory, WholeMemory, check_token};
 use cembra_native::Compiled;
 use cembra_runtime::{Cancellation, Context, Frame, FramePtr, TimeLimit};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 /// outputs for which `O` has no field are passed to a sink of type `S`. A clone shares the code and has its own frame.
 ///
 /// An executor for a struct with lifetimes runs rows of any lifetime ([`Input::At`]), so it may be stored as a `ModelExecutor<Row<'static>, O>`. An
-/// executor for rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::LoaderRow).
+/// executor for rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::loaders::LoaderRow).
 ///
 /// Fields are matched by name, or by the name in `#[cembra(rename = "..")]`. The traits [`Input`](trait@crate::Input) and
 /// [`Output`](trait@crate::Output) list their possible types. A field of `I` that the model does not have is ignored. A field of `O` must be an
@@ -580,7 +581,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     ///
     /// The function takes the input struct, the output struct, a frame and a context. It must be called only while this executor or a clone lives,
     /// with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of [`scratch`](ModelExecutor::scratch): `CALL` of
-    /// `docs/safety.md`. A token and a deadline end it; a time limit does not. It returns [`STATUS_OK`](crate::STATUS_OK), or another status if the
+    /// `docs/safety.md`. A token and a deadline end it; a time limit does not. It returns [`STATUS_OK`](crate::operators::STATUS_OK), or another status if the
     /// evaluation failed.
     #[must_use]
     pub fn raw(&self) -> Option<unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32> {

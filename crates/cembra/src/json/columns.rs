@@ -1,5 +1,5 @@
 //! Collects many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value directly into its
-//! column. If this pass rejects a row, the row is read value by value, as [`JsonRows`](crate::JsonRows) does, to get a precise error.
+//! column. If this pass rejects a row, the row is read value by value, as [`JsonRows`](crate::json::JsonRows) does, to get a precise error.
 
 use super::place::{Text, unfit};
 use super::reading::{ValueInto, absent};
@@ -17,12 +17,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Collects rows of JSON as the input columns of a batch. Each row is an object with the inputs as fields, as [`Json`](crate::Json) reads them.
+/// Collects rows of JSON as the input columns of a batch. Each row is an object with the inputs as fields, as [`Json`](crate::json::Json) reads them.
 /// Structs are objects, and lists of structs are arrays of objects. All rows together may have at most as many bytes as the batch's limit
 /// `array_bytes` allows; missing values count too.
 ///
 /// ```
-/// use cembra::{JsonColumns, Model, Options, RunOptions};
+/// use cembra::json::JsonColumns;
+/// use cembra::{Model, Options, RunOptions};
 ///
 /// let model = Model::parse(
 ///     "input name: text; input items: [{price: f64, count: i64}]
@@ -171,7 +172,8 @@ impl JsonColumns {
     /// f64 cannot hold an integer exactly. `input` is the index of the input.
     ///
     /// ```
-    /// use cembra::{JsonColumns, parse_type};
+    /// use cembra::json::JsonColumns;
+    /// use cembra::values::parse_type;
     ///
     /// let (point, number) = (parse_type("{x: f64}")?, parse_type("f64")?);
     /// let mut columns = JsonColumns::of_types([("p", &point), ("n", &number)]).unwrap();
@@ -191,7 +193,8 @@ impl JsonColumns {
     /// the index of the input.
     ///
     /// ```
-    /// use cembra::{JsonColumns, parse_type};
+    /// use cembra::json::JsonColumns;
+    /// use cembra::values::parse_type;
     ///
     /// let point = parse_type("{x: f64, y: f64?}")?;
     /// let mut columns = JsonColumns::of_types([("p", &point)]).unwrap();
@@ -220,7 +223,8 @@ impl JsonColumns {
     /// Returns true if the columns would have at most `most` bytes after the row in `text` was added. The text is not converted for that.
     ///
     /// ```
-    /// use cembra::{JsonColumns, parse_type};
+    /// use cembra::json::JsonColumns;
+    /// use cembra::values::parse_type;
     ///
     /// let wide = parse_type("[{x: i64?, y: i64?}]")?;
     /// let mut columns = JsonColumns::of_types([("l", &wide)]).unwrap();

@@ -7,19 +7,22 @@
 
 mod columns;
 pub(crate) mod executor;
-mod moments;
+pub(crate) mod moments;
 mod place;
 mod reading;
 pub(crate) mod serialized;
 mod size;
 mod structs;
 mod tensors;
-mod text;
+pub(crate) mod text;
 
 pub use columns::JsonColumns;
 pub use executor::JsonExecutor;
-pub use moments::JsonMoments;
-pub use text::{JsonKind, JsonRow, JsonText};
+pub use serialized::SerializeExecutor;
+pub use text::JsonRow;
+
+use moments::JsonMoments;
+use text::{JsonKind, JsonText};
 
 use crate::binding::listener::{Listener, Setter};
 use crate::binding::loader::{Accessor, Loader};
@@ -40,7 +43,8 @@ use std::fmt::{self, Write};
 /// last place; it is read as the shortest digits of that float. With [`JsonRows`], numbers keep all their digits.
 ///
 /// ```
-/// use cembra::{Json, Model, Options};
+/// use cembra::json::Json;
+/// use cembra::{Model, Options};
 /// use serde_json::json;
 ///
 /// let model = Model::parse(
@@ -223,6 +227,7 @@ impl<'j> JsonValue<'j> for JsonText<'j> {
 }
 
 /// A mismatch between a JSON value and the expected type, with its position in the value.
+#[doc(hidden)]
 #[derive(Clone, Debug)]
 pub struct JsonMisfit<T> {
     /// The path from the whole value to the mismatch: `.x` for a field of a named tuple, `.0` for a field of a tuple without names or for an element
@@ -294,7 +299,9 @@ impl<'t> JsonText<'t> {
     /// Converts this JSON value to a value of the type `qtype`, as [`Json`] and `cembra eval` do.
     ///
     /// ```
-    /// use cembra::{JsonRow, Value, parse_type};
+    /// use cembra::json::JsonRow;
+    /// use cembra::values::parse_type;
+    /// use cembra::Value;
     ///
     /// let row = JsonRow::parse("{\"p\": {\"y\": [1, null], \"x\": 0.5}}")?;
     /// let value = row.get("p").unwrap().value(&parse_type("{x: f64, y: (i32, i32?)}")?).unwrap();
@@ -420,7 +427,8 @@ impl Loader<Object> for Json {
 /// [`Json`] does.
 ///
 /// ```
-/// use cembra::{Json, JsonRow, JsonRows, Model, Options};
+/// use cembra::json::{Json, JsonRow, JsonRows};
+/// use cembra::{Model, Options};
 ///
 /// let model = Model::parse("input x: f32; x")?;
 /// let mut run = model.executor_from::<_, f32>(&JsonRows, &Options::default())?;

@@ -74,7 +74,9 @@ impl<'t> JsonText<'t> {
     ///
     /// ```
     /// use cembra::doors::JsonMoments;
-    /// use cembra::{Date, JsonRow, Scalar, ScalarValue, parse_type};
+    /// use cembra::json::JsonRow;
+    /// use cembra::values::parse_type;
+    /// use cembra::{Date, Scalar, ScalarValue};
     ///
     /// struct Days;
     /// impl JsonMoments for Days {

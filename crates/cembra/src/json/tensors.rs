@@ -91,8 +91,8 @@ impl Reading {
 mod tests {
     use super::super::{field, value};
     use super::*;
-    use crate::JsonRow;
     use crate::doors::JsonText;
+    use crate::json::JsonRow;
     use serde_json::json;
 
     /// Returns the tensor after a round trip through JSON objects, and after one through JSON text.

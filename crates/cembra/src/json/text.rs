@@ -11,12 +11,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-/// A JSON object as a row for [`JsonRows`](crate::JsonRows). Unlike an object of `serde_json`, it keeps every digit of its numbers, and the order of
+/// A JSON object as a row for [`JsonRows`](crate::json::JsonRows). Unlike an object of `serde_json`, it keeps every digit of its numbers, and the order of
 /// its keys.
 ///
 /// ```
 /// use cembra::doors::JsonText;
-/// use cembra::JsonRow;
+/// use cembra::json::JsonRow;
 ///
 /// let row = JsonRow::parse("{\"y\": 0.10, \"x\": [1, 2]}")?;
 /// assert_eq!(row.get("y").map(JsonText::as_str), Some("0.10"));

@@ -15,7 +15,8 @@ impl Model {
     /// of another type, or expects an error code that does not exist.
     ///
     /// ```
-    /// use cembra::{Code, Model, Options};
+    /// use cembra::errors::Code;
+    /// use cembra::{Model, Options};
     ///
     /// let (signature, warnings) = Model::parse("input x: f64; let y = 1; x + 1")?.check(&Options::default());
     /// assert!(signature.is_ok());
@@ -47,7 +48,8 @@ impl Model {
     /// found only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
     ///
     /// ```
-    /// use cembra::{Code, Model, Options};
+    /// use cembra::errors::Code;
+    /// use cembra::{Model, Options};
     ///
     /// let model = Model::parse("numbers f32; input cents: i64?; let rate = 2; if cents == missing then 0.0 else cents * 0.9")?;
     /// let codes = |options: &Options| model.warnings(options).as_slice().iter().map(|one| one.code()).collect::<Vec<_>>();
@@ -77,7 +79,8 @@ impl Model {
     /// early if the run's token or deadline ends it.
     ///
     /// ```
-    /// use cembra::{Code, Model, Options, RunOptions};
+    /// use cembra::errors::Code;
+    /// use cembra::{Model, Options, RunOptions};
     ///
     /// let model = Model::parse("numbers f32; output y = x / 3; test 't' { x = 5000000001 } => { y = 1666666667 }")?;
     /// assert!(model.warnings(&Options::default()).is_empty());

@@ -2,7 +2,9 @@
 //! becomes an i64 or an f64 there, as the type of its input requires. A boolean is accepted for a mask, as in data.
 //! Every element in square brackets is converted to the array's element type separately.
 
-use crate::{Array, ArrayKind, QType, Registry, Scalar, ScalarValue, Value};
+use crate::operators::Registry;
+use crate::values::ArrayKind;
+use crate::{Array, QType, Scalar, ScalarValue, Value};
 use cembra_expr::Literal;
 use cembra_ops::Argument;
 use cembra_runtime::{Excerpt, Fields, Form, Names};
@@ -12,7 +14,8 @@ use std::sync::Arc;
 /// suffix decides otherwise. Weak floats are f64. The type is `NOTHING` if all elements are missing, and `None` if the elements have no common type.
 ///
 /// ```
-/// use cembra::{Literal, QType, literal_type};
+/// use cembra::program::{Literal, literal_type};
+/// use cembra::QType;
 ///
 /// assert_eq!(literal_type(&Literal::parse("5000")?), Some(QType::INT64));
 /// assert_eq!(literal_type(&Literal::parse("5000i32")?), Some(QType::INT32));
@@ -45,7 +48,8 @@ pub fn literal_type(literal: &Literal) -> Option<QType> {
 /// out.
 ///
 /// ```
-/// use cembra::{Literal, QType, Value, cast_literal};
+/// use cembra::program::{Literal, cast_literal};
+/// use cembra::{QType, Value};
 ///
 /// assert_eq!(cast_literal(&Literal::parse("1")?, &QType::FLOAT64), Some(Value::from(1.0)));
 /// assert_eq!(cast_literal(&Literal::parse("0.5")?, &QType::INT32), None);

@@ -152,7 +152,7 @@ pub struct Origin {
 }
 
 impl Model {
-    /// Returns the result of the compilation stage `stage` as text. For a stage that [the model does not have](crate::Summary::stages), the text
+    /// Returns the result of the compilation stage `stage` as text. For a stage that [the model does not have](crate::explain::Summary::stages), the text
     /// names another stage.
     ///
     /// # Errors

@@ -8,14 +8,16 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) that finds files in a folder and its subfolders. A file is named by its path, and
+/// A [`Resolver`] for [`Sources::gather`](crate::program::Sources::gather) that finds files in a folder and its subfolders. A file is named by its path, and
 /// names in it are relative to its own folder.
 ///
 /// Names that lead out of the folder (`../secret.cem`, `/etc/passwd`) are rejected, and so are file system links that lead out of it. Links within
 /// the folder are followed.
 ///
 /// ```
-/// use cembra::{Folder, Limits, Model, Registry, Sources};
+/// use cembra::operators::Registry;
+/// use cembra::program::{Folder, Sources};
+/// use cembra::{Limits, Model};
 ///
 /// let folder = tempfile::tempdir()?;
 /// std::fs::write(folder.path().join("tax.cem"), "let vat = 0.5")?;
@@ -42,7 +44,7 @@ impl Folder {
     /// Returns the path that `name` denotes in the text called `from`. The file need not exist.
     ///
     /// ```
-    /// use cembra::Folder;
+    /// use cembra::program::Folder;
     /// use std::path::Path;
     ///
     /// let folder = Folder::new(Path::new("models"), 1_000);
@@ -98,11 +100,13 @@ impl Resolver for Folder {
     }
 }
 
-/// A [`Resolver`] for [`Sources::gather`](crate::Sources::gather) for texts in memory, which it finds by name. Names are relative to the text that
+/// A [`Resolver`] for [`Sources::gather`](crate::program::Sources::gather) for texts in memory, which it finds by name. Names are relative to the text that
 /// uses them, as paths in a [`Folder`] are.
 ///
 /// ```
-/// use cembra::{GivenFiles, Limits, Model, Registry, Sources};
+/// use cembra::operators::Registry;
+/// use cembra::program::{GivenFiles, Sources};
+/// use cembra::{Limits, Model};
 ///
 /// let files = GivenFiles::new("models/price.cem", [("models/tax.cem".to_owned(), "let vat = 0.5".into())]);
 /// let limits = Limits::default();

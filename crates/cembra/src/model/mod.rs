@@ -93,7 +93,8 @@ impl Model {
     /// registry, which is not copied. The model remembers the limits, as with [`Model::parse_within`].
     ///
     /// ```
-    /// use cembra::{Limits, Model, Options, Registry, UserOperator, Value};
+    /// use cembra::operators::{Registry, UserOperator};
+    /// use cembra::{Limits, Model, Options, Value};
     ///
     /// let registry = Registry::with_operators([UserOperator::new("risk.cap").function(|x: f64| x.min(100.0))])?;
     /// let model = Model::parse_with("input x: f64; risk.cap(x) + 1", registry, &Limits::default())?;
@@ -130,7 +131,9 @@ impl Model {
     /// `Sources::place` tells the file.
     ///
     /// ```
-    /// use cembra::{Limits, Model, Options, Registry, Sources, UsedFile, Value};
+    /// use cembra::operators::Registry;
+    /// use cembra::program::{Sources, UsedFile};
+    /// use cembra::{Limits, Model, Options, Value};
     ///
     /// let files = |name: &str, _: &str| match name {
     ///     "tax.cem" => Ok(UsedFile { name: name.to_owned(), text: "let vat = 0.5\nfn taxed(x) = x * (1.0 + vat)".into() }),
@@ -274,7 +277,7 @@ impl Model {
     }
 
     /// Reads a model that [`Model::to_binary`] of this or an older version wrote, within the default limits. For other limits, read the program with
-    /// [`read_binary`](crate::read_binary).
+    /// [`read_binary`](crate::program::read_binary).
     ///
     /// # Errors
     /// If the file is not a model, is of a newer version, is damaged, or exceeds a limit.

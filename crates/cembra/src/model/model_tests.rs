@@ -2,7 +2,8 @@
 
 use super::constant::field_misfit;
 use crate::names::unknown_name;
-use crate::{Error, Executor, Model, OnError, Options, RunOptions, Session, cast_literal, literal_type};
+use crate::program::{cast_literal, literal_type};
+use crate::{Error, Executor, Model, OnError, Options, RunOptions, Session};
 use cembra_expr::{Expected, Literal, ModelTest, TestCase, TestValue, print_default, print_literal, print_value};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Span, Value, dashed_code};
@@ -125,7 +126,8 @@ impl Model {
     /// test's values. An optional input without a value is missing.
     ///
     /// ```
-    /// use cembra::{Mismatch, Model, Options};
+    /// use cembra::testing::Mismatch;
+    /// use cembra::{Model, Options};
     ///
     /// let model = Model::parse(
     ///     "input age: f64?

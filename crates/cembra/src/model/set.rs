@@ -1,8 +1,9 @@
 //! A set of the models in a folder, named by their files. Models are replaced while other threads use them. A broken model never replaces a valid
 //! one.
 
+use crate::metrics::{Event, Metrics};
 use crate::model::folder::{Folder, shown};
-use crate::{Error, Event, Metrics, Model};
+use crate::{Error, Model};
 use arc_swap::ArcSwap;
 use cembra_engine::tell;
 use cembra_expr::{Resolver, Sources, UsedFile};
@@ -193,10 +194,11 @@ impl<T> ModelSet<T> {
         Ok(set)
     }
 
-    /// Sets the metrics that receive the events of reloads, in place of the [installed](crate::install_metrics) ones.
+    /// Sets the metrics that receive the events of reloads, in place of the [installed](crate::metrics::install_metrics) ones.
     ///
     /// ```
-    /// use cembra::{Counters, ModelSet};
+    /// use cembra::metrics::Counters;
+    /// use cembra::ModelSet;
     /// use std::sync::Arc;
     ///
     /// let folder = tempfile::tempdir()?;

@@ -80,7 +80,8 @@ impl Model {
     /// Compiles the model and returns a summary of it in numbers. [`Model::explain`] shows the model stage by stage.
     ///
     /// ```
-    /// use cembra::{Backend, Model, Options, WorkSummary};
+    /// use cembra::explain::WorkSummary;
+    /// use cembra::{Backend, Model, Options};
     ///
     /// let model = Model::parse("input x: f64; output y = x * (1.0 + 1.0) + x * 2.0")?;
     /// let summary = model.summary(&Options::default().backend(Backend::Interpreter))?;

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read};
 /// returned, so that the parser rejects the text as too long.
 ///
 /// ```
-/// use cembra::read_text;
+/// use cembra::program::read_text;
 ///
 /// assert_eq!(read_text("let vat = 0.5".as_bytes(), 1_000)?, "let vat = 0.5");
 /// let found = read_text(&b"# Vat\n# Jos\xe9\n"[..], 1_000);
@@ -52,7 +52,7 @@ pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
 /// Returns `text` without its byte order mark, if it begins with one.
 ///
 /// ```
-/// assert_eq!(["\u{feff}1", "1"].map(cembra::without_mark), ["1", "1"]);
+/// assert_eq!(["\u{feff}1", "1"].map(cembra::program::without_mark), ["1", "1"]);
 /// ```
 #[must_use]
 pub fn without_mark(text: &str) -> &str {

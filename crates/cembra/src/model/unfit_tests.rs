@@ -3,7 +3,8 @@
 
 use super::model_tests;
 use crate::names::unknown_name;
-use crate::{Model, Signature, cast_literal, literal_type};
+use crate::program::{cast_literal, literal_type};
+use crate::{Model, Signature};
 use cembra_expr::{Expected, TestValue, print_type};
 use cembra_ops::Registry;
 use cembra_runtime::{Excerpt, FaultKind, QType};

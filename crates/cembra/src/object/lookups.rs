@@ -73,7 +73,8 @@ fn search(rewriter: &mut Rewriter<'_>, key: Id, entries: &[Entry], absent: Id) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Backend, Model, Options, Target};
+    use crate::native::Target;
+    use crate::{Backend, Model, Options};
     use std::sync::Arc;
 
     fn values(text: &str, options: &Options, rows: &[Value]) -> Vec<String> {

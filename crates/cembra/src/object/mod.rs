@@ -58,7 +58,8 @@ impl Model {
     /// outputs, in order. On every target, results are the same as with every backend.
     ///
     /// ```
-    /// use cembra::{Model, Options, Target};
+    /// use cembra::native::Target;
+    /// use cembra::{Model, Options};
     ///
     /// let model = Model::parse("input x: f64?; output y = x * 2.0 + 1.0")?;
     /// let object = model.object("line", &Target::host(), &Options::default())?;

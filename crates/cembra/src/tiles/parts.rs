@@ -5,7 +5,8 @@
 //!
 //! The file `session.rs` cuts inputs into tiles, and `cembra-engine` splits programs into parts.
 
-use crate::{AxisCut, Error, Executor, Field, QType, RunOptions, Scalar, Value};
+use crate::program::AxisCut;
+use crate::{Error, Executor, Field, QType, RunOptions, Scalar, Value};
 use cembra_engine::{MixedModel, ModelPart, PartInput, hash_of};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};

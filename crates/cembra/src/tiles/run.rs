@@ -3,7 +3,8 @@
 
 use super::parts::{Evaluation, TiledModel, TiledValue};
 use super::session::{TiledSession, TimedEvaluator};
-use crate::{Error, Executor, Model, QType, Registry, RunOptions, Scalar};
+use crate::operators::Registry;
+use crate::{Error, Executor, Model, QType, RunOptions, Scalar};
 use cembra_engine::{Cache, NewValue, hash_of};
 use cembra_tensor::{MatrixProduct, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_tiles::{Evaluator, Journal, Options, Step, TileMap, Tiled};

@@ -3,7 +3,8 @@
 //! already. The compiler has checked that all labels of one axis have the same tiling.
 
 use super::parts::{Evaluation, TiledModel, TiledValue, is_float_number, is_tensor, of_number, one_tile};
-use crate::{AxisCut, Error, Field, QType, RunOptions, Scalar, Value};
+use crate::program::AxisCut;
+use crate::{Error, Field, QType, RunOptions, Scalar, Value};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Tensor, TensorErrorKind};
 use cembra_tiles::{Evaluator, Options, Screening, Shape, Step, Tiled, Tiling, Tiling1};

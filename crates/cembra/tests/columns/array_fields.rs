@@ -1,9 +1,8 @@
 //! Tests struct fields that are arrays, such as `&[f64]`, in inputs and outputs of models with arrays.
 
-use cembra::{
-    ArrayView, Backend, Bitmap, Cancellation, Code, Date, Error, FaultKind, Mask, Model, ModelExecutor, Optional,
-    Options, Pool,
-};
+use cembra::columns::{ArrayView, Bitmap};
+use cembra::errors::Code;
+use cembra::{Backend, Cancellation, Date, Error, FaultKind, Mask, Model, ModelExecutor, Optional, Options, Pool};
 
 #[derive(cembra::Input)]
 struct Request<'a> {

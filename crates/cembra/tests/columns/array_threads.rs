@@ -1,6 +1,7 @@
 //! Tests models with long arrays on several threads: results must not depend on the number of threads.
 
-use cembra::{Array, ArrayKind, Backend, Edge, Model, Options, Scalar, Value};
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Edge, Model, Options, Scalar, Value};
 use std::slice;
 
 /// Returns an array of the numbers `values`. An element is present if `is_there` returns true for its index; without

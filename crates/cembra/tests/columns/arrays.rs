@@ -1,9 +1,13 @@
 //! Tests the results and errors of models with arrays. The fuzzer, not this file, checks in general that fused programs
 //! (several operators in one loop) give the results of the interpreter.
 
+use cembra::errors::Code;
+use cembra::json::{Json, JsonRow, JsonRows};
+use cembra::native::Target;
+use cembra::operators::{Registry, UserOperator};
+use cembra::values::{ArrayData, ArrayKind};
 use cembra::{
-    Array, ArrayData, ArrayKind, Backend, Cancellation, Code, Error, FaultKind, Json, JsonRow, JsonRows, Limits, Model,
-    Options, Pool, Registry, Scalar, ScalarValue, Target, UserOperator, Value,
+    Array, Backend, Cancellation, Error, FaultKind, Limits, Model, Options, Pool, Scalar, ScalarValue, Value,
 };
 use cembra_engine::LoadedRows;
 use serde_json::json;

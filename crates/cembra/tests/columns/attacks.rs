@@ -1,13 +1,12 @@
 //! Tests that constructors reject lengths whose size in bytes overflows, and texts that are not UTF-8. Such calls once
 //! wrote after the end of an allocation, or read after the end of a text.
 
+use cembra::columns::{InputColumn, Keys, ListOffsets, OutputColumn, StringViews};
 use cembra::tensor::{
     CompileGraph, Element, HalfTensor, Layout, Reduction, Slice, Tensor, TensorGraph, TensorMut, f16,
 };
-use cembra::{
-    Array, ArrayBuilder, ArrayData, ArrayKind, Batch, FaultKind, InputColumn, Keys, ListOffsets, Model, Options,
-    OutputColumn, QType, RunOptions, Scalar, Session, StringViews, Value,
-};
+use cembra::values::{ArrayBuilder, ArrayData, ArrayKind};
+use cembra::{Array, Batch, FaultKind, Model, Options, QType, RunOptions, Scalar, Session, Value};
 use cembra_engine::matrices;
 use cembra_engine::{MatrixLayout, Multiplication};
 

@@ -1,10 +1,9 @@
 //! Tests batches (evaluations of many rows): for every layout of columns, results are those of a session that evaluates
 //! row by row.
 
-use cembra::{
-    Batch, Bitmap, BitmapMut, Cancellation, ColumnMut, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
-    RowPlayer, RunOptions, ScalarValue, Session, Value,
-};
+use cembra::columns::{Bitmap, BitmapMut, ColumnMut, InputColumn, Keys};
+use cembra::explain::RowPlayer;
+use cembra::{Batch, Cancellation, Limits, Model, OnError, Optional, Options, RunOptions, ScalarValue, Session, Value};
 
 /// Returns true if this machine supports `player`, a backend that evaluates many rows at a time.
 fn is_there(player: RowPlayer) -> bool {

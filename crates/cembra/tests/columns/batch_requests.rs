@@ -2,10 +2,9 @@
 //! evaluated together must have the results of single evaluations.
 
 use crate::lists::{SIZES, assert_same, batch, number};
-use cembra::{
-    Backend, Bitmap, Error, InputColumn, Model, OnError, Optional, Options, OutputColumn, RunOptions, Scalar,
-    ScalarValue, Value, parse_type,
-};
+use cembra::columns::{Bitmap, InputColumn, OutputColumn};
+use cembra::values::parse_type;
+use cembra::{Backend, Error, Model, OnError, Optional, Options, RunOptions, Scalar, ScalarValue, Value};
 
 const KEYS: [&str; 12] =
     ["", "CH", "DE", "FR", "a key that is longer than a view has room for", "a", "b", "c", "d", "e", "f", "g"];

@@ -1,10 +1,10 @@
 //! Tests dictionary columns: a step that depends only on one dictionary column is computed once per value of the
 //! dictionary, and its results are those of the interpreter for each row.
 
-use cembra::{
-    Batch, BatchResult, Bitmap, ColumnMut, Error, InputColumn, Keys, Limits, Model, OnError, Optional, Options,
-    Registry, RowPlayer, RunOptions, Text, UserOperator, Value,
-};
+use cembra::columns::{Bitmap, ColumnMut, InputColumn, Keys};
+use cembra::explain::RowPlayer;
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Batch, BatchResult, Error, Limits, Model, OnError, Optional, Options, RunOptions, Text, Value};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -73,7 +73,7 @@ fn outcome(made: Result<BatchResult, Error>) -> Outcome {
     match made {
         Err(error) => Outcome::Failed(error.row(), error.to_string()),
         Ok(made) => {
-            let column = |column: &cembra::OutputColumn| {
+            let column = |column: &cembra::columns::OutputColumn| {
                 (0..column.rows()).map(|row| column.value(row).expect("a row")).collect()
             };
             let failures = made.failures.iter().map(|failure| (failure.row, failure.error.to_string()));

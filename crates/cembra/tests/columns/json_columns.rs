@@ -1,8 +1,11 @@
 //! Tests rows of JSON that are read into columns: one pass over a row's text gives the values that reading value by
 //! value gives, and a rejected row leaves the columns unchanged.
 
+use cembra::columns::ValueColumn;
 use cembra::doors::JsonText;
-use cembra::{JsonColumns, JsonRow, Limits, Model, Options, QType, RunOptions, Scalar, Value, ValueColumn, parse_type};
+use cembra::json::{JsonColumns, JsonRow};
+use cembra::values::parse_type;
+use cembra::{Limits, Model, Options, QType, RunOptions, Scalar, Value};
 
 const TYPES: [(&str, &str); 18] = [
     ("id", "i64"),

@@ -1,7 +1,8 @@
 //! Tests the JSON executor on requests: answers and errors are those of the interpreter, for which each value is read
 //! and written separately.
 
-use cembra::{Backend, Json, JsonExecutor, JsonRow, JsonRows, Model, Options, Pool, RunOptions};
+use cembra::json::{Json, JsonExecutor, JsonRow, JsonRows};
+use cembra::{Backend, Model, Options, Pool, RunOptions};
 use serde_json::{Map, Value as Object, json};
 use std::fmt::Write;
 

@@ -1,10 +1,13 @@
 //! Tests batches of models with arrays, where columns of lists are inputs and outputs. Rows that are evaluated together
 //! must have the results and failures of single evaluations, bit for bit.
 
+use cembra::columns::{Bitmap, ColumnMut, InputColumn, ListOffsets, OutputColumn};
 use cembra::doors::OutputParts;
+use cembra::explain::Stage;
+use cembra::values::{ArrayData, ArrayKind};
 use cembra::{
-    Array, ArrayData, ArrayKind, Backend, Batch, Bitmap, Cancellation, ColumnMut, Error, FaultKind, InputColumn,
-    Limits, ListOffsets, Model, OnError, Optional, Options, OutputColumn, QType, RunOptions, Scalar, Stage, Value,
+    Array, Backend, Batch, Cancellation, Error, FaultKind, Limits, Model, OnError, Optional, Options, QType,
+    RunOptions, Scalar, Value,
 };
 
 pub(crate) fn batch(text: &str) -> Batch {
@@ -362,7 +365,7 @@ fn lists_come_in_many_layouts() {
     let some = elements.present(Bitmap::new(&bits, 0, 7).unwrap());
     assert_eq!(sums(InputColumn::lists(&[0_i64, 3, 7][..], &some)), [3, 10]);
     // All rows share one, or have values of their own.
-    let value: Value = cembra::parse_value("[i32?]{1, NA, 5}").unwrap();
+    let value: Value = cembra::values::parse_value("[i32?]{1, NA, 5}").unwrap();
     let made = batch("input x: [i32?]; input k: i32; math.sum(x * k)");
     for factors in [&[1, 2, 3][..], &[4]] {
         let products = made.run(&[InputColumn::shared(&value), InputColumn::values(factors)]).unwrap();
@@ -393,7 +396,7 @@ fn more_rows_than_there_may_be_are_refused_before_there_is_memory_for_them() {
     let units = InputColumn::units(usize::MAX);
     let empty = |rows| InputColumn::lists(ListOffsets::Fixed { size: 0, rows }, &none);
     let of_units = InputColumn::lists(ListOffsets::Fixed { size: 1, rows: usize::MAX }, &units);
-    let (scalar, array): (Value, Value) = (1.0.into(), cembra::parse_value("[f64?]{1, 5}").unwrap());
+    let (scalar, array): (Value, Value) = (1.0.into(), cembra::values::parse_value("[f64?]{1, 5}").unwrap());
     let refused = |batch: &Batch, column: InputColumn<'_>, rows: usize| {
         let error = batch.run_with(&RunOptions::new().rows(rows), &[column]).unwrap_err();
         assert_eq!((error.fault_kind(), error.row()), (Some(FaultKind::ArenaLimit), None), "{error}");
@@ -635,7 +638,7 @@ fn lists_may_be_empty_by_default() {
         test \"left out\" { k = 1 } => { n = 0, s = 1 }
         test \"given\" { k = 1, a = [2, 3], items = [{v: 4}] } => { n = 2, s = 10 }";
     let model = Model::parse(text).expect("a model");
-    let printed = cembra::print(model.program());
+    let printed = cembra::explain::print(model.program());
     assert!(printed.contains("a: [f64] = []\n") && printed.contains("n: text?}] = []\n"), "{printed}");
     assert_eq!(
         Model::parse(&printed).expect("what was printed").program(),
@@ -661,13 +664,17 @@ fn lists_may_be_empty_by_default() {
     let model = model.expect("a model");
     for backend in [Backend::Native, Backend::Interpreter] {
         let options = Options::default().backend(backend);
-        let mut rows = model.executor_from::<_, f64>(&cembra::JsonRows, &options).expect("an executor");
+        let mut rows = model.executor_from::<_, f64>(&cembra::json::JsonRows, &options).expect("an executor");
         let mut one = model.json_executor(&options).expect("an executor");
-        let mut objects = model.executor_from::<_, f64>(&cembra::Json, &options).expect("an executor");
+        let mut objects = model.executor_from::<_, f64>(&cembra::json::Json, &options).expect("an executor");
         let batch = model.batch(&options).expect("a batch");
-        let mut columns = cembra::JsonColumns::new(&batch).expect("columns");
+        let mut columns = cembra::json::JsonColumns::new(&batch).expect("columns");
         for (text, expected) in texts.map(|text| (text, 1.0)).into_iter().chain([(full, 6.0)]) {
-            assert_eq!(rows.run(&cembra::JsonRow::parse(text).expect("JSON")).expect("a sum"), expected, "{text}");
+            assert_eq!(
+                rows.run(&cembra::json::JsonRow::parse(text).expect("JSON")).expect("a sum"),
+                expected,
+                "{text}"
+            );
             assert_eq!(one.run(text).expect("an answer"), format!("{{\"s\":{expected:?}}}"), "{text}");
             let object: serde_json::Value = serde_json::from_str(text).expect("JSON");
             assert_eq!(objects.run(&object).expect("a sum"), expected, "{text}");
@@ -678,8 +685,8 @@ fn lists_may_be_empty_by_default() {
         assert_eq!(sums, [1.0, 1.0, 1.0, 6.0].map(Value::from));
     }
     let strict = Model::parse("input a: [f64]; sum(a)").expect("a model");
-    let mut strict = strict.executor_from::<_, f64>(&cembra::JsonRows, &Options::default()).expect("an executor");
-    assert!(strict.run(&cembra::JsonRow::parse("{}").expect("JSON")).is_err());
+    let mut strict = strict.executor_from::<_, f64>(&cembra::json::JsonRows, &Options::default()).expect("an executor");
+    assert!(strict.run(&cembra::json::JsonRow::parse("{}").expect("JSON")).is_err());
     for (wrong, says) in [
         ("input a: [f64] = [1.0]; sum(a)", "the default of a list must be `[]`"),
         ("input a: [f64] = 1.0; sum(a)", "the default of a list must be `[]`"),
@@ -701,7 +708,7 @@ fn dictionaries_may_be_empty_by_default() {
         test \"left out\" { k = \"a\" } => { rate = 0.5, is_known = missing, day = missing }
         test \"given\" { k = \"a\", rates = {\"a\": 2} } => { rate = 2, is_known = present }";
     let model = Model::parse(text).expect("a model");
-    let printed = cembra::print(model.program());
+    let printed = cembra::explain::print(model.program());
     assert!(
         printed.contains("rates: dict[text, f64] = {}\n") && printed.contains("days: dict[i64, date] = {}\n"),
         "{printed}"
@@ -724,16 +731,20 @@ fn dictionaries_may_be_empty_by_default() {
     let model = Model::parse("input k: text, rates: dict[text, f64] = {}; lookup(k, rates, 0.5)").expect("a model");
     for backend in [Backend::Native, Backend::Interpreter] {
         let options = Options::default().backend(backend);
-        let mut rows = model.executor_from::<_, f64>(&cembra::JsonRows, &options).expect("an executor");
+        let mut rows = model.executor_from::<_, f64>(&cembra::json::JsonRows, &options).expect("an executor");
         let mut one = model.json_executor(&options).expect("an executor");
-        let mut objects = model.executor_from::<_, f64>(&cembra::Json, &options).expect("an executor");
+        let mut objects = model.executor_from::<_, f64>(&cembra::json::Json, &options).expect("an executor");
         let batch = model.batch(&options).expect("a batch");
-        let mut columns = cembra::JsonColumns::new(&batch).expect("columns");
+        let mut columns = cembra::json::JsonColumns::new(&batch).expect("columns");
         let texts = ["{\"k\": \"a\"}", "{\"k\": \"a\", \"rates\": null}", "{\"k\": \"a\", \"rates\": {}}"];
         for (text, expected) in
             texts.map(|text| (text, 0.5)).into_iter().chain([("{\"k\": \"a\", \"rates\": {\"a\": 2}}", 2.0)])
         {
-            assert_eq!(rows.run(&cembra::JsonRow::parse(text).expect("JSON")).expect("a rate"), expected, "{text}");
+            assert_eq!(
+                rows.run(&cembra::json::JsonRow::parse(text).expect("JSON")).expect("a rate"),
+                expected,
+                "{text}"
+            );
             assert_eq!(one.run(text).expect("an answer"), format!("{{\"result\":{expected:?}}}"), "{text}");
             let object: serde_json::Value = serde_json::from_str(text).expect("JSON");
             assert_eq!(objects.run(&object).expect("a rate"), expected, "{text}");

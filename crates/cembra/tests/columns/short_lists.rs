@@ -2,10 +2,9 @@
 //! interpreter, which applies one operator after the other to whole arrays, at all lengths around which the algorithm
 //! changes, and also if the lists are fields of Rust structs.
 
-use cembra::{
-    Array, ArrayKind, Backend, Edge, Executor, Limits, Model, Options, RowPlayer, Scalar, ScalarValue, Session, Stage,
-    Value,
-};
+use cembra::explain::{RowPlayer, Stage};
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Edge, Executor, Limits, Model, Options, Scalar, ScalarValue, Session, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 

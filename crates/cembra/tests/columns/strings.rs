@@ -2,7 +2,8 @@
 //! whose strings exceed the memory of one call.
 
 use super::batch::{batches, players};
-use cembra::{FaultKind, InputColumn, Limits, Model, OnError, Options, RunOptions, ScalarValue, Value};
+use cembra::columns::InputColumn;
+use cembra::{FaultKind, Limits, Model, OnError, Options, RunOptions, ScalarValue, Value};
 
 /// Computed strings, literals and inputs, also in tuples, live as long as the result columns. The rows are evaluated in
 /// several strips (blocks of rows).

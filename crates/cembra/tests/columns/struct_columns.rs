@@ -2,10 +2,9 @@
 //! evaluations.
 
 use crate::lists::{SIZES, Writer, assert_same, assert_together, batch, number};
-use cembra::{
-    Backend, Bitmap, Error, InputColumn, Model, OnError, Optional, Options, OutputColumn, QType, RunOptions, Scalar,
-    ScalarValue, Value, parse_type,
-};
+use cembra::columns::{Bitmap, InputColumn, OutputColumn};
+use cembra::values::parse_type;
+use cembra::{Backend, Error, Model, OnError, Optional, Options, QType, RunOptions, Scalar, ScalarValue, Value};
 
 /// Returns a struct value of type `qtype` with the fields `fields`.
 fn of_type(qtype: &QType, fields: Vec<Value>) -> Value {

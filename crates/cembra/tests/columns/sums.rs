@@ -2,7 +2,9 @@
 //! for any number of elements. Where possible, the compiled code adds the elements while it computes them, in blocks of
 //! any length.
 
-use cembra::{Array, ArrayKind, Backend, Model, Options, RowPlayer, Scalar, Value};
+use cembra::explain::RowPlayer;
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Model, Options, Scalar, Value};
 
 /// Numbers of elements around all limits: of sums in sequence (64), of words of bits, and of the blocks in which
 /// elements are computed and added.

@@ -2,10 +2,11 @@
 //! a linear search through the file's lines finds.
 
 use super::batch::players;
-use cembra::{
-    Array, ArrayKind, Backend, InputColumn, Limits, Model, Options, Registry, Scalar, ScalarValue, Sources, Timestamp,
-    UsedFile, Value,
-};
+use cembra::columns::InputColumn;
+use cembra::operators::Registry;
+use cembra::program::{Sources, UsedFile};
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Limits, Model, Options, Scalar, ScalarValue, Timestamp, Value};
 use std::io;
 
 /// A line of a table. Bounds are counted in steps: of 0.25 for numbers, of one minute for timestamps.

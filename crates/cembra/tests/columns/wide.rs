@@ -1,7 +1,10 @@
 //! Tests models with very many outputs on few rows: the time is linear in the number of outputs.
 
 use super::batch::players;
-use cembra::{Batch, Code, InputColumn, Keys, Limits, Model, Optional, Options, RowPlayer, Value};
+use cembra::columns::{InputColumn, Keys};
+use cembra::errors::Code;
+use cembra::explain::RowPlayer;
+use cembra::{Batch, Limits, Model, Optional, Options, Value};
 use std::time::{Duration, Instant};
 
 /// Returns the text of `count` outputs with the expression `output` each.

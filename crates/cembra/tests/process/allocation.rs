@@ -3,10 +3,9 @@
 
 use crate::counting;
 
-use cembra::{
-    AccessorsListener, AccessorsLoader, Backend, Json, Model, ModelExecutor, Optional, Options, QType, Scalar, Value,
-    ValueRef,
-};
+use cembra::json::Json;
+use cembra::loaders::{AccessorsListener, AccessorsLoader};
+use cembra::{Backend, Model, ModelExecutor, Optional, Options, QType, Scalar, Value, ValueRef};
 
 /// Returns the number of allocations in ten calls of `call`, after four calls that may allocate reusable memory.
 fn warm(mut call: impl FnMut()) -> usize {

@@ -2,7 +2,8 @@
 //! for them, and while they are computed.
 
 use crate::{alone, peak};
-use cembra::{Backend, FaultKind, InputColumn, Limits, ListOffsets, Model, Options, RunOptions, Value};
+use cembra::columns::{InputColumn, ListOffsets};
+use cembra::{Backend, FaultKind, Limits, Model, Options, RunOptions, Value};
 
 const LIMIT: u64 = 32 << 20;
 

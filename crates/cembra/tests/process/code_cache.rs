@@ -2,10 +2,11 @@
 //! results.
 #![cfg(unix)]
 
-use cembra::{
-    Backend, CacheCounters, Cell, CodeCache, Limits, Model, Options, Registry, Tape, Tier, Un, UserOperator, Value,
-    print_value,
-};
+use cembra::metrics::CacheCounters;
+use cembra::native::{CodeCache, Tier};
+use cembra::operators::{Cell, Registry, Tape, Un, UserOperator};
+use cembra::values::print_value;
+use cembra::{Backend, Limits, Model, Options, Value};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

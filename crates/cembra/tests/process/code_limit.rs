@@ -2,7 +2,8 @@
 //! test of this program may run at the same time.
 #![cfg(target_arch = "x86_64")]
 
-use cembra::{Backend, Executor, Model, Options, Value, live_code_bytes};
+use cembra::native::live_code_bytes;
+use cembra::{Backend, Executor, Model, Options, Value};
 
 fn compile(number: i64, backend: Backend) -> Result<Executor, cembra::Error> {
     Model::parse(&format!("input x: i64; x + {number}"))?.compile(&Options::default().backend(backend))
@@ -18,19 +19,19 @@ struct Limited(usize);
 
 impl Drop for Limited {
     fn drop(&mut self) {
-        cembra::set_live_code_limit(self.0);
+        cembra::native::set_live_code_limit(self.0);
     }
 }
 
 #[test]
 fn beyond_the_limit_native_is_an_error_and_auto_interprets() {
     let _alone = crate::alone();
-    assert_eq!((live_code_bytes(), cembra::live_code_limit()), (0, 1 << 30));
+    assert_eq!((live_code_bytes(), cembra::native::live_code_limit()), (0, 1 << 30));
     let first = compile(0, Backend::Native).expect("machine code");
     let each = live_code_bytes();
     assert!(each > 0);
-    let _limited = Limited(cembra::live_code_limit());
-    cembra::set_live_code_limit(5 * each);
+    let _limited = Limited(cembra::native::live_code_limit());
+    cembra::native::set_live_code_limit(5 * each);
     let mut held: Vec<Executor> = vec![first];
     held.extend((1..5).map(|number| compile(number, Backend::Native).expect("exactly the limit is allowed")));
 

@@ -4,7 +4,8 @@
 #![expect(clippy::print_stdout, reason = "what was measured is shown with --nocapture")]
 
 use crate::{alone, resident};
-use cembra::{Backend, Executor, Model, Options, Value, live_code_bytes};
+use cembra::native::live_code_bytes;
+use cembra::{Backend, Executor, Model, Options, Value};
 use std::sync::Mutex;
 
 /// Returns the number of memory mappings of the process, and asserts that none is both writable and executable.

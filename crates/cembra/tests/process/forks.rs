@@ -2,7 +2,9 @@
 //! without waiting for one of them.
 
 use crate::alone;
-use cembra::{Backend, Cancellation, InputColumn, Model, Options, RunOptions, Tiering, Value};
+use cembra::columns::InputColumn;
+use cembra::native::Tiering;
+use cembra::{Backend, Cancellation, Model, Options, RunOptions, Value};
 use std::time::Duration;
 
 // SAFETY: CODE-ENTRY: the signatures are those of the system's library.

@@ -2,7 +2,9 @@
 //! test, because a process has one profile.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use cembra::{Backend, Counters, Model, ModelExecutor, Options, Profile, Tier, profile_code};
+use cembra::metrics::{Counters, Profile, profile_code};
+use cembra::native::Tier;
+use cembra::{Backend, Model, ModelExecutor, Options};
 use std::io::ErrorKind;
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Tests that one registry serves any number of models: dropped models free what they added to the registry.
 
-use cembra::{Backend, Limits, Model, Options, Registry, UserOperator, Value};
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Backend, Limits, Model, Options, Value};
 
 /// Parses, compiles, runs and drops a model that is different for each `number`; returns its output.
 fn one(registry: &'static Registry, backend: Backend, number: i32) -> Value {
@@ -58,7 +59,7 @@ fn a_model_is_compiled_with_the_operators_that_it_was_read_with() {
         x: i64,
     }
     assert_eq!(first.signature(&Options::default()).unwrap().outputs[0].spelled_type(), "i64");
-    assert!(first.explain(&Options::default(), cembra::Stage::Plan).unwrap().contains("my.change"));
+    assert!(first.explain(&Options::default(), cembra::explain::Stage::Plan).unwrap().contains("my.change"));
     assert_eq!(first.executor::<Row, i64>(&Options::default()).unwrap().run(&Row { x: 3 }).unwrap(), 7);
 
     let taken = Registry::with_operators([UserOperator::new("math.add").function(|x: f64, y: f64| x + y)]);

@@ -1,6 +1,7 @@
 //! Must not compile: user code that stores a result in an evaluation's memory. Its text could outlive that memory.
 
-use cembra::{Context, Text};
+use cembra::operators::Context;
+use cembra::Text;
 use cembra_ops::UserResult;
 
 fn main() {

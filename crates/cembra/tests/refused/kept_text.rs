@@ -1,6 +1,6 @@
 //! Must not compile: a user operator that keeps a text argument after the call for which it was passed.
 
-use cembra::UserOperator;
+use cembra::operators::UserOperator;
 use std::sync::Mutex;
 
 fn main() {

@@ -1,6 +1,6 @@
 //! Must not compile: user code that implements the traits of operator functions: unsafe code trusts their types.
 
-use cembra::{UserFunction, UserOperator};
+use cembra::operators::{UserFunction, UserOperator};
 use cembra_ops::UserArgument;
 
 struct Posing;

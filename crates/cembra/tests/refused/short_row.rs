@@ -1,7 +1,8 @@
 //! Must not compile: rows with a short lifetime for an executor whose loader reads `'static` rows, because the loader
 //! may keep what it reads; and a result that outlives its row.
 
-use cembra::{AccessorsListener, AccessorsLoader, Fields, LoaderRow, Model, ModelExecutor, Options, QType, ValueRef};
+use cembra::loaders::{AccessorsListener, AccessorsLoader, Fields, LoaderRow};
+use cembra::{Model, ModelExecutor, Options, QType, ValueRef};
 use std::sync::Mutex;
 
 #[derive(cembra::Input)]

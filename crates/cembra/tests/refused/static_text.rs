@@ -1,6 +1,7 @@
 //! Must not compile: user operators with arguments of type `&'static str` or other texts of that lifetime.
 
-use cembra::{Text, UserOperator};
+use cembra::operators::UserOperator;
+use cembra::Text;
 
 fn main() {
     let _ = UserOperator::new("my.view").function(|text: Text<'static>| text.as_str().len() as i64);

@@ -1,6 +1,6 @@
 //! Must not compile: user operators of functions with types that operators cannot have. The message lists others.
 
-use cembra::UserOperator;
+use cembra::operators::UserOperator;
 
 fn main() {
     let _ = UserOperator::new("my.short").function(|x: u8| x);

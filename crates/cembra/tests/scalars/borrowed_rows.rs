@@ -1,10 +1,8 @@
 //! Tests rows that borrow: a stored executor for a struct with a derive runs rows of any lifetime; an executor for a
 //! loader runs rows of the loader's row type.
 
-use cembra::{
-    AccessorsListener, AccessorsLoader, Backend, Error, Input, InputValue, LoaderRow, Model, ModelExecutor, Options,
-    Output, Pool, QType, ValueRef,
-};
+use cembra::loaders::{AccessorsListener, AccessorsLoader, LoaderRow};
+use cembra::{Backend, Error, Input, InputValue, Model, ModelExecutor, Options, Output, Pool, QType, ValueRef};
 use std::borrow::Cow;
 
 fn backends() -> [Options; 3] {

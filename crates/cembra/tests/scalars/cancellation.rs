@@ -1,10 +1,10 @@
 //! Tests that cancelled evaluations end in both backends, before they begin or in the middle, and that the session can
 //! be used again.
 
-use cembra::{
-    Backend, Cancellation, FaultKind, InputColumn, Limits, Mismatch, Model, OnError, Options, Registry, RunOptions,
-    UserOperator, Value,
-};
+use cembra::columns::InputColumn;
+use cembra::operators::{Registry, UserOperator};
+use cembra::testing::Mismatch;
+use cembra::{Backend, Cancellation, FaultKind, Limits, Model, OnError, Options, RunOptions, Value};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -105,7 +105,7 @@ fn runs_end_at_their_deadline() {
     let arrays =
         "input x: [i64]; seq.reduce(fn(s, i) = s + math.sum(x), seq.range(array.size(x) * 1_000_000_000_000), 0)";
     let n = Value::from(1_i64 << 50);
-    let x = cembra::parse_value("[i64?]{1, 2, 3}").expect("an array");
+    let x = cembra::values::parse_value("[i64?]{1, 2, 3}").expect("an array");
     let is_deadline =
         |error: &cembra::Error| (error.fault_kind(), error.code()) == (Some(FaultKind::Deadline), "deadline");
     for backend in [Backend::Interpreter, Backend::Native] {

@@ -1,10 +1,11 @@
 //! Tests that the limit on compile time holds for every function that makes an executor, a listing or a file from a
 //! model.
 
-use cembra::{
-    AccessorsListener, AccessorsLoader, Backend, CodeCache, Error, Json, Limits, Model, Options, QType, Stage, Target,
-    Tiering,
-};
+use cembra::explain::Stage;
+use cembra::json::Json;
+use cembra::loaders::{AccessorsListener, AccessorsLoader};
+use cembra::native::{CodeCache, Target, Tiering};
+use cembra::{Backend, Error, Limits, Model, Options, QType};
 use std::time::Duration;
 
 #[derive(cembra::Input)]

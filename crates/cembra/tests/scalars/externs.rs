@@ -1,7 +1,8 @@
 //! Tests operators that a model's text declares and the host defines: without the host, the model can be checked; with
 //! it, the model runs.
 
-use cembra::{Backend, Model, Options, QType, Registry, Scalar, UserOperator, Value};
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Backend, Model, Options, QType, Scalar, Value};
 use std::sync::OnceLock;
 
 const TEXT: &str = "extern fn fx.rate(text, text): f64?
@@ -39,7 +40,7 @@ fn a_text_is_checked_without_the_host_as_with_it() {
     assert_eq!(found, ["price: f32", "currency: text", "net: f64", "fees: f64?", "doubled: f32"]);
     assert_eq!(found, types(&hosted, &Options::default().registry(registry())));
     assert_eq!(alone.warnings(&Options::default()).count(), 0);
-    let text = cembra::print(alone.program());
+    let text = cembra::explain::print(alone.program());
     assert!(
         text.starts_with("input price: f32\ninput currency: text\nextern fn fx.rate(text, text): f64?\n"),
         "{text}"

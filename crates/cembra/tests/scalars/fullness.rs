@@ -1,6 +1,8 @@
 //! Tests the compiler's claim that an output is full (no element is missing) against the outputs of evaluations.
 
-use cembra::{Array, ArrayKind, Backend, Edge, Model, Options, Registry, Scalar, ScalarValue, Value};
+use cembra::operators::Registry;
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Edge, Model, Options, Scalar, ScalarValue, Value};
 
 /// Expressions for arrays with one element per element of the edges. `{a}` and `{b}` stand for arrays of this length,
 /// `{g}` for an array with one element per group.

@@ -2,7 +2,9 @@
 //! stack of a test's thread. The model is too large for machine code: `Backend::Native` reports this as an error, and
 //! `Auto` interprets the model and reports why.
 
-use cembra::{Backend, Builder, Model, Options, QType, Tier, Value};
+use cembra::native::Tier;
+use cembra::program::Builder;
+use cembra::{Backend, Model, Options, QType, Value};
 
 const LENGTH: i32 = 80_000;
 
@@ -30,7 +32,7 @@ fn a_long_chain_is_prepared_and_interpreted() {
 #[test]
 fn a_long_chain_prints_and_reads_back() {
     let model = chain(LENGTH);
-    let text = cembra::print(model.program());
+    let text = cembra::explain::print(model.program());
     assert!(text.len() > LENGTH as usize * 4);
     let again = Model::parse(&text).unwrap();
     assert_eq!(again.program(), model.program());

@@ -1,6 +1,8 @@
 //! Tests which operators are evaluated in branches: a user operator counts its own evaluations, in both backends.
 
-use cembra::{Backend, Limits, Model, Options, Registry, ScalarValue, Stage, UserOperator, Value};
+use cembra::explain::Stage;
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Backend, Limits, Model, Options, ScalarValue, Value};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

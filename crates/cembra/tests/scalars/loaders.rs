@@ -1,10 +1,9 @@
 //! Tests loaders in both backends: which inputs they must provide, how they are combined, and the errors for names and
 //! values that do not fit.
 
-use cembra::{
-    Accessor, AccessorsLoader, Array, Backend, Chain, Error, Fields, Filtered, Json, Loader, Model, Options, QType,
-    Scalar, ScalarValue, Value, ValueRef,
-};
+use cembra::json::Json;
+use cembra::loaders::{Accessor, AccessorsLoader, Chain, Fields, Filtered, Loader};
+use cembra::{Array, Backend, Error, Model, Options, QType, Scalar, ScalarValue, Value, ValueRef};
 use serde_json::json;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ fn only_what_the_prepared_model_needs_is_bound() {
     assert_eq!((run.unwrap().run(&1.5).unwrap(), names.take().join(" ")), (1.5, "a".to_owned()));
     let run = model.executor_from::<f64, f64>(&Bound(&names), &Options::default().outputs(["z"]));
     assert_eq!((run.unwrap().run(&1.5).unwrap(), names.take().join(" ")), (1.5, "a".to_owned()));
-    let listener = cembra::AccessorsListener::new().others(|_: &mut (), _, _| {});
+    let listener = cembra::loaders::AccessorsListener::new().others(|_: &mut (), _, _| {});
     model.executor_between::<f64, (), _>(&Bound(&names), &listener, &Options::default()).unwrap();
     assert_eq!(names.take().join(" "), "a c");
 }
@@ -272,16 +271,16 @@ fn named_tuples_go_in_and_out_as_json_objects() {
         let mut run = model.executor_between::<_, (), _>(&Json, &Json, &options).unwrap();
         run.listen(&serde_json::from_str(text).unwrap(), &mut found).unwrap();
         assert_eq!(serde_json::Value::from(found.clone()), expected);
-        let mut run = model.executor_between::<_, (), _>(&cembra::JsonRows, &Json, &options).unwrap();
+        let mut run = model.executor_between::<_, (), _>(&cembra::json::JsonRows, &Json, &options).unwrap();
         found.clear();
-        run.listen(&cembra::JsonRow::parse(text).unwrap(), &mut found).unwrap();
+        run.listen(&cembra::json::JsonRow::parse(text).unwrap(), &mut found).unwrap();
         assert_eq!(serde_json::Value::from(found.clone()), expected);
         for (bad, message) in [
             (r#"{"p": {"x": 1, "inner": {"n": 1.5, "t": ""}}}"#, "input `p.inner.n` is i32?, found 1.5"),
             (r#"{"p": {"x": 1, "inner": {"n": 1}}}"#, "input `p.inner.t` is text, but it is missing"),
             (r#"{"p": {"x": 1, "inner": ["n", "t"]}}"#, "found [\"n\",\"t\"]"),
         ] {
-            let error = run.listen(&cembra::JsonRow::parse(bad).unwrap(), &mut found).unwrap_err();
+            let error = run.listen(&cembra::json::JsonRow::parse(bad).unwrap(), &mut found).unwrap_err();
             assert!(error.code() == "values" && error.to_string().ends_with(message), "{error}");
         }
     }

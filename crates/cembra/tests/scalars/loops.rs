@@ -1,7 +1,8 @@
 //! Tests loops in both backends: the number of evaluations of an operator inside a loop, the limit on iterations, and
 //! the limits that keep functions from producing too large results.
 
-use cembra::{Backend, Cancellation, Limits, Model, Options, Registry, UserOperator, Value};
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Backend, Cancellation, Limits, Model, Options, Value};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 

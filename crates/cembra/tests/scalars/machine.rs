@@ -2,7 +2,8 @@
 #![cfg(target_arch = "x86_64")]
 
 use cembra::doors::{Machine, Origin};
-use cembra::{Model, Options, Tier};
+use cembra::native::Tier;
+use cembra::{Model, Options};
 
 fn machine(source: &str) -> Machine {
     let model = Model::parse(source).expect("a model");

@@ -1,10 +1,12 @@
 //! Tests models with very many names, very long names and invalid ids, as an attacker may write them: the time is
 //! linear in the number of names, and messages are short.
 
-use cembra::{
-    AccessorsListener, AccessorsLoader, Code, Error, Fields, Limits, Model, NodeId, Options, QType, Scalar, Target,
-    Value, print, read_binary,
-};
+use cembra::errors::Code;
+use cembra::explain::print;
+use cembra::loaders::{AccessorsListener, AccessorsLoader, Fields};
+use cembra::native::Target;
+use cembra::program::{NodeId, read_binary};
+use cembra::{Error, Limits, Model, Options, QType, Scalar, Value};
 use cembra_expr::{Output, Program, write_binary};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -58,7 +60,7 @@ fn a_later_accessor_takes_the_place_of_an_earlier_one() -> Result<(), Error> {
         .with("x", QType::FLOAT64, |_: &()| 1.0.into())
         .with("y", QType::FLOAT64, |()| 10.0.into())
         .with("x", QType::FLOAT64, |()| 2.0.into());
-    assert_eq!(cembra::Loader::names(&loader), ["x", "y"]);
+    assert_eq!(cembra::loaders::Loader::names(&loader), ["x", "y"]);
     let mut run = Model::parse("output z = x + y; output w = x")?.executor_between::<(), f64, Vec<f64>>(
         &loader,
         &AccessorsListener::new().with("w", |_: &mut Vec<f64>, _| panic!("replaced")).with("w", |heard, value| {

@@ -1,9 +1,9 @@
 //! Tests metrics: the number of evaluations through every function that evaluates, the faults that ended them, and
 //! models and folders that could not be read.
 
-use cembra::{
-    Backend, Counters, Counts, InputColumn, Metrics, Model, ModelSet, OnError, Options, Pool, RunOptions, Tensor, Value,
-};
+use cembra::columns::InputColumn;
+use cembra::metrics::{Counters, Counts, Metrics};
+use cembra::{Backend, Model, ModelSet, OnError, Options, Pool, RunOptions, Tensor, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ fn arrays_lists_and_tensors_are_counted_too() {
     json.run("{\"x\": [1, 0]}").unwrap_err();
     assert_eq!(count(), (6, 2));
     let mut session = model.compile(&options).unwrap().session();
-    session.evaluate(&[cembra::parse_value("[i64?]{1, 2}").unwrap()]).unwrap();
+    session.evaluate(&[cembra::values::parse_value("[i64?]{1, 2}").unwrap()]).unwrap();
     assert_eq!(count(), (7, 2));
     let model = Model::parse("input x: tensor[f64, 1]; output y(\"i\") = x(\"i\") + x(\"i\")").unwrap();
     let mut session = model.compile(&options).unwrap().session();

@@ -1,6 +1,8 @@
 //! Tests model sets: which models a reload replaces, which stay, and the errors for broken files.
 
-use cembra::{Backend, Error, Executor, Folder, Limits, Model, ModelSet, Options, Registry, Sources, Value};
+use cembra::operators::Registry;
+use cembra::program::{Folder, Sources};
+use cembra::{Backend, Error, Executor, Limits, Model, ModelSet, Options, Value};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;

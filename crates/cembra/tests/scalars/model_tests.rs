@@ -1,6 +1,7 @@
 //! Tests the tests in a model's text: which cases pass, which fail, and the messages, in both backends.
 
-use cembra::{Backend, Mismatch, Model, Options, TestReport};
+use cembra::testing::{Mismatch, TestReport};
+use cembra::{Backend, Model, Options};
 
 fn both(text: &str) -> TestReport {
     let model = Model::parse(text).expect("a model");
@@ -164,7 +165,7 @@ test \"another error\" { x = 0 } => error \"cast-range\"
 test \"unfit\" { x = 0.5 } => { y = 1 }";
     let error = both(text).check().expect_err("failures");
     assert_eq!(error.code(), "failed-test");
-    let place = |span: Option<cembra::Span>| span.map_or_else(String::new, |span| span.text(text).to_owned());
+    let place = |span: Option<cembra::errors::Span>| span.map_or_else(String::new, |span| span.text(text).to_owned());
     let problems = error.diagnostics();
     let found: Vec<(&str, String)> = problems.iter().map(|one| (one.message(), place(one.span()))).collect();
     let case = |place: &str| place.to_owned();

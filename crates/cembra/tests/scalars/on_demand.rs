@@ -1,10 +1,8 @@
 //! Tests inputs that a model requests from a loader during an evaluation: which accessors each backend calls, in which
 //! order and how often.
 
-use cembra::{
-    Accessor, Backend, Chain, Error, Fields, Limits, Loader, LoaderRow, Model, ModelExecutor, Options, QType, Scalar,
-    Value, ValueRef,
-};
+use cembra::loaders::{Accessor, Chain, Fields, Loader, LoaderRow};
+use cembra::{Backend, Error, Limits, Model, ModelExecutor, Options, QType, Scalar, Value, ValueRef};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -252,10 +250,10 @@ fn fields_of_structs_are_asked_for_by_one_call() {
                 else if c > 0.0 then o.x ?? -1.0
                 else 0.0";
     let row = |c: f64, text: &'static str, o: &'static str| {
-        let p = cembra::parse_value(&format!("{{x: 4.0f64, inner: {{n: missing[f64], t: \"{text}\"}}}}"));
+        let p = cembra::values::parse_value(&format!("{{x: 4.0f64, inner: {{n: missing[f64], t: \"{text}\"}}}}"));
         let mut row = Row::of([("c", number(c)), ("p", p.expect("a struct"))]);
         if !o.is_empty() {
-            row.values.insert("o", cembra::parse_value(o).expect("a struct"));
+            row.values.insert("o", cembra::values::parse_value(o).expect("a struct"));
         }
         row
     };
@@ -271,7 +269,7 @@ fn fields_of_structs_are_asked_for_by_one_call() {
     // One field is always needed.
     let text = "input c: f64, p: {x: f64, y: f64, z: f64}; p.x + (if c > 0.0 then p.y else 0.0)";
     let row = |c: f64| {
-        let p = cembra::parse_value("{x: 1.0f64, y: 2.0f64, z: 3.0f64}").expect("a struct");
+        let p = cembra::values::parse_value("{x: 1.0f64, y: 2.0f64, z: 3.0f64}").expect("a struct");
         Row::of([("c", number(c)), ("p", p)])
     };
     let (made, asked) = outcome(text, &row(1.0));
@@ -357,7 +355,7 @@ fn every_type_is_asked_for() {
         "b\"\\xff\"",
     ];
     for (ty, value) in types.into_iter().zip(values) {
-        let value = cembra::parse_value(value).unwrap_or_else(|error| panic!("{ty}: {error}"));
+        let value = cembra::values::parse_value(value).unwrap_or_else(|error| panic!("{ty}: {error}"));
         let optional = value.as_scalar().map(|scalar| Value::optional(scalar.scalar(), Some(scalar.clone())));
         let text = format!(
             "input c: f64, x, same: {ty}, o, also: {ty}?

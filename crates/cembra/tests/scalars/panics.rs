@@ -1,11 +1,10 @@
 //! Tests panics in user code that the library calls: each becomes an error that names the function, and the session,
 //! the executor and the pool can be used again.
 
-use cembra::{
-    Accessor, AccessorsListener, AccessorsLoader, Backend, Error, FieldType, Limits, Listener, Loader, LoaderRow,
-    Model, ModelExecutor, Options, Pool, QType, Registry, Setter, Sources, UsedFile, UserOperator, Value, ValueRef,
-    read_text,
-};
+use cembra::loaders::{Accessor, AccessorsListener, AccessorsLoader, Listener, Loader, LoaderRow, Setter};
+use cembra::operators::{Registry, UserOperator};
+use cembra::program::{Sources, UsedFile, read_text};
+use cembra::{Backend, Error, FieldType, Limits, Model, ModelExecutor, Options, Pool, QType, Value, ValueRef};
 use std::io::{self, Read};
 use std::panic::panic_any;
 use std::sync::OnceLock;
@@ -123,7 +122,7 @@ fn a_panicking_listener_is_an_error_and_the_next_row_is_right() {
     // Models with arrays tell likewise.
     let model = Model::parse("input x: [f64]; output s = math.sum(x); output z = array.size(x)").unwrap();
     let mut session = model.compile(&Options::default()).unwrap().session();
-    let array = [cembra::parse_value("[f64?]{1.5, 2.5}").unwrap()];
+    let array = [cembra::values::parse_value("[f64?]{1.5, 2.5}").unwrap()];
     let refused = session.listen(&array, &mut |_, _| panic!("no"));
     assert_eq!(says(refused), values("output `z`: its listener panicked: no"));
     let expected = session.evaluate(&array).unwrap();

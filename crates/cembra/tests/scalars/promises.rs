@@ -1,9 +1,8 @@
 //! Tests promises, conditions that a model declares for its inputs' values: they are preserved from the text to the
 //! executor and in files, and checked in each call.
 
-use cembra::{
-    Array, ArrayData, ArrayKind, Backend, Edge, Error, Field, Model, Options, Pool, Promise, Scalar, ScalarValue, Value,
-};
+use cembra::values::{ArrayData, ArrayKind, Promise};
+use cembra::{Array, Backend, Edge, Error, Field, Model, Options, Pool, Scalar, ScalarValue, Value};
 
 #[test]
 fn inputs_say_what_they_promise() {
@@ -32,9 +31,10 @@ fn inputs_say_what_they_promise() {
     assert_eq!(executor.inputs()[0].qtype.to_string(), "[f64?]");
     assert_eq!(executor.outputs(), signature.outputs);
     // Files keep it, and so does the text that is printed.
-    for read in
-        [Model::from_binary(&model.to_binary()).unwrap(), Model::parse(&cembra::print(model.program())).unwrap()]
-    {
+    for read in [
+        Model::from_binary(&model.to_binary()).unwrap(),
+        Model::parse(&cembra::explain::print(model.program())).unwrap(),
+    ] {
         assert_eq!(told(&read.signature(&Options::default()).unwrap().inputs), expected);
     }
 }
@@ -43,7 +43,7 @@ fn inputs_say_what_they_promise() {
 fn the_type_of_the_data_is_as_before() {
     // The type has nothing of the promise in it.
     let model = Model::parse("input x: [f64]; x").unwrap();
-    let array = cembra::parse_type("[f64?]").unwrap();
+    let array = cembra::values::parse_type("[f64?]").unwrap();
     let signature = model.signature(&Options::default().input_type("x", array.clone())).unwrap();
     assert_eq!((&signature.inputs[0].qtype, signature.inputs[0].promise), (&array, Promise::Full));
     // What a program says by hand must fit.

@@ -1,10 +1,11 @@
 //! Tests how errors are rendered: with the lines of a model, of the files that it uses, of another text, and without
 //! text.
 
-use cembra::{
-    Array, ArrayKind, Error, Limits, Model, ModelSet, Options, Pool, Registry, Renderer, Scalar, ScalarValue, Source,
-    Sources, UsedFile, Value,
-};
+use cembra::errors::{Renderer, Source};
+use cembra::operators::Registry;
+use cembra::program::{Sources, UsedFile};
+use cembra::values::ArrayKind;
+use cembra::{Array, Error, Limits, Model, ModelSet, Options, Pool, Scalar, ScalarValue, Value};
 
 fn used(text: &'static str) -> impl Fn(&str, &str) -> std::io::Result<UsedFile> {
     move |name, _| Ok(UsedFile { name: name.to_owned(), text: text.into() })
@@ -293,7 +294,7 @@ fn an_error_that_main_returns_shows_its_lines() {
         |model, options| model.batch(options).map(|_| ()),
         |model, options| model.signature(options).map(|_| ()),
         |model, options| model.summary(options).map(|_| ()),
-        |model, options| model.explain(options, cembra::Stage::Plan).map(|_| ()),
+        |model, options| model.explain(options, cembra::explain::Stage::Plan).map(|_| ()),
         |model, options| model.executor::<(), f64>(options).map(|_| ()),
     ];
     for (at, door) in doors.iter().enumerate() {

@@ -3,7 +3,8 @@
 
 use crate::counting;
 
-use cembra::{Model, Options, Output, QType, SerializeExecutor};
+use cembra::json::SerializeExecutor;
+use cembra::{Model, Options, Output, QType};
 use serde::Serialize;
 use serde::ser::{Error as _, SerializeMap, Serializer};
 use serde_json::{Value, json};
@@ -249,7 +250,8 @@ impl Serialize for Broken {
 
 /// A trait for rows, so that one list can have rows of several types.
 mod erased {
-    use cembra::{Error, SerializeExecutor};
+    use cembra::Error;
+    use cembra::json::SerializeExecutor;
 
     pub(super) trait Row {
         fn run(&self, executor: &mut SerializeExecutor<f64>) -> Result<f64, Error>;

@@ -1,7 +1,9 @@
 //! Tests divisions by a value that all rows share, or that is computed from one, and by literals. They may be compiled
 //! as multiplications, but every row player (backend) must give the bits of the division.
 
-use cembra::{InputColumn, Model, Options, RowPlayer, Value};
+use cembra::columns::InputColumn;
+use cembra::explain::RowPlayer;
+use cembra::{Model, Options, Value};
 
 const SOURCE: &str = "input x: f64; input s: f64; input y: f32; input t: f32
     output by = x / s

@@ -1,10 +1,9 @@
 //! Tests that outputs which are not requested are not computed, in both backends: user operators count their own
 //! evaluations. Also tests exports, outputs from inside of expressions.
 
-use cembra::{
-    AccessorsListener, Backend, Chain, Error, Fields, Filtered, Limits, Listener, Model, Options, QType, Registry,
-    Scalar, UserOperator, Value, ValueRef,
-};
+use cembra::loaders::{AccessorsListener, Chain, Fields, Filtered, Listener};
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Backend, Error, Limits, Model, Options, QType, Scalar, Value, ValueRef};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -183,8 +182,8 @@ fn a_setter_may_refuse() {
         fn names(&self) -> Vec<String> {
             vec!["y".into()]
         }
-        fn bind(&self, _: &str, _: &QType) -> Result<cembra::Setter<f64>, Error> {
-            Ok(cembra::Setter::new(|sink: &mut f64, value| match value {
+        fn bind(&self, _: &str, _: &QType) -> Result<cembra::loaders::Setter<f64>, Error> {
+            Ok(cembra::loaders::Setter::new(|sink: &mut f64, value| match value {
                 ValueRef::Float64(y) if y > 0.0 => {
                     *sink = y;
                     Ok(())

@@ -1,10 +1,12 @@
 //! Tests types and values with the maximum nesting depth on a thread with 256 KiB of stack: no function of the library
 //! may overflow it.
 
-use cembra::{
-    Backend, Builder, Json, Model, Options, QType, Stage, Target, Value, parse_type, parse_value, print_type,
-    print_value,
-};
+use cembra::explain::Stage;
+use cembra::json::Json;
+use cembra::native::Target;
+use cembra::program::Builder;
+use cembra::values::{parse_type, parse_value, print_type, print_value};
+use cembra::{Backend, Model, Options, QType, Value};
 use cembra_expr::{read_binary, write_binary};
 use serde_json::json;
 
@@ -36,7 +38,7 @@ fn stage(name: &str) {
 fn every_stage(model: &Model, input: &Value, expected: &Value) {
     let limits = cembra::Limits::default();
     stage("print");
-    assert!(!cembra::print(model.program()).is_empty());
+    assert!(!cembra::explain::print(model.program()).is_empty());
     stage("wire");
     assert!(read_binary(&write_binary(model.program()), &limits).expect("a file") == *model.program());
     for one in Stage::ALL {

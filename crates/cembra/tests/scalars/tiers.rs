@@ -1,9 +1,9 @@
 //! Tests the tiered backend: every tier gives the interpreter's results, whichever thread changes the tier and when. A
 //! model that cannot be compiled stays interpreted, and the reason is reported.
 
-use cembra::{
-    Backend, Counters, Error, Event, Executor, Limits, Metrics, Model, Optional, Options, Session, Tier, Tiering, Value,
-};
+use cembra::metrics::{Counters, Event, Metrics};
+use cembra::native::{Tier, Tiering};
+use cembra::{Backend, Error, Executor, Limits, Model, Optional, Options, Session, Value};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,9 +1,11 @@
 //! Tests time limits, which hold for each run: a session with a time limit may run any number of times, and a run that
 //! takes too long does not affect the next.
 
+use cembra::columns::InputColumn;
+use cembra::json::{JsonExecutor, SerializeExecutor};
+use cembra::testing::Mismatch;
 use cembra::{
-    Backend, Cancellation, FaultKind, InputColumn, JsonExecutor, Limits, Mismatch, Model, ModelExecutor, Options, Pool,
-    RunOptions, SerializeExecutor, Session, Tensor, Value,
+    Backend, Cancellation, FaultKind, Limits, Model, ModelExecutor, Options, Pool, RunOptions, Session, Tensor, Value,
 };
 use std::time::Duration;
 
@@ -53,7 +55,7 @@ fn compiled(text: &str, options: &Options) -> Session {
 /// Returns sessions, each with inputs for which it runs for hours, and inputs for which it ends at once.
 fn sessions(options: &Options) -> Vec<(Session, Vec<Value>, Vec<Value>)> {
     let session = |text: &str| compiled(text, options);
-    let x = cembra::parse_value("[i64?]{1, 2, 3}").expect("an array");
+    let x = cembra::values::parse_value("[i64?]{1, 2, 3}").expect("an array");
     let tensor = Value::from(Tensor::new(&[2], vec![1.0, 2.0]).expect("a tensor"));
     let n = [LONG, 3].map(Value::from);
     vec![

@@ -2,7 +2,8 @@
 //! the operator, never a plan that reads uninitialised memory. Rewrites that keep types and scopes work, inside of
 //! loops too.
 
-use cembra::{Backend, Extension, Id, Model, Options, QType, Rewriter, Value};
+use cembra::operators::{Extension, Id, Rewriter};
+use cembra::{Backend, Model, Options, QType, Value};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 

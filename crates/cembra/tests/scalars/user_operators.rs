@@ -1,10 +1,8 @@
 //! Tests user operators in models, with both backends: plain and optional closures, functions that fail or panic,
 //! overloads, a closure with a rule for machine code, and functions that are compiled from a literal.
 
-use cembra::{
-    Backend, Cell, Date, Duration, Fallible, Limits, Mask, Model, Options, Reason, Registry, Scalar, Text, Timestamp,
-    UserOperator, Value,
-};
+use cembra::operators::{Cell, Fallible, Reason, Registry, UserOperator};
+use cembra::{Backend, Date, Duration, Limits, Mask, Model, Options, Scalar, Text, Timestamp, Value};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -63,7 +61,7 @@ fn registry() -> &'static Registry {
                 |x: f64| x + x,
                 |tape, args| {
                     let x = args[0].val(tape);
-                    Cell::num(tape.bin(cembra::Bin::Add, x, x))
+                    Cell::num(tape.bin(cembra::operators::Bin::Add, x, x))
                 },
             ),
         ];
@@ -293,9 +291,10 @@ fn reasons_are_any_text_with_a_code_of_their_own() {
     // Rows of a batch, elements of arrays, and lists of requests say the same.
     let texts: Vec<String> = (0..300).map(|row| if row == 211 { "row 211".into() } else { "CHF".to_owned() }).collect();
     let views: Vec<&str> = texts.iter().map(String::as_str).collect();
-    for player in [cembra::RowPlayer::Best, cembra::RowPlayer::Interpreter] {
+    for player in [cembra::explain::RowPlayer::Best, cembra::explain::RowPlayer::Interpreter] {
         let options = Options::default().row_player(player);
-        let error = model.batch(&options).unwrap().run(&[cembra::InputColumn::texts(&views)]).map(|_| ()).unwrap_err();
+        let error =
+            model.batch(&options).unwrap().run(&[cembra::columns::InputColumn::texts(&views)]).map(|_| ()).unwrap_err();
         assert_eq!((error.code(), error.row()), ("no-rate", Some(211)));
         assert!(error.message().starts_with("my.rate: no rate for row 211"), "{error}");
     }
@@ -305,7 +304,7 @@ fn reasons_are_any_text_with_a_code_of_their_own() {
             (0..size).map(|row| Some(cembra::ScalarValue::Text(if row == at { "Z".into() } else { "CHF".into() })));
         let array = cembra::Array::from_scalars(Scalar::Text, texts);
         let mut session = model.compile(&Options::default()).unwrap().session();
-        let error = session.evaluate(&[Value::Array(cembra::ArrayKind::Dense, array.into())]).unwrap_err();
+        let error = session.evaluate(&[Value::Array(cembra::values::ArrayKind::Dense, array.into())]).unwrap_err();
         assert_eq!((error.code(), error.element()), ("no-rate", Some(at)));
     }
 }

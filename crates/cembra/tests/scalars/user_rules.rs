@@ -2,10 +2,10 @@
 //! function, in both backends; a rule that could corrupt memory or end the process is rejected when the operator is
 //! registered, with a reason.
 
-use cembra::{
-    Backend, Bin, Cell, Cmp, Datum, Fallible, FaultKind, Limits, MachineType, Model, Options, Presence, Registry,
-    RuntimeFn, Scalar, ScalarValue, Tape, Un, UserOperator, Val, Value,
+use cembra::operators::{
+    Bin, Cell, Cmp, Datum, Fallible, MachineType, Presence, Registry, RuntimeFn, Tape, Un, UserOperator, Val,
 };
+use cembra::{Backend, FaultKind, Limits, Model, Options, Scalar, ScalarValue, Value};
 
 /// Returns the reason for which the registry rejects `operator`.
 fn refusal(operator: UserOperator) -> String {
@@ -183,7 +183,7 @@ fn values_are_used_as_what_they_are() {
     assert_eq!(
         refusal(on_i64(|tape, args| {
             let x = args[0].val(tape);
-            Cell::num(tape.shift(cembra::Shift::Left, x, 64))
+            Cell::num(tape.shift(cembra::operators::Shift::Left, x, 64))
         })),
         "it shifts a number by all of its bits or more"
     );

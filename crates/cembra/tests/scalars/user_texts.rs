@@ -1,6 +1,7 @@
 //! Tests texts and bytes in user operators: as arguments that are borrowed for one call or owned, and as results.
 
-use cembra::{Backend, Limits, Model, Options, Registry, Scalar, ScalarValue, UserOperator, Value};
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Backend, Limits, Model, Options, Scalar, ScalarValue, Value};
 
 fn registry() -> &'static Registry {
     let mut registry = Registry::standard().clone();

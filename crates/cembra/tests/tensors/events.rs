@@ -1,7 +1,10 @@
 //! Tests the metrics about machine code for many rows: of batches, of elements of arrays, and of elements of tensors.
 
+use cembra::columns::InputColumn;
+use cembra::explain::RowPlayer;
+use cembra::metrics::{Counters, Event, Metrics};
 use cembra::tensor::{CompileGraph, Tensor, TensorGraph};
-use cembra::{Backend, Counters, Event, Field, InputColumn, Metrics, Model, Options, RowPlayer, Scalar, Value};
+use cembra::{Backend, Field, Model, Options, Scalar, Value};
 use std::sync::{Arc, Mutex};
 
 /// A metrics receiver that records each compilation of code for many rows: the model, the backend and the number of

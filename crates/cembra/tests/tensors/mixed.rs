@@ -1,9 +1,9 @@
 //! Tests models with tensors and other values: texts, optional values, masks, arrays and dictionaries, which tensors
 //! depend on or which depend on tensors. The types of the operands decide the meaning of an operator.
 
+use cembra::values::ArrayKind;
 use cembra::{
-    Array, ArrayKind, Backend, Cancellation, Limits, Mask, Model, Options, RunOptions, Scalar, ScalarValue, Tensor,
-    Value,
+    Array, Backend, Cancellation, Limits, Mask, Model, Options, RunOptions, Scalar, ScalarValue, Tensor, Value,
 };
 use std::time::Duration;
 

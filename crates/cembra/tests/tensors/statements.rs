@@ -2,7 +2,8 @@
 //! model, and the results of the statements are stored under their names.
 
 use cembra::tensor::{OutputMemory, Tensor};
-use cembra::{Executor, Model, Options, QType, print_type};
+use cembra::values::print_type;
+use cembra::{Executor, Model, Options, QType};
 use std::collections::BTreeMap;
 
 pub(crate) type Tensors = BTreeMap<String, Tensor>;

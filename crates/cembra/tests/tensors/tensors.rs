@@ -3,11 +3,13 @@
 use super::statements;
 use crate::compiled::{kind_of, message_of, run};
 use cembra::Error;
+use cembra::errors::Span;
+use cembra::operators::{Extension, Id};
 use cembra::tensor::{
     CompileGraph, Element, Exactness, Layout, Reduction, RewriteRule, Slice, Tensor, TensorErrorKind, TensorGraph,
     TensorNodeId, same_bits,
 };
-use cembra::{Executor, Extension, Id, Limits, Model, Options, Scalar, Span};
+use cembra::{Executor, Limits, Model, Options, Scalar};
 use cembra_engine::Evaluator;
 use cembra_tensor::{Expression, Operation, Rewriter, Rewritten};
 use std::collections::BTreeMap;
@@ -528,7 +530,7 @@ fn parts_are_of_one_expression() {
 struct RootForExponential;
 
 impl Extension for RootForExponential {
-    fn transform(&self, rewriter: &mut cembra::Rewriter<'_>, node: Id) -> Option<Id> {
+    fn transform(&self, rewriter: &mut cembra::operators::Rewriter<'_>, node: Id) -> Option<Id> {
         let operands = rewriter.matches(node, "math.exp")?.to_vec();
         rewriter.apply("math.sqrt", &operands).ok()
     }

@@ -3,7 +3,7 @@
 use super::{options_with_types, write_file};
 use crate::arguments::ModelArgs;
 use crate::failure::Failure;
-use cembra::Target;
+use cembra::native::Target;
 use std::path::PathBuf;
 
 const NAME: &str = "build";

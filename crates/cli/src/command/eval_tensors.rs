@@ -475,7 +475,12 @@ const MOST_SHOWN: usize = 1000;
 fn write_text(out: &mut impl Write, outputs: &[(Arc<str>, Value)], most_shown: usize) -> io::Result<()> {
     for (name, value) in outputs {
         let Some(tensor) = &as_tensor(value) else {
-            writeln!(out, "{name}: {} = {}", cembra::print_type(&value.qtype()), cembra::print_value(value))?;
+            writeln!(
+                out,
+                "{name}: {} = {}",
+                cembra::values::print_type(&value.qtype()),
+                cembra::values::print_value(value)
+            )?;
             continue;
         };
         if tensor.layout().len() > most_shown {

@@ -4,13 +4,14 @@
 use super::eval_arguments::{ArrayFile, NAME, RankArgs, TileArgs};
 use crate::failure::{Failure, usage};
 use crate::ranks;
+use cembra::program::Sources;
 use cembra::tensor::TensorErrorKind;
 use cembra::tiles::link::Launch;
 use cembra::tiles::{
     Checkpoint, Journal, Operand, Options, Progress, Run, Screening, Step, StepKind, TileMap, Tiled, TiledValue,
     Tiling, Tiling1, World,
 };
-use cembra::{Error, Executor, Limits, QType, RunOptions, Sources, Tensor, Value};
+use cembra::{Error, Executor, Limits, QType, RunOptions, Tensor, Value};
 use cembra_runtime::Excerpt;
 use comfy_table::{CellAlignment, Table, presets};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::failure::{Failure, usage};
-use cembra::{Registry, reference};
+use cembra::operators::{Registry, reference};
 use cembra_table::schema::nearest;
 
 const NAME: &str = "ops";

@@ -1,7 +1,8 @@
 //! The summary of `cembra explain` on one screen: the inputs and outputs of a model, its backend, its size, and the stages.
 
 use super::check::{FieldTold, told};
-use cembra::{Field, Summary, WorkSummary};
+use cembra::Field;
+use cembra::explain::{Summary, WorkSummary};
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -4,7 +4,7 @@ use super::print;
 use super::session::{Answer, COMMANDS, Session, is_incomplete};
 use crate::diagnose;
 use crate::failure::Failure;
-use cembra::{Registry, reference};
+use cembra::operators::{Registry, reference};
 use cembra_table::error::DataError;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;

@@ -14,9 +14,11 @@ use crate::deadline::Deadline;
 use crate::failure::Failure;
 use crate::inputs::needed;
 use crate::source::ModelText;
-use cembra::{
-    Code, Diagnostic, Executor, Literal, Model, Options, QType, Registry, RunOptions, Span, Stage, Value, cast_literal,
-};
+use cembra::errors::{Code, Diagnostic, Span};
+use cembra::explain::Stage;
+use cembra::operators::Registry;
+use cembra::program::{Literal, cast_literal};
+use cembra::{Executor, Model, Options, QType, RunOptions, Value};
 use cembra_engine::LoadedRows;
 use cembra_expr::Input;
 use cembra_table::schema::spelled;
@@ -93,7 +95,7 @@ impl Session {
 
     /// The names that an expression in the session may begin with: operators, their short names, and the names that the session defines.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        let operators = cembra::reference::names(Registry::standard());
+        let operators = cembra::operators::reference::names(Registry::standard());
         let operators = operators.into_iter().map(|(name, _)| name);
         let own = self.definitions.iter().map(|(name, _)| name).chain(self.values.keys());
         operators.map(str::to_owned).chain(own.cloned()).collect()
@@ -398,7 +400,7 @@ fn shown(value: &Value) -> String {
         Value::Array(_, array) => array.len(),
         _ => value.list_len().unwrap_or(0),
     };
-    if len > MOST_SHOWN { value.to_string() } else { cembra::print_value(value) }
+    if len > MOST_SHOWN { value.to_string() } else { cembra::values::print_value(value) }
 }
 
 fn help() -> String {

@@ -1,7 +1,8 @@
 //! Tests of the documentation: the commands on its pages must print what the pages show.
 
 use super::shell::{Shell, repository};
-use cembra::{Code, FaultKind};
+use cembra::FaultKind;
+use cembra::errors::Code;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

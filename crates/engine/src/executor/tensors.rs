@@ -104,7 +104,8 @@ impl Executor {
     /// a constant instead of a leaf.
     ///
     /// ```
-    /// use cembra::{AxisCut, Model, Options};
+    /// use cembra::program::AxisCut;
+    /// use cembra::{Model, Options};
     ///
     /// let text = "input a: tensor[f64, 1]; b(\"i\") = a(\"i\").block([1], [3])";
     /// let executor = Model::parse(text)?.compile(&Options::default())?;
@@ -169,7 +170,8 @@ impl Executor {
     /// Returns the axis labels that the text of a model with tensors cuts into tiles, each with its cut. An axis with any other label is one tile.
     ///
     /// ```
-    /// use cembra::{AxisCut, Model, Options};
+    /// use cembra::program::AxisCut;
+    /// use cembra::{Model, Options};
     ///
     /// let text = "tile i = 8; tile j = [0, 17, 40]; input a: tiled[f64, \"i,j\"]; tensor.sum(a)";
     /// let executor = Model::parse(text)?.compile(&Options::default())?;

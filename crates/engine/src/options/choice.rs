@@ -75,7 +75,8 @@ impl RowPlayer {
 /// The time at which a model of [`Backend::Tiered`] is compiled, and at which its calls take the machine code.
 ///
 /// ```
-/// use cembra::{Backend, Model, Options, Tier, Tiering, Value};
+/// use cembra::native::{Tier, Tiering};
+/// use cembra::{Backend, Model, Options, Value};
 ///
 /// let options = Options::default().backend(Backend::Tiered).tiering(Tiering::default().by_hand(true));
 /// let executor = Model::parse("input x: f64; exp(x)")?.compile(&options)?;

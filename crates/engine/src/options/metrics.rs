@@ -98,7 +98,8 @@ pub enum Event<'e> {
 /// implementation of your own can pass events on to the metrics of a service:
 ///
 /// ```
-/// use cembra::{Backend, Event, Metrics, Model, Options};
+/// use cembra::metrics::{Event, Metrics};
+/// use cembra::{Backend, Model, Options};
 /// use std::sync::{Arc, Mutex};
 ///
 /// #[derive(Debug, Default)]
@@ -143,7 +144,8 @@ static INSTALLED: OnceLock<Arc<dyn Metrics>> = OnceLock::new();
 /// were installed before.
 ///
 /// ```
-/// use cembra::{Counters, Model, Options, install_metrics};
+/// use cembra::metrics::{Counters, install_metrics};
+/// use cembra::{Model, Options};
 /// use std::sync::Arc;
 ///
 /// let counters = Arc::new(Counters::default());
@@ -160,7 +162,8 @@ pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
 /// Metrics that count the events of all models.
 ///
 /// ```
-/// use cembra::{Backend, Counters, Model, Options};
+/// use cembra::metrics::Counters;
+/// use cembra::{Backend, Model, Options};
 /// use std::sync::Arc;
 ///
 /// let counters = Arc::new(Counters::default());
@@ -175,7 +178,8 @@ pub fn install_metrics(metrics: Arc<dyn Metrics>) -> bool {
 /// [`Counters::with_evaluations`] counts the evaluations, too:
 ///
 /// ```
-/// use cembra::{Counters, Model, Options, Value};
+/// use cembra::metrics::Counters;
+/// use cembra::{Model, Options, Value};
 /// use std::sync::Arc;
 ///
 /// let counters = Arc::new(Counters::with_evaluations());

@@ -7,7 +7,9 @@ use super::judge::{all_options, shared_out};
 use super::leaves::{self, Values};
 use crate::config::pick;
 use crate::damage::garbled;
-use cembra::{Executor, Model, Options, QType, Scalar, Tensor, print, print_type};
+use cembra::explain::print;
+use cembra::values::print_type;
+use cembra::{Executor, Model, Options, QType, Scalar, Tensor};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Tests of the fuzzer with programs on arrays: all subjects agree, enough programs fail and enough do not fail, and a subject with a defect is found
 //! with a small program.
 
-use cembra::{Array, Backend, Model, Options, Stage, Value, print};
+use cembra::explain::{Stage, print};
+use cembra::{Array, Backend, Model, Options, Value};
 use cembra_expr::{Node, NodeId};
 use cembra_fuzzing::{Answer, Config, Failure, Report, Row, Subject, Subjects, program, run, run_on};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn unused(report: &Report) -> Vec<&'static str> {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(name)).expect("a line");
         line.split_whitespace().nth(1) == Some("0")
     };
-    let of_arrays = cembra::Registry::standard().iter().filter(|(_, def)| def.is_of_arrays());
+    let of_arrays = cembra::operators::Registry::standard().iter().filter(|(_, def)| def.is_of_arrays());
     of_arrays.map(|(_, def)| def.name).filter(is_unused).collect()
 }
 

@@ -1,7 +1,10 @@
 //! Tests of the fuzzer on a few hundred programs. They also prove that the fuzzer finds defects: a subject that gives wrong answers, panics, or
 //! rejects other programs than the rest is found, and the program that shows it is reduced to a few nodes.
 
-use cembra::{Backend, Counters, Model, Options, Stage, Tier, Value, print};
+use cembra::explain::{Stage, print};
+use cembra::metrics::Counters;
+use cembra::native::Tier;
+use cembra::{Backend, Model, Options, Value};
 use cembra_expr::{Node, NodeId, Program};
 use cembra_fuzzing::{Answer, Config, Failure, Mismatch, Row, Subject, Subjects, program, run, run_on, try_text};
 use cembra_ops::{OverArrays, Typing};
@@ -46,7 +49,7 @@ fn many_programs_agree() {
     );
     assert_eq!(text.lines().last(), Some(&*sum));
     let mut unused = Vec::new();
-    for (_, def) in cembra::Registry::standard().iter() {
+    for (_, def) in cembra::operators::Registry::standard().iter() {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(def.name));
         let written: u64 = line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap();
         // Exports, what changes nothing but a type, and what the host does not have are left out. The suites have them.
@@ -62,8 +65,8 @@ fn many_programs_agree() {
             || matches!(def.name, "dict.keys" | "dict.values" | "dict._ranged" | "dict._ranged_row");
         // What an operator is of structs is not written: the operator is.
         let of_structs = def.name == "core._formed"
-            || cembra::Registry::standard().iter().any(|(_, other)| {
-                other.of_structs.is_some_and(|op| cembra::Registry::standard().get(op).name == def.name)
+            || cembra::operators::Registry::standard().iter().any(|(_, other)| {
+                other.of_structs.is_some_and(|op| cembra::operators::Registry::standard().get(op).name == def.name)
             });
         let of_tensors = matches!(def.typing, Typing::OfTensors);
         let of_their_types = ["array", "edge", "child", "parent"].iter().any(|word| def.name.contains(word));
@@ -379,7 +382,7 @@ fn what_was_found_stays_mended() {
         assert!(try_text(text).is_none(), "{}", try_text(text).unwrap());
     }
     // Fewer operands than parameters: what the text fills in, a builder must give.
-    let builder = cembra::Builder::new();
+    let builder = cembra::program::Builder::new();
     let x = builder.typed_leaf("x", cembra::QType::MASK);
     builder.output("y", builder.call("core._where", &[x, x]));
     let model = Model::from_program(builder.build().unwrap());

@@ -399,7 +399,7 @@ fn texts_of_files_are_plain_unless_they_were_views() {
     let views = |texts: Vec<Option<&str>>| -> ArrayRef { Arc::new(StringViewArray::from(texts)) };
     let bytes: ArrayRef = Arc::new(BinaryViewArray::from_iter([Some(text.as_bytes()), None]));
     let (tuple, array) = ("{a: text?, b: [text?]}", "[text?]");
-    let qtypes = ["text?", "bytes?", array, tuple].map(|of| cembra::parse_type(of).expect("a type"));
+    let qtypes = ["text?", "bytes?", array, tuple].map(|of| cembra::values::parse_type(of).expect("a type"));
     let ends = || arrow_buffer::OffsetBuffer::new(vec![0_i64, 2, 2].into());
     let item = |of: DataType| Arc::new(Field::new_list_field(of, true));
     let list =

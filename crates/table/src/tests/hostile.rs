@@ -597,7 +597,7 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
 fn rows_are_read_as_there_is_room_for_what_they_become() {
     const ROOM: u64 = 1 << 20;
     let fields = |count: usize| (0..count).map(|at| format!("f{at}: text?")).collect::<Vec<_>>().join(", ");
-    let qtype = |text: String| cembra::parse_type(&text).expect("a type");
+    let qtype = |text: String| cembra::values::parse_type(&text).expect("a type");
     let wide = qtype(format!("{{{}}}?", fields(1_000)));
     let lists = qtype(format!("[{{{}}}]", fields(100)));
     let parts = |format: Format, bytes: &[u8], qtype: &QType| {

@@ -143,7 +143,7 @@ fn json_loses_no_number_and_no_field() {
         Ok(["5", "1234567890123456789012", "a"].map(|x| vec![Value::from(std::sync::Arc::<str>::from(x))]).to_vec())
     );
     // A declared struct drops fields that are not declared.
-    let point = cembra::parse_type("{a: f64}").expect("a type");
+    let point = cembra::values::parse_type("{a: f64}").expect("a type");
     let read = json("{\"x\": {\"a\": 1e400, \"b\": 2}}", &[("x", Some(point))]).expect("a struct");
     assert_eq!(read[0][0].to_string(), "{a: f64{inf}}");
 }

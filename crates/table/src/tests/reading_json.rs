@@ -143,7 +143,7 @@ fn late_misfits_advise_a_type_that_reads_the_row() {
         let advice = format!("; its type was inferred from the first rows: declare `input x: {advised}`");
         assert!(error.starts_with(&format!("rows.json:1001: column `{path}`: expected ")), "{error}");
         assert!(error.ends_with(&advice), "{error}");
-        let declared = cembra::parse_type(advised).expect("a type");
+        let declared = cembra::values::parse_type(advised).expect("a type");
         assert_eq!(json(&text, &[("x", Some(declared))]).map(|rows| rows.len()), Ok(1_001), "{advised}");
     }
     // No type is a list that may be missing.

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, Float32Array, ListArray, RecordBatch, StringA
 use arrow_buffer::OffsetBuffer;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field};
-use cembra::parse_type;
+use cembra::values::parse_type;
 use cembra_runtime::QType;
 use std::sync::Arc;
 

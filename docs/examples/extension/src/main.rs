@@ -4,9 +4,9 @@
 //!
 //! Run it with `cargo run -p example-extension`. What it prints is asserted by its test, in both backends.
 
-use cembra::{
-    Error, Extension, Id, Limits, Model, Options, Registry, Rewriter, ScalarValue, Stage, UserOperator, Value,
-};
+use cembra::explain::Stage;
+use cembra::operators::{Extension, Id, Registry, Rewriter, UserOperator};
+use cembra::{Error, Limits, Model, Options, ScalarValue, Value};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn model(source: &str, registry: &'static Registry) -> Result<Model, Error> {
 fn answer(source: &str, x: f64, options: &Options, registry: &'static Registry) -> Result<(String, usize), Error> {
     let model = model(source, registry)?;
     let values = model.compile(options)?.session().evaluate(&[Value::from(x)])?;
-    Ok((cembra::print_value(&values[0]), model.explain(options, Stage::Plan)?.matches("forest.tree").count()))
+    Ok((cembra::values::print_value(&values[0]), model.explain(options, Stage::Plan)?.matches("forest.tree").count()))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

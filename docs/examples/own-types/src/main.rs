@@ -4,7 +4,8 @@
 //!
 //! Run it with `cargo run -p example-own-types`. What it prints is asserted by its test.
 
-use cembra::{Json, JsonRow, JsonRows, Model, Options};
+use cembra::json::{Json, JsonRow, JsonRows};
+use cembra::{Model, Options};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::error::Error;

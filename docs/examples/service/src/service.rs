@@ -1,9 +1,9 @@
 //! The service itself: what is made of each model, how a request becomes a row, and what a reload says.
 
-use cembra::{
-    Error, Json, JsonRow, JsonRows, Limits, LoaderRow, Model, ModelExecutor, ModelSet, Options, Pool, Registry,
-    UserOperator,
-};
+use cembra::json::{Json, JsonRow, JsonRows};
+use cembra::loaders::LoaderRow;
+use cembra::operators::{Registry, UserOperator};
+use cembra::{Error, Limits, Model, ModelExecutor, ModelSet, Options, Pool};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

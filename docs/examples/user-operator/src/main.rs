@@ -2,7 +2,8 @@
 //!
 //! Run it with `cargo run -p example-user-operator`. What it prints is asserted by its test, in both backends.
 
-use cembra::{Bin, Cell, Error, Limits, Model, Options, Registry, Un, UserOperator, Value};
+use cembra::operators::{Bin, Cell, Registry, Un, UserOperator};
+use cembra::{Error, Limits, Model, Options, Value};
 use std::io::Write;
 
 /// The operators of the language and some of our own. Built once, at start-up: a registry and what it holds live as long as
@@ -93,7 +94,7 @@ fn answer(source: &str, x: f64, options: &Options, registry: &'static Registry) 
     let executor = model.compile(options)?;
     let inputs: Vec<Value> = executor.inputs().iter().map(|_| Value::from(x)).collect();
     Ok(match executor.session().evaluate(&inputs) {
-        Ok(values) => cembra::print_value(&values[0]),
+        Ok(values) => cembra::values::print_value(&values[0]),
         Err(error) => format!("error: {error}"),
     })
 }

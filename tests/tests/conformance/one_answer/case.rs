@@ -1,7 +1,8 @@
 //! Cases: how a batch is run, factor by factor.
 
 use crate::one_answer::cover;
-use cembra::{OnError, RowPlayer};
+use cembra::OnError;
+use cembra::explain::RowPlayer;
 use cembra_fuzzing::{Layout, Shape};
 use std::ops::RangeInclusive;
 

@@ -6,7 +6,9 @@ mod cover;
 mod trial;
 
 use case::Factors;
-use cembra::{InputColumn, Model, Options, RowPlayer};
+use cembra::columns::InputColumn;
+use cembra::explain::RowPlayer;
+use cembra::{Model, Options};
 use cembra_fuzzing::Config;
 use trial::{Compared, Trial};
 

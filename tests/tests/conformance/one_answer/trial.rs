@@ -2,10 +2,10 @@
 //! compares all that comes out.
 
 use crate::one_answer::case::{Case, Faults, Out};
-use cembra::print;
-use cembra::{
-    Backend, Batch, BatchResult, Error, InputColumn, Model, OnError, Options, RowPlayer, RunOptions, Session,
-};
+use cembra::columns::InputColumn;
+use cembra::explain::RowPlayer;
+use cembra::explain::print;
+use cembra::{Backend, Batch, BatchResult, Error, Model, OnError, Options, RunOptions, Session};
 use cembra_expr::Program;
 use cembra_fuzzing::{Config, Laid, Layout, Lists, Shape};
 use cembra_runtime::QType;

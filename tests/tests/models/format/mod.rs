@@ -3,7 +3,10 @@
 
 mod scramble;
 
-use cembra::{Code, Folder, Limits, Model, Program, Registry, Sources, UsedFile, format};
+use cembra::errors::Code;
+use cembra::operators::Registry;
+use cembra::program::{Folder, Program, Sources, UsedFile, format};
+use cembra::{Limits, Model};
 use cembra_expr::{Expected, ModelTest, TestCase, TestValue};
 use cembra_fuzzing::Config;
 use scramble::scrambled;
@@ -77,7 +80,7 @@ fn meaning_of(sources: Sources) -> Result<Meaning, Vec<String>> {
     match Model::parse_sources(sources, Registry::standard(), &Limits::default()) {
         Ok(model) => {
             let program = model.program();
-            Ok((program.clone(), cembra::print(program), told(&program.tests)))
+            Ok((program.clone(), cembra::explain::print(program), told(&program.tests)))
         }
         Err(error) => Err(error.diagnostics().iter().map(|problem| problem.code().to_string()).collect()),
     }
@@ -389,7 +392,7 @@ fn models_at_random(count: u64) {
     let config = Config { seed: 14, ..Config::default() };
     for number in 0..count {
         let mut random = fastrand::Rng::with_seed(number);
-        let mut text = cembra::print(&cembra_fuzzing::program(&config, number));
+        let mut text = cembra::explain::print(&cembra_fuzzing::program(&config, number));
         for statement in STATEMENTS {
             if random.u8(..8) > 0 {
                 continue;

@@ -6,7 +6,8 @@ mod page;
 mod places;
 mod table;
 
-use cembra::{Backend, Error, Executor, Mode, Model, Options, QType, Registry, ScalarValue, Value};
+use cembra::operators::{Mode, Registry};
+use cembra::{Backend, Error, Executor, Model, Options, QType, ScalarValue, Value};
 use cembra_prepare::rewrites;
 use cembra_prepare::{Options as Passes, Placed, Prepared, prepare};
 use cembra_runtime::Scalar;

@@ -1,7 +1,7 @@
 //! `docs/rewrites.md` is the list of rewrites with an example each. Set `CEMBRA_REWRITE` to write it instead of comparing.
 
 use crate::rewrites::table::EXAMPLES;
-use cembra::Mode;
+use cembra::operators::Mode;
 use cembra_prepare::rewrites;
 use std::fmt::Write as _;
 use std::path::Path;

@@ -3,7 +3,8 @@
 
 use crate::rewrites::table::*;
 use crate::rewrites::{evaluate, mode_of, prepared_without, source, term};
-use cembra::{Backend, Limits, Mode, Model, Options, Registry, ScalarValue, Value};
+use cembra::operators::{Mode, Registry};
+use cembra::{Backend, Limits, Model, Options, ScalarValue, Value};
 use cembra_ops::Meaning;
 use cembra_prepare::rewrites;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Writes the answers of a JSON executor: values as JSON text, with the spelling that [`Json`](crate::Json) uses. The
+//! Writes the answers of a JSON executor: values as JSON text, with the spelling that [`Json`](crate::json::Json) uses. The
 //! text is appended to the caller's bytes directly.
 
 use super::super::Json;

@@ -10,8 +10,9 @@ mod target;
 use super::place::Text;
 use super::{JsonRow, JsonRows, is_json};
 use crate::binding::listener::{Listener, Setter};
+use crate::loaders::LoaderRow;
 use crate::pool::Evaluator;
-use crate::{Error, Executor, LoaderRow, Model, ModelExecutor, Options, RunOptions};
+use crate::{Error, Executor, Model, ModelExecutor, Options, RunOptions};
 use answer::Form;
 use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, LoopRoom, MapView, check_token};
 use cembra_runtime::{Cancellation, FramePtr, Names, QType, Slot};
@@ -92,7 +93,7 @@ enum AnswerPart {
 
 impl Model {
     /// Compiles the model for JSON: an object has the inputs as fields, and the answer is an object of all outputs. Values are read as [`JsonRows`]
-    /// reads them, each number rounded once, and written as [`Json`](crate::Json) writes them. Keys that are not inputs are skipped. Their values
+    /// reads them, each number rounded once, and written as [`Json`](crate::json::Json) writes them. Keys that are not inputs are skipped. Their values
     /// must be JSON, and may nest to any depth, because skipping uses no stack. The key of an input must not occur twice.
     ///
     /// ```

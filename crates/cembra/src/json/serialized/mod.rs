@@ -8,8 +8,9 @@ mod fields;
 mod refusals;
 
 use crate::binding::loader::{Accessor, Loader};
+use crate::loaders::LoaderRow;
 use crate::pool::Evaluator;
-use crate::{Error, Executor, LoaderRow, Model, ModelExecutor, Options, Output, RunOptions};
+use crate::{Error, Executor, Model, ModelExecutor, Options, Output, RunOptions};
 use cell::Cell;
 use cembra_runtime::{Cancellation, QType};
 use cembra_value::guarded_values;
@@ -95,7 +96,7 @@ impl Model {
     /// An input is read from the field of its name, as the type that the model declares or [`Options::input_type`] sets. Fields that are not inputs
     /// are ignored.
     ///
-    /// Values are read as [`Json`](crate::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. A number fits each integer
+    /// Values are read as [`Json`](crate::json::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. A number fits each integer
     /// type that can represent it; it is rounded to a float type. Dates, bytes and NaNs may be texts. Tuples, arrays and lists are sequences; named
     /// tuples are structs or maps; dictionaries are maps. There are two differences from JSON: floats are converted between f32 and f64 as numbers,
     /// not as decimal digits; and bytes may be serde's bytes.

@@ -3,10 +3,14 @@
 
 use super::executor::SCALED;
 use super::{compiled, counted, f64s, inputs_of, run, tensors, try_compiled};
+use cembra::errors::Code;
+use cembra::explain::{Stage, WorkSummary};
+use cembra::json::JsonRow;
 use cembra::tensor::{CompileGraph, Reduction, TensorGraph, same_bits};
+use cembra::testing::{Mismatch, TestFailure};
 use cembra::{
-    Backend, Cancellation, Code, Executor, Field, JsonRow, Mismatch, Model, ModelSet, Options, Pool, QType, RunOptions,
-    Scalar, ScalarValue, Stage, Tensor, TestFailure, Value, WorkSummary,
+    Backend, Cancellation, Executor, Field, Model, ModelSet, Options, Pool, QType, RunOptions, Scalar, ScalarValue,
+    Tensor, Value,
 };
 use cembra_engine::LoadedRows;
 
@@ -241,7 +245,7 @@ fn stages_show_the_steps_over_tensors() {
     let plan = executor.prepare_for(&[&[64, 64], &[64], &[]]).expect("a plan");
     assert_eq!(listing, plan.to_string());
     assert!(listing.contains("[64, 64]"), "{listing}");
-    assert_eq!(model.explain(&options, Stage::Expr).expect("a text"), cembra::print(model.program()));
+    assert_eq!(model.explain(&options, Stage::Expr).expect("a text"), cembra::explain::print(model.program()));
     for stage in Stage::ALL {
         let applies = matches!(stage, Stage::Expr | Stage::Tensors);
         if !applies {

@@ -1,8 +1,9 @@
 //! Tests models with tensors that are called many times: which plans the executor keeps, and which sessions use them.
 
 use super::{compiled, counted, inputs_of, run, tensors};
+use cembra::errors::Span;
 use cembra::tensor::same_bits;
-use cembra::{Cancellation, Error, FaultKind, Limits, Model, OnError, Options, RunOptions, Span, Tensor, Value};
+use cembra::{Cancellation, Error, FaultKind, Limits, Model, OnError, Options, RunOptions, Tensor, Value};
 use cembra_engine::run_plan;
 
 pub(super) const SCALED: &str = "

@@ -9,8 +9,9 @@ mod statements;
 mod texts;
 mod values;
 
+use cembra::explain::print;
 use cembra::tensor::same_bits;
-use cembra::{Error, Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value, print};
+use cembra::{Error, Executor, Field, Model, Options, QType, ScalarValue, Tensor, Value};
 use std::collections::BTreeMap;
 
 type Tensors = BTreeMap<String, Tensor>;
@@ -510,7 +511,7 @@ fn texts_are_printed_with_labels_where_they_can_be() {
     let model = Model::parse("input a: tensor[f64, 2]; output c(\"j,i\") = a(\"i,j\")").expect("a model");
     let node = model.program().outputs[0].node;
     let expected = "tensor._bind(tensor._at(a, \"i,j\"), \"j,i\")";
-    assert_eq!(cembra::print_expression(&model.program().graph, node), expected);
+    assert_eq!(cembra::program::print_expression(&model.program().graph, node), expected);
 }
 
 #[test]

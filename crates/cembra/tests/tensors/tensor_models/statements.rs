@@ -2,8 +2,9 @@
 //! assignments, and which are rejected.
 
 use super::{Tensors, compiled, evaluated, f64s, refused, tensors, try_compiled};
+use cembra::explain::print;
 use cembra::tensor::TensorErrorKind;
-use cembra::{Backend, Model, Options, Tensor, print};
+use cembra::{Backend, Model, Options, Tensor};
 
 const INPUTS: &str = "input a: tensor[f64, 2], b: tensor[f64, 2], v: tensor[f64, 1], s: f64\n";
 

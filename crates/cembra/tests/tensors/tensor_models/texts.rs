@@ -2,10 +2,10 @@
 
 use super::{Tensors, f64s, inputs_of, tensors, values_of};
 use cembra::Error;
+use cembra::explain::print;
+use cembra::operators::{Registry, UserOperator};
 use cembra::tensor::{CompileGraph, MapOperand, Reduction, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
-use cembra::{
-    Backend, Executor, Limits, Model, Options, Registry, Scalar, ScalarValue, Session, Tensor, UserOperator, print,
-};
+use cembra::{Backend, Executor, Limits, Model, Options, Scalar, ScalarValue, Session, Tensor};
 use std::sync::OnceLock;
 
 /// Parses the coefficients of a polynomial, the lowest first.

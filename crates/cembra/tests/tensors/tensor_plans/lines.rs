@@ -3,8 +3,9 @@
 //! previous run.
 
 use crate::compiled::run;
+use cembra::explain::RowPlayer;
 use cembra::tensor::{CompileGraph, Element, Reduction, Slice, Tensor, TensorGraph, TensorNodeId, same_bits};
-use cembra::{Executor, Options, RowPlayer, Scalar, Session};
+use cembra::{Executor, Options, Scalar, Session};
 
 /// Compiles a node, and returns the executor with a session.
 fn compiled(graph: &TensorGraph, output: TensorNodeId, options: &Options) -> (Executor, Session) {

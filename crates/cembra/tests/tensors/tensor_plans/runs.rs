@@ -3,8 +3,9 @@
 
 use super::{numbers, plan_of};
 use crate::compiled::{kind_of, run};
+use cembra::explain::RowPlayer;
 use cembra::tensor::{CompileGraph, Reduction, Slice, Tensor, TensorErrorKind, TensorGraph, TensorNodeId, same_bits};
-use cembra::{Cancellation, Options, RowPlayer, Scalar};
+use cembra::{Cancellation, Options, Scalar};
 use cembra_engine::run_plan;
 
 /// The number of rows of the matrix `x` in `graph`. The matrix has so many elements that steps share a loop, and that a

@@ -6,7 +6,8 @@ use cembra::tiles::{
     Journal, Known, Operand, Options, Screening, Step, StepKind, TileExecutor, Tiled, TiledSession, TiledValue, Tiling,
     Tiling1, World,
 };
-use cembra::{Array, ArrayKind, Backend, Date, Error, Executor, Limits, Model, RunOptions, Scalar, ScalarValue, Value};
+use cembra::values::ArrayKind;
+use cembra::{Array, Backend, Date, Error, Executor, Limits, Model, RunOptions, Scalar, ScalarValue, Value};
 use std::collections::BTreeMap;
 
 /// Returns a tensor of small whole numbers, of which sums and products are exact in any order.

@@ -3,7 +3,8 @@
 use super::{Tilings, floats};
 use cembra::tensor::Tensor;
 use cembra::tiles::{Options, Run, Tiled, World};
-use cembra::{Backend, Model, QType, print_type};
+use cembra::values::print_type;
+use cembra::{Backend, Model, QType};
 use std::collections::BTreeMap;
 
 /// Returns tensors of random numbers between -1 and 1, by name.

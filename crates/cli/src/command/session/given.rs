@@ -1,7 +1,9 @@
 //! The values that an interactive session is given for inputs, as in `:set x = 1.5`: their conversion to the input's type, and the errors.
 
 use crate::arguments::Assignment;
-use cembra::{Code, Diagnostic, Literal, QType, Scalar, Value, cast_literal, literal_type};
+use cembra::errors::{Code, Diagnostic};
+use cembra::program::{Literal, cast_literal, literal_type};
+use cembra::{QType, Scalar, Value};
 use cembra_expr::Input;
 use cembra_table::Spelling;
 use cembra_table::schema::spelled;

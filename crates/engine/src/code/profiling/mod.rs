@@ -39,7 +39,8 @@ static JITDUMP: SinkCell = OnceLock::new();
 /// name of a function in the profile is `Options::name`, followed by the tier, or by the backend for many rows (`avx512`).
 ///
 /// ```
-/// use cembra::{Backend, Model, Options, Profile, profile_code};
+/// use cembra::metrics::{Profile, profile_code};
+/// use cembra::{Backend, Model, Options};
 ///
 /// let path = profile_code(Profile::PerfMap, &std::env::temp_dir())?;
 /// let options = Options::default().name("price").backend(Backend::Native);

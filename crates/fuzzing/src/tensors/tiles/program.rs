@@ -4,8 +4,9 @@
 use super::operands::{Failing, Lazy, Promise, TiledContents};
 use crate::config::pick;
 use crate::tensors::cuts::{Cuts, Tilings, is_elementwise};
+use cembra::Error;
+use cembra::errors::Span;
 use cembra::tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra::{Error, Span};
 use cembra_engine::LibraryProduct;
 use cembra_tensor::{Elements, Operation};
 use cembra_tiles::{Evaluator, Options, Segment, Tiled};

@@ -1,7 +1,10 @@
 //! The operator reference as text: a list of operators, the description of one operator, and the page `docs/operators.md`. All texts are made from
 //! the operators' records in the registry. The command `cembra` prints them, and editors show them.
 
-use crate::{FaultKind, Graph, Registry, print_expression, print_type, print_value};
+use crate::FaultKind;
+use crate::operators::Registry;
+use crate::program::{Graph, print_expression};
+use crate::values::{print_type, print_value};
 use cembra_expr::tokens;
 use cembra_ops::{Law, OpDef};
 use cembra_ops::{Meaning, Overload, PresenceRule, Typing};
