@@ -3,7 +3,7 @@
 //! to the size that a model needs, it allocates no more memory.
 
 use crate::memory::Memory;
-use crate::slack::Slack;
+use crate::slack::UnusedMemoryCounter;
 use crate::{Fault, FaultKind, has_room};
 use std::ptr::NonNull;
 
@@ -30,7 +30,7 @@ pub struct Arena {
     /// The size of all chunks together, in bytes.
     size: usize,
     limit: usize,
-    slack: Slack,
+    slack: UnusedMemoryCounter,
 }
 
 // SAFETY: ARENA-PIECE: the address is that of a chunk, which the arena owns.
@@ -57,7 +57,7 @@ impl Arena {
             before: 0,
             size: 0,
             limit,
-            slack: Slack::new(),
+            slack: UnusedMemoryCounter::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl Arena {
     /// size. The memory is freed after some evaluations that need much less than it.
     #[inline]
     pub fn reset(&mut self) {
-        if self.size > Slack::KEPT {
+        if self.size > UnusedMemoryCounter::KEPT {
             self.settle();
         }
         // Miri gets new memory at each reset, so that it notices reads of pieces that were taken back.

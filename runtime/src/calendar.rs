@@ -17,7 +17,7 @@ use std::str::FromStr;
 /// assert_eq!((date.to_string(), format!("{date:?}")), ("2026-11-20".into(), "Date(2026-11-20)".into()));
 /// let [ides, far]: [Date; 2] = ["-0044-03-15".parse()?, "+12345-01-01".parse()?];
 /// assert_eq!((ides.civil(), far.to_string()), ((-44, 3, 15), "+12345-01-01".into()));
-/// # Ok::<(), cembra_runtime::Misspelled>(())
+/// # Ok::<(), cembra_runtime::TimeTextError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
@@ -31,7 +31,7 @@ pub struct Date(pub i32);
 /// let moment: Timestamp = "2026-11-20T10:15:00.5Z".parse()?;
 /// assert_eq!((moment.date(), moment.time()), (Date(20_777), (10, 15, 0, 500_000)));
 /// assert_eq!(moment.to_string(), "2026-11-20T10:15:00.5Z");
-/// # Ok::<(), cembra_runtime::Misspelled>(())
+/// # Ok::<(), cembra_runtime::TimeTextError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
@@ -39,9 +39,9 @@ pub struct Timestamp(pub i64);
 
 /// The error for a text that is not a date, a timestamp or a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Misspelled;
+pub struct TimeTextError;
 
-impl fmt::Display for Misspelled {
+impl fmt::Display for TimeTextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "neither a date as 2026-11-20 or +12345-01-01, nor a timestamp as 2026-11-20T10:15:00Z, nor a duration as P1DT12H",
@@ -49,7 +49,7 @@ impl fmt::Display for Misspelled {
     }
 }
 
-impl std::error::Error for Misspelled {}
+impl std::error::Error for TimeTextError {}
 
 /// Days from 0000-03-01, where cycles of 400 years begin, to 1970-01-01.
 const SHIFT: i64 = 719_468;
@@ -146,19 +146,19 @@ impl Date {
     ///
     /// # Errors
     /// If the text has another form, or there is no such day.
-    pub fn from_text(text: &str) -> Result<Date, Misspelled> {
-        let (year, &[b'-', a, b, b'-', c, d]) = text.as_bytes().split_last_chunk().ok_or(Misspelled)? else {
-            return Err(Misspelled);
+    pub fn from_text(text: &str) -> Result<Date, TimeTextError> {
+        let (year, &[b'-', a, b, b'-', c, d]) = text.as_bytes().split_last_chunk().ok_or(TimeTextError)? else {
+            return Err(TimeTextError);
         };
         let (year, is_signed) = match year {
             [_, _, _, _] => (number(year)?.cast_signed(), false),
             [b'+', digits @ ..] => (signed_year(digits)?, true),
             // The year 0 is written with a plus only.
-            [b'-', digits @ ..] => (-Some(signed_year(digits)?).filter(|year| *year != 0).ok_or(Misspelled)?, true),
-            _ => return Err(Misspelled),
+            [b'-', digits @ ..] => (-Some(signed_year(digits)?).filter(|year| *year != 0).ok_or(TimeTextError)?, true),
+            _ => return Err(TimeTextError),
         };
         let date = Date::of(year, number(&[a, b])?, number(&[c, d])?);
-        date.filter(|date| date.has_text() != is_signed).ok_or(Misspelled)
+        date.filter(|date| date.has_text() != is_signed).ok_or(TimeTextError)
     }
 }
 
@@ -197,11 +197,11 @@ impl Timestamp {
     ///
     /// # Errors
     /// If the text has another form, or there is no such timestamp.
-    pub fn from_text(text: &str) -> Result<Timestamp, Misspelled> {
+    pub fn from_text(text: &str) -> Result<Timestamp, TimeTextError> {
         let digits =
             text.split_once('.').map_or("", |(_, behind)| behind).bytes().take_while(u8::is_ascii_digit).count();
         let is_exact = !text.contains(' ') && digits <= FRACTION_DIGITS;
-        if is_exact { Timestamp::from_data_text(text) } else { Err(Misspelled) }
+        if is_exact { Timestamp::from_data_text(text) } else { Err(TimeTextError) }
     }
 
     /// Parses a timestamp as data may contain it: like [`from_text`](Timestamp::from_text), but a blank may replace the `T`, and the fraction
@@ -209,10 +209,10 @@ impl Timestamp {
     ///
     /// # Errors
     /// If the text has another form, or there is no such timestamp.
-    pub fn from_data_text(text: &str) -> Result<Timestamp, Misspelled> {
+    pub fn from_data_text(text: &str) -> Result<Timestamp, TimeTextError> {
         let (shown, offset) = Timestamp::shown(text)?;
-        let behind = i64::from(offset.ok_or(Misspelled)?) * Timestamp::MINUTE;
-        shown.0.checked_sub(behind).map(Timestamp).ok_or(Misspelled)
+        let behind = i64::from(offset.ok_or(TimeTextError)?) * Timestamp::MINUTE;
+        shown.0.checked_sub(behind).map(Timestamp).ok_or(TimeTextError)
     }
 
     /// Parses a local time without a zone. Returns the timestamp that has this time in UTC. The form is that of
@@ -220,16 +220,16 @@ impl Timestamp {
     ///
     /// # Errors
     /// If the text has another form, or an offset.
-    pub fn from_text_without_zone(text: &str) -> Result<Timestamp, Misspelled> {
+    pub fn from_text_without_zone(text: &str) -> Result<Timestamp, TimeTextError> {
         match Timestamp::shown(text)? {
             (shown, None) => Ok(shown),
-            (_, Some(_)) => Err(Misspelled),
+            (_, Some(_)) => Err(TimeTextError),
         }
     }
 
     /// Parses a local time and its offset from UTC in minutes; the offset is `None` if the text has none.
-    fn shown(text: &str) -> Result<(Timestamp, Option<i32>), Misspelled> {
-        let (date, time) = text.split_once(['T', ' ']).ok_or(Misspelled)?;
+    fn shown(text: &str) -> Result<(Timestamp, Option<i32>), TimeTextError> {
+        let (date, time) = text.split_once(['T', ' ']).ok_or(TimeTextError)?;
         let date = Date::from_text(date)?;
         let (time, end) = time.split_at(time.find(['Z', '+', '-']).unwrap_or(time.len()));
         let offset = match end.as_bytes() {
@@ -237,7 +237,7 @@ impl Timestamp {
             b"Z" => Some(0),
             [sign, a, b] => Some(offset(*sign, &[*a, *b], &[])?),
             [sign, a, b, b':', c, d] | [sign, a, b, c, d] => Some(offset(*sign, &[*a, *b], &[*c, *d])?),
-            _ => return Err(Misspelled),
+            _ => return Err(TimeTextError),
         };
         let (time, fraction) = match time.split_once('.') {
             None => (time, 0),
@@ -245,46 +245,46 @@ impl Timestamp {
                 let kept = digits.get(..FRACTION_DIGITS).unwrap_or(digits);
                 (time, number(kept.as_bytes())? * 10_u32.pow((FRACTION_DIGITS - kept.len()) as u32))
             }
-            Some(_) => return Err(Misspelled),
+            Some(_) => return Err(TimeTextError),
         };
-        let &[a, b, b':', c, d, b':', e, f] = time.as_bytes() else { return Err(Misspelled) };
+        let &[a, b, b':', c, d, b':', e, f] = time.as_bytes() else { return Err(TimeTextError) };
         let (hour, minute, second) = (number(&[a, b])?, number(&[c, d])?, number(&[e, f])?);
         if hour > 23 || minute > 59 || second > 59 {
-            return Err(Misspelled);
+            return Err(TimeTextError);
         }
         let seconds = i64::from(hour * 3600 + minute * 60 + second);
         // The midnight of the first day that has timestamps does not fit in an `i64`, but later moments of that day do.
         let micros = i128::from(date.0) * i128::from(Timestamp::DAY)
             + i128::from(seconds * Timestamp::SECOND + i64::from(fraction));
-        Ok((Timestamp(i64::try_from(micros).map_err(|_| Misspelled)?), offset))
+        Ok((Timestamp(i64::try_from(micros).map_err(|_| TimeTextError)?), offset))
     }
 }
 
 /// Parses an offset from UTC; returns minutes.
-fn offset(sign: u8, hours: &[u8], minutes: &[u8]) -> Result<i32, Misspelled> {
+fn offset(sign: u8, hours: &[u8], minutes: &[u8]) -> Result<i32, TimeTextError> {
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     if hours > 23 || minutes > 59 {
-        return Err(Misspelled);
+        return Err(TimeTextError);
     }
     let all = (hours * 60 + minutes).cast_signed();
     Ok(if sign == b'-' { -all } else { all })
 }
 
 /// Parses the digits of a year with a sign: four digits, or up to seven that do not begin with a zero.
-fn signed_year(digits: &[u8]) -> Result<i32, Misspelled> {
+fn signed_year(digits: &[u8]) -> Result<i32, TimeTextError> {
     match digits {
         [_, _, _, _] | [b'1'..=b'9', _, _, _, _] | [b'1'..=b'9', _, _, _, _, _] | [b'1'..=b'9', _, _, _, _, _, _] => {
             Ok(number(digits)?.cast_signed())
         }
-        _ => Err(Misspelled),
+        _ => Err(TimeTextError),
     }
 }
 
 /// Parses decimal digits. There must be so few that the number fits.
-fn number(digits: &[u8]) -> Result<u32, Misspelled> {
+fn number(digits: &[u8]) -> Result<u32, TimeTextError> {
     digits.iter().try_fold(0, |number, digit| match digit {
         b'0'..=b'9' => Ok(10 * number + u32::from(digit - b'0')),
-        _ => Err(Misspelled),
+        _ => Err(TimeTextError),
     })
 }
 
@@ -335,10 +335,10 @@ impl fmt::Display for Timestamp {
 macro_rules! read {
     ($($ty:ident)*) => { $(
         impl FromStr for $ty {
-            type Err = Misspelled;
+            type Err = TimeTextError;
 
             /// Parses the text that `Display` writes. A plain number is refused, because it could count days or be the digits of a year.
-            fn from_str(text: &str) -> Result<$ty, Misspelled> {
+            fn from_str(text: &str) -> Result<$ty, TimeTextError> {
                 $ty::from_text(text)
             }
         }
@@ -349,7 +349,7 @@ read!(Date Timestamp);
 
 #[cfg(feature = "chrono")]
 mod with_chrono {
-    use super::{Date, Misspelled, Timestamp};
+    use super::{Date, TimeTextError, Timestamp};
     use chrono::{DateTime, Datelike, NaiveDate, TimeZone, Utc};
 
     /// Days from 0001-01-01, which is day 1 for `chrono`, to 1970-01-01.
@@ -362,11 +362,11 @@ mod with_chrono {
     }
 
     impl TryFrom<Date> for NaiveDate {
-        type Error = Misspelled;
+        type Error = TimeTextError;
 
         /// Fails for a date outside of `chrono`'s range of some 262,000 years.
-        fn try_from(date: Date) -> Result<NaiveDate, Misspelled> {
-            date.0.checked_add(EPOCH).and_then(NaiveDate::from_num_days_from_ce_opt).ok_or(Misspelled)
+        fn try_from(date: Date) -> Result<NaiveDate, TimeTextError> {
+            date.0.checked_add(EPOCH).and_then(NaiveDate::from_num_days_from_ce_opt).ok_or(TimeTextError)
         }
     }
 
@@ -378,11 +378,11 @@ mod with_chrono {
     }
 
     impl TryFrom<Timestamp> for DateTime<Utc> {
-        type Error = Misspelled;
+        type Error = TimeTextError;
 
         /// Fails for a timestamp outside of `chrono`'s range of some 262,000 years.
-        fn try_from(moment: Timestamp) -> Result<DateTime<Utc>, Misspelled> {
-            DateTime::from_timestamp_micros(moment.0).ok_or(Misspelled)
+        fn try_from(moment: Timestamp) -> Result<DateTime<Utc>, TimeTextError> {
+            DateTime::from_timestamp_micros(moment.0).ok_or(TimeTextError)
         }
     }
 }
@@ -483,7 +483,7 @@ mod tests {
             "+123\u{e9}-01-01",
             "-01-01",
         ] {
-            assert_eq!(wrong.parse::<Date>(), Err(Misspelled), "{wrong}");
+            assert_eq!(wrong.parse::<Date>(), Err(TimeTextError), "{wrong}");
         }
         for (text, date) in [
             ("2024-02-29", Date(19_782)),
@@ -522,7 +522,7 @@ mod tests {
             "9223372036854775807",
             "0",
         ] {
-            assert_eq!(wrong.parse::<Timestamp>(), Err(Misspelled), "{wrong}");
+            assert_eq!(wrong.parse::<Timestamp>(), Err(TimeTextError), "{wrong}");
         }
         for (text, micros) in [
             ("1970-01-01T00:00:00Z", 0),
@@ -558,7 +558,7 @@ mod tests {
             ("+10000-01-01 00:00:00.1234567+00:00", 253_402_300_800_123_456),
         ] {
             assert_eq!(Timestamp::from_data_text(text), Ok(Timestamp(micros)), "{text}");
-            assert_eq!(Timestamp::from_text_without_zone(text), Err(Misspelled), "{text}");
+            assert_eq!(Timestamp::from_text_without_zone(text), Err(TimeTextError), "{text}");
         }
         for wrong in [
             "2026-11-20T10:15:00",
@@ -576,7 +576,7 @@ mod tests {
             "-290308-12-21T19:59:06+00:01",
             "1-01-01T00:00:00Z",
         ] {
-            assert_eq!(Timestamp::from_data_text(wrong), Err(Misspelled), "{wrong}");
+            assert_eq!(Timestamp::from_data_text(wrong), Err(TimeTextError), "{wrong}");
         }
         for text in ["1970-01-01T00:00:01", "1970-01-01 00:00:01.000"] {
             assert_eq!(Timestamp::from_text_without_zone(text), Ok(Timestamp(1_000_000)), "{text}");

@@ -94,7 +94,7 @@ pub struct ColumnForm {
     /// The classes of this column's two strides: first of the stride of its data, then of the stride of its presence
     /// bytes. Strides of the same class are equal, in all columns of a function. Class 0 means that nothing is known of
     /// the stride.
-    pub paces: [u8; 2],
+    pub stride_classes: [u8; 2],
 }
 
 impl ColumnForm {
@@ -105,7 +105,7 @@ impl ColumnForm {
         is_dictionary: false,
         is_shared: false,
         is_dense: true,
-        paces: [0; 2],
+        stride_classes: [0; 2],
     };
 
     /// Returns true if an input or an output of the type `qtype` may have this form (storage format) of columns.
@@ -288,7 +288,7 @@ pub trait Dictionary: Debug + Send + Sync {
 
 /// The dictionary and the indices into it, for a block of rows of a dictionary column.
 #[derive(Clone, Copy, Debug)]
-pub struct Numbers<'a> {
+pub struct DictionaryIndices<'a> {
     /// The index into the dictionary for each row; the dictionary's number of values for a row without a value.
     pub of_rows: *const u32,
     /// True if every row of the block has a value.
@@ -299,7 +299,7 @@ pub struct Numbers<'a> {
 
 /// The columns that a function was compiled for: their types and forms, of the model's inputs first, then of its outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MadeFor {
+pub struct FunctionColumns {
     /// The types of the model's inputs, then of its outputs.
     pub types: Box<[QType]>,
     /// The forms (storage formats) of the columns: those of the inputs, then those of the outputs.
@@ -316,7 +316,7 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
 
     /// The columns that the function was compiled for. With columns of other types or forms (storage formats), the function would read and write
     /// outside of their values.
-    fn made_for(&self) -> &MadeFor;
+    fn made_for(&self) -> &FunctionColumns;
 
     /// The most rows that the function takes in one call, as in its `ScratchLayout`.
     fn rows(&self) -> usize;
@@ -366,7 +366,7 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     unsafe fn run(
         &self,
         columns: &[Column],
-        numbers: &[Numbers<'_>],
+        numbers: &[DictionaryIndices<'_>],
         rows: usize,
         scratch: &mut Scratch,
         context: &mut Context,
@@ -450,7 +450,7 @@ mod tests {
             is_dictionary: false,
             is_shared: false,
             is_dense: true,
-            paces: [0; 2],
+            stride_classes: [0; 2],
         };
         let optional = |scalar| QType::Optional(scalar);
         let tuple = QType::Tuple([QType::FLOAT64, QType::BOOLEAN].into_iter().collect());

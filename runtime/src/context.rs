@@ -382,7 +382,7 @@ impl Context {
     /// Returns true if no new run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its time limit.
     #[inline]
     #[must_use]
-    pub fn lets_none_begin(&self) -> bool {
+    pub fn is_run_refused(&self) -> bool {
         self.poll_cancelled() && self.time_limit.as_ref().is_none_or(TimeLimit::is_ended)
     }
 

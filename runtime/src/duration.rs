@@ -3,7 +3,7 @@
 //!
 //! There are two notations: `P1DT12H` of ISO 8601, which data uses, and `1d 12h` of the text language.
 
-use crate::Misspelled;
+use crate::TimeTextError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use std::str::FromStr;
 /// let length: Duration = "P1DT12H".parse()?;
 /// assert_eq!((length, length.literal().to_string()), (Duration(36 * 3_600_000_000), "1d 12h".into()));
 /// assert_eq!((Duration(-1_500_000).to_string(), Duration(0).to_string()), ("-PT1.5S".into(), "PT0S".into()));
-/// # Ok::<(), cembra_runtime::Misspelled>(())
+/// # Ok::<(), cembra_runtime::TimeTextError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(transparent)]
@@ -105,16 +105,16 @@ impl Duration {
     ///
     /// # Errors
     /// If the text has another form, has years or months, or does not fit in 64 bits of microseconds.
-    pub fn from_text(text: &str) -> Result<Duration, Misspelled> {
+    pub fn from_text(text: &str) -> Result<Duration, TimeTextError> {
         let (is_negative, rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, text),
         };
-        let rest = rest.strip_prefix('P').ok_or(Misspelled)?;
+        let rest = rest.strip_prefix('P').ok_or(TimeTextError)?;
         let (days, time) = match rest.split_once('T') {
-            Some((_, "")) => return Err(Misspelled),
+            Some((_, "")) => return Err(TimeTextError),
             Some((days, time)) => (days, time),
-            None if rest.is_empty() => return Err(Misspelled),
+            None if rest.is_empty() => return Err(TimeTextError),
             None => (rest, ""),
         };
         let mut total = 0_u64;
@@ -124,17 +124,17 @@ impl Duration {
             for (letter, unit) in units {
                 let Some((number, behind)) = rest.split_once(char::from(*letter)) else { continue };
                 if *letter != b'S' && number.contains('.') || number.contains('_') {
-                    return Err(Misspelled);
+                    return Err(TimeTextError);
                 }
-                let part = amount(number, *unit).map_err(|_| Misspelled)?;
-                total = total.checked_add(part).ok_or(Misspelled)?;
+                let part = amount(number, *unit).map_err(|_| TimeTextError)?;
+                total = total.checked_add(part).ok_or(TimeTextError)?;
                 rest = behind;
             }
             if !rest.is_empty() {
-                return Err(Misspelled);
+                return Err(TimeTextError);
             }
         }
-        signed(total, is_negative).ok_or(Misspelled)
+        signed(total, is_negative).ok_or(TimeTextError)
     }
 
     /// Parses a duration as data may contain it: like [`from_text`](Duration::from_text), but seconds may have more than six digits. They
@@ -150,7 +150,7 @@ impl Duration {
     ///
     /// # Errors
     /// As `from_text`, except for the number of digits.
-    pub fn from_data_text(text: &str) -> Result<Duration, Misspelled> {
+    pub fn from_data_text(text: &str) -> Result<Duration, TimeTextError> {
         const MOST_DIGITS: usize = 6;
         let split = text.split_once('.').and_then(|(whole, rest)| Some((whole, rest.strip_suffix('S')?)));
         match split {
@@ -160,7 +160,7 @@ impl Duration {
                 let (kept, cut) = digits.split_at(MOST_DIGITS);
                 let is_longer = text.starts_with('-') && cut.bytes().any(|digit| digit != b'0');
                 let shorter = Duration::from_text(&format!("{whole}.{kept}S"))?;
-                shorter.0.checked_sub(i64::from(is_longer)).map(Duration).ok_or(Misspelled)
+                shorter.0.checked_sub(i64::from(is_longer)).map(Duration).ok_or(TimeTextError)
             }
             _ => Duration::from_text(text),
         }
@@ -277,10 +277,10 @@ fn write_seconds(f: &mut fmt::Formatter<'_>, micros: u64, unit: &str) -> fmt::Re
 }
 
 impl FromStr for Duration {
-    type Err = Misspelled;
+    type Err = TimeTextError;
 
     /// Parses the text that `Display` writes.
-    fn from_str(text: &str) -> Result<Duration, Misspelled> {
+    fn from_str(text: &str) -> Result<Duration, TimeTextError> {
         Duration::from_text(text)
     }
 }
@@ -341,18 +341,18 @@ impl fmt::Display for Literal {
 #[cfg(feature = "chrono")]
 mod with_chrono {
     use super::Duration;
-    use crate::Misspelled;
+    use crate::TimeTextError;
     use chrono::TimeDelta;
 
     impl TryFrom<TimeDelta> for Duration {
-        type Error = Misspelled;
+        type Error = TimeTextError;
 
         /// Rounds nanoseconds down to microseconds. Fails if the length does not fit in 64 bits of microseconds.
-        fn try_from(length: TimeDelta) -> Result<Duration, Misspelled> {
+        fn try_from(length: TimeDelta) -> Result<Duration, TimeTextError> {
             // `num_microseconds` rounds towards zero.
-            let micros = length.num_microseconds().ok_or(Misspelled)?;
+            let micros = length.num_microseconds().ok_or(TimeTextError)?;
             let is_less = length < TimeDelta::microseconds(micros);
-            micros.checked_sub(i64::from(is_less)).map(Duration).ok_or(Misspelled)
+            micros.checked_sub(i64::from(is_less)).map(Duration).ok_or(TimeTextError)
         }
     }
 
@@ -450,7 +450,7 @@ mod tests {
             "PT\u{661}S",
             "36000000000",
         ] {
-            assert_eq!(wrong.parse::<Duration>(), Err(Misspelled), "{wrong}");
+            assert_eq!(wrong.parse::<Duration>(), Err(TimeTextError), "{wrong}");
         }
     }
 

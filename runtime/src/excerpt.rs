@@ -85,7 +85,7 @@ impl<'t> Excerpt<'t> {
     /// Formats a value as [`quoted`](Excerpt::quoted) shows it. Formatting stops once the text is long enough.
     #[must_use]
     pub fn of_value(value: &dyn fmt::Display) -> String {
-        let mut start = Start(String::new());
+        let mut start = TextStart(String::new());
         // Writing fails once there is enough text.
         let _ = write!(start, "{value}");
         Excerpt::quoted(&start.0).to_string()
@@ -121,9 +121,9 @@ impl fmt::Display for Excerpt<'_> {
 }
 
 /// Collects the start of a text that is being formatted. Writing fails once the text is longer than a quote may be.
-struct Start(String);
+struct TextStart(String);
 
-impl fmt::Write for Start {
+impl fmt::Write for TextStart {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // A character takes up to four bytes.
         let room = (4 * QUOTED + 4).saturating_sub(self.0.len());

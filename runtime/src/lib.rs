@@ -50,7 +50,7 @@ mod type_names;
 mod unix;
 
 pub use arena::Arena;
-pub use calendar::{Date, Misspelled, Timestamp};
+pub use calendar::{Date, TimeTextError, Timestamp};
 pub use cancellation::Cancellation;
 pub use chains::{
     Addition, CHAINS, ChainFold, ChainFolds, Chains, Combine, FoldTarget, SUM_BLOCK, chain_of, fold_whole, is_in_order,
@@ -58,9 +58,9 @@ pub use chains::{
 };
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages, live_code_bytes, live_code_limit, set_live_code_limit};
 pub use column::{
-    BareFunction, BatchFunction, Column, ColumnForm, DataForm, Dictionary, FailedRows, LINE, LONG_STRIP_ROWS,
-    LoopEntry, MadeFor, Numbers, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout, drain_past_caches,
-    prefetch,
+    BareFunction, BatchFunction, Column, ColumnForm, DataForm, Dictionary, DictionaryIndices, FailedRows,
+    FunctionColumns, LINE, LONG_STRIP_ROWS, LoopEntry, PAST_CACHES, PresenceForm, STRIP_ROWS, Scratch, ScratchLayout,
+    drain_past_caches, prefetch,
 };
 pub use context::{Context, FaultRecord};
 pub use duration::{Duration, DurationFault};
@@ -82,8 +82,8 @@ pub use qtype::{
 };
 pub use room::{advise_huge_pages, byte_length, has_room, word_length};
 pub use scalar::{Plain, Scalar};
-pub use slack::Slack;
-pub use standalone::{Declared, Evaluator, ModelFault, Refusal};
+pub use slack::UnusedMemoryCounter;
+pub use standalone::{Evaluator, ModelFault, ObjectFileModel, Refusal};
 pub use tally::{Evaluations, Tally};
 pub use text::{Bytes, Text};
 pub use time_limit::TimeLimit;

@@ -1,7 +1,7 @@
 //! Serde for the types of fields, with the feature `serde`. Dates, timestamps and durations are serialised as the texts that they display as, which
 //! JSON and CSV have too. An optional is serialised as the value, or as none.
 
-use crate::{Date, Duration, Misspelled, Optional, Timestamp};
+use crate::{Date, Duration, Optional, TimeTextError, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::ser::{Serialize, Serializer};
 use std::fmt;
@@ -10,7 +10,7 @@ use std::fmt;
 struct TextOf<T> {
     /// An example of a text that is a `T`, for error messages.
     example: &'static str,
-    read: fn(&str) -> Result<T, Misspelled>,
+    read: fn(&str) -> Result<T, TimeTextError>,
 }
 
 impl<T> Visitor<'_> for TextOf<T> {

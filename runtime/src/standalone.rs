@@ -99,7 +99,7 @@ impl std::error::Error for ModelFault {}
 ///
 /// # Safety
 /// OBJECT-MODEL: an object file defines the model, and the structs are those that were made together with it.
-pub unsafe trait Declared {
+pub unsafe trait ObjectFileModel {
     /// The struct of the model's inputs. Its texts live for `'t`.
     type Input<'t>;
     /// The struct of the model's outputs. Its texts are views of texts in the inputs or in the object file.
@@ -119,7 +119,7 @@ pub struct Evaluator<M> {
     model: PhantomData<fn() -> M>,
 }
 
-impl<M: Declared> Evaluator<M> {
+impl<M: ObjectFileModel> Evaluator<M> {
     /// Makes an evaluator of the model.
     ///
     /// # Errors

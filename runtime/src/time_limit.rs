@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(run_to_the_end(&context), FaultKind::Deadline);
             assert!(begun.elapsed() >= limit);
             // The next run begins as if none had been late.
-            assert!(!context.lets_none_begin());
+            assert!(!context.is_run_refused());
             context.begin_run();
             assert!(!context.poll_cancelled() || begun.elapsed() >= limit * 2);
             context.end_run();
@@ -130,15 +130,15 @@ mod tests {
         let canceller = std::thread::spawn(move || same.cancel());
         assert_eq!(run_to_the_end(&context), FaultKind::Cancelled);
         canceller.join().expect("a thread");
-        assert!(context.lets_none_begin());
+        assert!(context.is_run_refused());
         assert_eq!(run_to_the_end(&context), FaultKind::Cancelled);
         // A token that was cancelled before, and one whose own time is over.
-        assert!(with_limit(&token, HOUR).lets_none_begin());
+        assert!(with_limit(&token, HOUR).is_run_refused());
         let soon = Cancellation::new().until(Instant::now() + Duration::from_millis(2));
         let context = with_limit(&soon, HOUR);
         drop(soon);
         assert_eq!(run_to_the_end(&context), FaultKind::Deadline);
-        assert!(context.lets_none_begin());
+        assert!(context.is_run_refused());
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         token.cancel();
         context.end_run();
         context.begin_run();
-        assert!(context.poll_cancelled() && context.lets_none_begin());
+        assert!(context.poll_cancelled() && context.is_run_refused());
         context.end_run();
         assert_eq!((made.is_cancelled(), made.fault()), (true, FaultKind::Deadline));
     }
@@ -163,7 +163,7 @@ mod tests {
     fn without_time_none_begins() {
         let context = with_limit(&Cancellation::new(), Duration::ZERO);
         for _ in 0..3 {
-            assert!(context.lets_none_begin());
+            assert!(context.is_run_refused());
             assert_eq!(run_to_the_end(&context), FaultKind::Deadline);
         }
         // The end of this run is later than any clock can show.
@@ -181,16 +181,16 @@ mod tests {
         context.begin_run();
         let inner = context.like();
         assert_eq!(run_to_the_end(&inner), FaultKind::Deadline);
-        assert!(begun.elapsed() >= Duration::from_millis(2) && inner.lets_none_begin());
+        assert!(begun.elapsed() >= Duration::from_millis(2) && inner.is_run_refused());
         context.end_run();
         // After the limit is taken out, runs are parts of one run.
         let limit = context.take_time_limit().expect("a limit");
         limit.begin();
         assert_eq!(run_to_the_end(&context), FaultKind::Deadline);
-        assert!(context.lets_none_begin());
+        assert!(context.is_run_refused());
         limit.end();
         context.put_time_limit(limit);
-        assert!(!context.lets_none_begin());
+        assert!(!context.is_run_refused());
     }
 
     #[test]

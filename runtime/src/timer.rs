@@ -12,26 +12,26 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A flag that the clock raises at a deadline, if the flag's token still exists then.
-struct Waiting {
+struct PendingDeadline {
     at: Instant,
     flag: Weak<Flag>,
 }
 
-impl PartialEq for Waiting {
+impl PartialEq for PendingDeadline {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at
     }
 }
 
-impl Eq for Waiting {}
+impl Eq for PendingDeadline {}
 
-impl PartialOrd for Waiting {
+impl PartialOrd for PendingDeadline {
     fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Waiting {
+impl Ord for PendingDeadline {
     fn cmp(&self, other: &Self) -> cmp::Ordering {
         self.at.cmp(&other.at)
     }
@@ -39,7 +39,7 @@ impl Ord for Waiting {
 
 /// The runs of one context with a time limit, the mark of the last run that the clock saw, and the time from which that run is late. The time is
 /// `None` if it is beyond the range of the clock.
-struct Watched {
+struct WatchedRuns {
     runs: Arc<TimedRuns>,
     seen: Option<RunMark>,
     late_from: Option<Instant>,
@@ -48,9 +48,9 @@ struct Watched {
 /// The flags and runs that the clock's thread watches, and the process that started the thread.
 struct Queue {
     /// The flags that wait for their deadlines, the earliest deadline first.
-    flags: BinaryHeap<Reverse<Waiting>>,
+    flags: BinaryHeap<Reverse<PendingDeadline>>,
     /// The runs with a time limit that the clock checks, by their addresses.
-    runs: BTreeMap<usize, Watched>,
+    runs: BTreeMap<usize, WatchedRuns>,
     /// The number of the process that started the clock's thread; 0 before a thread was started. A forked process has no such thread and starts its
     /// own.
     process: u32,
@@ -91,7 +91,7 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
         queue.retain(|Reverse(waiting)| waiting.flag.strong_count() > 0);
     }
     let is_first = queue.peek().is_none_or(|Reverse(first)| at < first.at);
-    queue.push(Reverse(Waiting { at, flag: Arc::downgrade(flag) }));
+    queue.push(Reverse(PendingDeadline { at, flag: Arc::downgrade(flag) }));
     if is_first {
         EARLIER.notify_one();
     }
@@ -100,7 +100,7 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
 
 /// Makes the clock end late runs of `runs`, until [`forget`].
 pub(crate) fn watch(runs: &Arc<TimedRuns>) {
-    let watched = Watched { runs: runs.clone(), seen: None, late_from: None };
+    let watched = WatchedRuns { runs: runs.clone(), seen: None, late_from: None };
     queue().runs.insert(Arc::as_ptr(runs).addr(), watched);
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn waiting() -> usize {
 #[cfg(test)]
 pub(crate) fn stop_ticking() {
     let queue = queue();
-    let is_running = |watched: &Watched| watched.runs.last().is_running();
+    let is_running = |watched: &WatchedRuns| watched.runs.last().is_running();
     CLOCK.is_ticking.store(false, Ordering::SeqCst);
     // As in `tick`.
     CLOCK.is_ticking.fetch_or(queue.runs.values().any(is_running), Ordering::SeqCst);

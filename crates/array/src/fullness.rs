@@ -8,7 +8,7 @@
 //! bits if all of them are set.
 
 use crate::passes::is_of_splits;
-use cembra_ops::{Argument, FullRule, InStrips, Registry, Structure, id};
+use cembra_ops::{Argument, FullRule, Registry, StripMethod, Structure, id};
 use cembra_prepare::{Id, Kind, LoopId, TypedGraph, TypedModel};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::{EdgeForm, Promise, Value};
@@ -164,7 +164,7 @@ fn is_full(graph: &TypedGraph, registry: &Registry, node: Id, full: &[bool]) -> 
 fn is_of_own_group(graph: &TypedGraph, registry: &Registry, expanded: Id, full: &[bool]) -> bool {
     let [gathered, edge] = graph.operands(expanded) else { return false };
     let ([x, into], Some(op)) = (graph.operands(*gathered), graph.op(*gathered)) else { return false };
-    let is_there = matches!(registry.get(op).in_strips, Some(InStrips::Fold(fold)) if fold.is_there_of_full());
+    let is_there = matches!(registry.get(op).in_strips, Some(StripMethod::Fold(fold)) if fold.is_there_of_full());
     is_there && into == edge && is_of_splits(graph, *edge) && full[x.index()]
 }
 

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// A step that is to be added to a program, with its block, its pass over elements, and its side: whether it has a
 /// value per element or per group.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct PendingStep {
     pub(crate) step: Step,
     pub(crate) block: BlockId,
     pub(crate) pass: Pass,
@@ -22,12 +22,12 @@ pub(crate) struct Ready {
 /// Adds `steps` to a program that is otherwise complete, combining them into sweeps (fused loops over elements). Each step
 /// must come after the steps whose results it reads. `edges` has, for each domain (elements of one size), the edge that
 /// divides the elements into contiguous groups, if there is one.
-pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<Ready>, edges: &FxHashMap<u32, ValueId>) {
+pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<PendingStep>, edges: &FxHashMap<u32, ValueId>) {
     // The operands of a step come from an earlier pass, or from earlier in `steps`; a stable sort keeps that order.
     steps.sort_by_key(|ready| (ready.pass.number, ready.is_swept));
     let mut sweeps: FxHashMap<(BlockId, Pass), SweepId> = FxHashMap::default();
     let mut owners: Vec<Option<SweepId>> = vec![None; program.values.len()];
-    for Ready { step, block, pass, over, is_swept } in steps {
+    for PendingStep { step, block, pass, over, is_swept } in steps {
         let block_steps = &mut program.blocks[block.index()].steps;
         if !is_swept {
             block_steps.push(step);

@@ -3,12 +3,12 @@
 /// Disjoint sets of the integers from 0 to a bound. The entry of an integer is a member of the same set that is not
 /// larger; the least member's entry is the member itself.
 #[derive(Clone, Debug)]
-pub(crate) struct Joined(Vec<u32>);
+pub(crate) struct UnionFind(Vec<u32>);
 
-impl Joined {
+impl UnionFind {
     /// Makes `count` sets, each with one of the integers from 0 to `count - 1`.
     pub(crate) fn new(count: usize) -> Self {
-        Joined((0..count as u32).collect())
+        UnionFind((0..count as u32).collect())
     }
 
     /// Returns the least integer in the set of `at`, which represents the set.

@@ -22,13 +22,16 @@ mod verify;
 
 pub use fullness::fullness;
 pub use lifetimes::Lifetimes;
-pub use loops::{Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopModel, LoopOutput, Unlooped, loops};
+pub use loops::{Column, ColumnOrigin, InputPath, LoopFailure, LoopLeaf, LoopList, LoopModel, LoopOutput, loops};
 pub use program::{
     Action, ArrayInput, ArrayProgram, Block, BlockId, PartId, ProgramId, Side, Stage, Step, SubPlan, Sweep, SweepId,
     ValueId,
 };
 pub use rows::{Obstacle, RowsLeaf, RowsModel, RowsOutput, over_rows};
-pub use split::{Fusion, Unsplit, split};
+pub use split::{Fusion, SplitFailure, split};
 pub use struct_columns::{StructColumn, struct_columns};
-pub use sweep::{FoldResult, Gathering, Lane, Origin, Over, Port, Scanning, Storage, SweepLayout, Work, element_bits};
+pub use sweep::{
+    AccumulatorSpec, FoldResult, GroupScope, Origin, PlanInput, ScannerSpec, Storage, SweepColumn, SweepLayout, Work,
+    element_bits,
+};
 pub use verify::{Flaw, verify};

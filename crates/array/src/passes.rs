@@ -8,9 +8,9 @@
 //! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a
 //! space together with the contiguous groups of its edge, if it has one.
 
-use crate::joined::Joined;
-use cembra_ops::{InStrips, id};
-use cembra_prepare::{Id, Kind, Placed, RegionId, TypedGraph};
+use crate::joined::UnionFind;
+use cembra_ops::{StripMethod, id};
+use cembra_prepare::{Id, Kind, RegionId, RegionModel, TypedGraph};
 use cembra_runtime::{EdgeType, QType};
 use cembra_value::Promise;
 use rustc_hash::FxHashMap;
@@ -94,7 +94,7 @@ pub(crate) fn is_of_splits(graph: &TypedGraph, edge: Id) -> bool {
 
 /// Returns the way in which `node` is computed. `is_element` is true if the node is elementwise, `is_scalar` if it is computed
 /// from scalars.
-pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool) -> Role {
+pub(crate) fn role(placed: &RegionModel, node: Id, is_element: bool, is_scalar: bool) -> Role {
     let graph = &placed.model.graph;
     let operands = graph.operands(node);
     // A literal scalar becomes part of the plan, whatever its type.
@@ -118,8 +118,8 @@ pub(crate) fn role(placed: &Placed, node: Id, is_element: bool, is_scalar: bool)
     let is_expand = graph.op(node) == Some(id::ARRAY_EXPAND);
     match (operands, in_strips) {
         ([_, edge], _) if is_expand && gathers(0) && is_arrays(graph, *edge) => Role::Expand,
-        ([_, _], Some(InStrips::Scan(_))) if gathers(0) => Role::Scan,
-        ([_, _], Some(InStrips::Fold(_))) if gathers(0) => Role::Fold,
+        ([_, _], Some(StripMethod::Scan(_))) if gathers(0) => Role::Scan,
+        ([_, _], Some(StripMethod::Fold(_))) if gathers(0) => Role::Fold,
         _ => Role::Whole,
     }
 }
@@ -131,14 +131,14 @@ fn is_arrays(graph: &TypedGraph, edge: Id) -> bool {
 
 impl Passes {
     /// Assigns each node to a pass. `roles` has the role of each node; only nodes in `regions` and marked in `needed` count.
-    pub(crate) fn of(placed: &Placed, roles: Vec<Role>, regions: &[RegionId], needed: &[bool]) -> Passes {
+    pub(crate) fn of(placed: &RegionModel, roles: Vec<Role>, regions: &[RegionId], needed: &[bool]) -> Passes {
         let graph = &placed.model.graph;
         let nodes = || graph.ids().filter(|node| needed[node.index()]);
         // The numbers after the nodes stand for two spaces per edge: its elements and its groups.
         let count = graph.len();
         let child = |edge: Id| count + 2 * edge.index();
         let parent = |edge: Id| count + 2 * edge.index() + 1;
-        let mut spaces = Joined::new(3 * count);
+        let mut spaces = UnionFind::new(3 * count);
         for node in nodes() {
             let operands = graph.operands(node);
             let at = node.index();
@@ -169,7 +169,7 @@ impl Passes {
         }
         // A space's edge is the first edge of split points over which something is expanded. A space of groups is in one domain
         // only.
-        let mut domains = Joined::new(3 * count);
+        let mut domains = UnionFind::new(3 * count);
         let mut edges: FxHashMap<u32, (Id, u32)> = FxHashMap::default();
         let mut taken: FxHashMap<u32, ()> = FxHashMap::default();
         for node in nodes().filter(|node| roles[node.index()] == Role::Expand) {
@@ -207,7 +207,7 @@ impl Passes {
 
     /// Moves elementwise nodes to the first pass that uses them, if their operands are available in that pass or can be
     /// moved too. Results that move need not be stored between passes.
-    fn delay(&mut self, placed: &Placed, regions: &[RegionId], needed: &[bool]) {
+    fn delay(&mut self, placed: &RegionModel, regions: &[RegionId], needed: &[bool]) {
         let graph = &placed.model.graph;
         let mut may_move: Vec<bool> =
             self.roles.iter().map(|role| matches!(role, Role::Stream | Role::Expand)).collect();
@@ -235,7 +235,7 @@ impl Passes {
 
     /// Returns, for each node, the last pass in which the node can be computed so that all of its users can use it.
     /// Users marked in `may_move` are assumed to move to their own last pass.
-    fn latest(&self, placed: &Placed, regions: &[RegionId], needed: &[bool], may_move: &[bool]) -> Vec<u32> {
+    fn latest(&self, placed: &RegionModel, regions: &[RegionId], needed: &[bool], may_move: &[bool]) -> Vec<u32> {
         let graph = &placed.model.graph;
         let mut latest: Vec<u32> = vec![u32::MAX; graph.len()];
         placed.model.outputs.iter().for_each(|(_, node)| latest[node.index()] = self.of_nodes[node.index()].number);

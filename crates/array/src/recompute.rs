@@ -3,7 +3,7 @@
 //! nodes and outputs of the model are stored.
 
 use crate::passes::{Passes, Role};
-use cembra_prepare::{Id, Placed, TypedGraph};
+use cembra_prepare::{Id, RegionModel, TypedGraph};
 use cembra_runtime::QType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ const MOST: u32 = 8;
 const EXPAND: u32 = 2;
 
 /// Returns the model with copies of nodes that are cheaper to compute again than to store; `None` if there are no such nodes.
-pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> Option<Placed> {
+pub(crate) fn recomputed(placed: &RegionModel, passes: &Passes, needed: &[bool]) -> Option<RegionModel> {
     let graph = &placed.model.graph;
     let costs = costs(placed, passes, needed);
     let is_near = |a: Id, b: Id| placed.region(a) == placed.region(b);
@@ -69,12 +69,12 @@ pub(crate) fn recomputed(placed: &Placed, passes: &Passes, needed: &[bool]) -> O
     let mut model = placed.model.clone();
     model.outputs = placed.model.outputs.iter().map(|(name, node)| (name.clone(), moved(node))).collect();
     model.graph = made;
-    Some(Placed { model, regions })
+    Some(RegionModel { model, regions })
 }
 
 /// Returns the cost per element of computing each node again in a later pass, including its operands. The cost is 0 for
 /// nodes whose value is available in every later pass, and `None` for nodes that must be stored.
-fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> {
+fn costs(placed: &RegionModel, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> {
     let graph = &placed.model.graph;
     let mut costs: Vec<Option<u32>> = vec![Some(0); graph.len()];
     for node in graph.ids().filter(|node| needed[node.index()]) {
@@ -95,7 +95,7 @@ fn costs(placed: &Placed, passes: &Passes, needed: &[bool]) -> Vec<Option<u32>> 
 
 /// The cost per element of an elementwise operator. `None` if it is not known, as for an operator that may fail or that
 /// calls a function.
-fn element_cost(placed: &Placed, node: Id) -> Option<u32> {
+fn element_cost(placed: &RegionModel, node: Id) -> Option<u32> {
     let (graph, registry) = (&placed.model.graph, placed.model.registry);
     let op = graph.op(node)?;
     let mut of_one = TypedGraph::new([].into(), 4);

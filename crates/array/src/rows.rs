@@ -12,7 +12,7 @@
 use crate::fullness::position;
 use crate::struct_columns::{StructColumn, count, struct_columns};
 use cembra_ops::{ArrayForm, OpId, OverArrays, Structure, TypeFault, id};
-use cembra_prepare::{Id, Kind, Placed, RegionId, Regions, TypedGraph, TypedModel};
+use cembra_prepare::{Id, Kind, RegionId, RegionModel, Regions, TypedGraph, TypedModel};
 use cembra_runtime::{ArrayKind, EdgeType, QType, Scalar};
 use cembra_value::{Promise, ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -53,7 +53,7 @@ pub enum RowsOutput {
 #[derive(Clone, Debug)]
 pub struct RowsModel {
     /// The model over many rows. Its only lazy conditionals are conditionals on elements.
-    pub placed: Placed,
+    pub placed: RegionModel,
     /// The contents of each leaf. The name of a leaf is its index here.
     pub leaves: Vec<RowsLeaf>,
     /// For each output of the original model, the contents of each of its [columns](struct_columns). Each column is an
@@ -82,7 +82,7 @@ pub struct Obstacle {
 /// The kind of value that a node becomes over many rows. A space (set of arrays whose lists have the same sizes) is
 /// named by one of its columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
+enum RowsKind {
     /// The node is one value for all rows.
     Shared,
     /// The node is a scalar per row.
@@ -104,7 +104,7 @@ enum Form {
 ///
 /// # Errors
 /// If a node cannot be converted. The error names the first such node.
-pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
+pub fn over_rows(placed: &RegionModel) -> Result<RowsModel, Obstacle> {
     let model = &placed.model;
     let (mut columns, mut of_leaves, mut starts, mut spaces) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (leaf, (_, qtype)) in model.leaves.iter().enumerate() {
@@ -118,10 +118,10 @@ pub fn over_rows(placed: &Placed) -> Result<RowsModel, Obstacle> {
         }
     }
     let nodes = vec![None; columns.len()];
-    let forms = vec![Form::Shared; model.graph.len()];
+    let forms = vec![RowsKind::Shared; model.graph.len()];
     let may_fail = vec![false; model.graph.len()];
     let members = FxHashMap::default();
-    let mut forms = Forms { model, forms, may_fail, columns, parts: of_leaves, starts, members, spaces, nodes };
+    let mut forms = RowsAnalysis { model, forms, may_fail, columns, parts: of_leaves, starts, members, spaces, nodes };
     let needed = model.needed();
     for node in model.graph.ids().filter(|node| needed[node.index()]) {
         forms.forms[node.index()] = forms.of(node)?;
@@ -138,9 +138,9 @@ enum RowColumn {
 }
 
 /// The kind of value that each node of a model becomes over many rows, found in the order of the graph.
-struct Forms<'m> {
+struct RowsAnalysis<'m> {
     model: &'m TypedModel,
-    forms: Vec<Form>,
+    forms: Vec<RowsKind>,
     /// For each node visited so far, whether it or a node that it depends on may fail.
     may_fail: Vec<bool>,
     /// The columns of leaves. For each, the index of its leaf, and its index among the columns of the leaf's type.
@@ -174,7 +174,7 @@ fn chosen(graph: &TypedGraph, node: Id) -> Option<Id> {
     }
 }
 
-impl Forms<'_> {
+impl RowsAnalysis<'_> {
     /// The column that represents the space of `column`, which is the set of columns whose lists have the same sizes.
     fn space(&self, mut column: usize) -> usize {
         while self.spaces[column] != column {
@@ -214,12 +214,12 @@ impl Forms<'_> {
         by_itself || graph.operands(node).iter().any(|operand| self.may_fail[operand.index()])
     }
 
-    fn of_operand(&self, node: Id) -> Form {
+    fn of_operand(&self, node: Id) -> RowsKind {
         self.forms[node.index()]
     }
 
     /// Determines the kind of value that a node becomes over many rows. The kinds of the operands must be known.
-    fn of(&mut self, node: Id) -> Result<Form, Obstacle> {
+    fn of(&mut self, node: Id) -> Result<RowsKind, Obstacle> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let obstacle = |why| Obstacle { node, why };
         let operands = graph.operands(node);
@@ -233,21 +233,21 @@ impl Forms<'_> {
                         Some(start)
                     });
                     self.members.insert(node, starts.collect());
-                    Ok(Form::Struct)
+                    Ok(RowsKind::Struct)
                 }
                 (Some(of), QType::Scalar(_) | QType::Optional(_)) => {
                     *of = Some(node);
-                    Ok(Form::Scalars)
+                    Ok(RowsKind::Scalars)
                 }
                 (Some(of), QType::Array(ArrayKind::Dense, _)) => {
                     *of = Some(node);
-                    Ok(Form::Elements(column))
+                    Ok(RowsKind::Elements(column))
                 }
                 _ => Err(obstacle("is neither a scalar nor a dense array")),
             };
         }
         match graph.kind(node) {
-            Kind::Literal(_) => return Ok(Form::Shared),
+            Kind::Literal(_) => return Ok(RowsKind::Shared),
             Kind::Leaf(_) => return Err(obstacle("is neither a scalar nor a dense array")),
             Kind::Loop(_) | Kind::State(_) => return Err(obstacle("is a loop")),
             Kind::CompileTime(_) => return Err(obstacle("is not a value")),
@@ -261,9 +261,9 @@ impl Forms<'_> {
         {
             return Err(obstacle("is not pure, so rows are evaluated in order"));
         }
-        let is_shared = operands.iter().all(|operand| self.of_operand(*operand) == Form::Shared);
+        let is_shared = operands.iter().all(|operand| self.of_operand(*operand) == RowsKind::Shared);
         match graph.kind(node) {
-            Kind::Operator { overload: Some(_), .. } if is_shared => Ok(Form::Shared),
+            Kind::Operator { overload: Some(_), .. } if is_shared => Ok(RowsKind::Shared),
             Kind::Where { .. } => self.of_conditional(node),
             _ if graph.is_elementwise(registry, node) => self.of_elementwise(node),
             Kind::Operator { op, .. } => match (registry.structure(op), registry.get(op).over_arrays) {
@@ -271,12 +271,12 @@ impl Forms<'_> {
                 // An operator on scalars of a row becomes one on arrays over the rows, element by element.
                 (None | Some(Structure::Has), OverArrays::Elementwise | OverArrays::Expanded) => {
                     let is_scalar = |operand: &Id| match self.of_operand(*operand) {
-                        Form::Shared | Form::Scalars => true,
-                        Form::Found { of, .. } => op == id::HAS && of.is_none(),
+                        RowsKind::Shared | RowsKind::Scalars => true,
+                        RowsKind::Found { of, .. } => op == id::HAS && of.is_none(),
                         _ => false,
                     };
                     let is_of_scalars = operands.iter().all(is_scalar) && graph.qtype(node).scalar().is_some();
-                    is_of_scalars.then_some(Form::Scalars).ok_or(obstacle("does not compute with scalars"))
+                    is_of_scalars.then_some(RowsKind::Scalars).ok_or(obstacle("does not compute with scalars"))
                 }
                 _ => Err(obstacle("cannot be computed for the arrays of many rows at once")),
             },
@@ -285,7 +285,7 @@ impl Forms<'_> {
     }
 
     /// Determines the kind of value that a struct, or a list of structs, made from `members` becomes over many rows.
-    fn of_struct(&mut self, node: Id, members: &[Id]) -> Result<Form, Obstacle> {
+    fn of_struct(&mut self, node: Id, members: &[Id]) -> Result<RowsKind, Obstacle> {
         let qtype = self.model.graph.qtype(node);
         if struct_columns(qtype).is_none_or(|columns| columns.is_empty()) {
             return Err(Obstacle { node, why: "is a struct that has no columns" });
@@ -300,29 +300,29 @@ impl Forms<'_> {
         if qtype.element().is_some() {
             let mut space = None;
             for part in &parts {
-                let Form::Elements(of) = self.of_part(part) else {
+                let RowsKind::Elements(of) = self.of_part(part) else {
                     return Err(Obstacle { node, why: "is a list with a field that is not an array per row" });
                 };
                 space = Some(space.map_or(of, |other| self.join(of, other)));
             }
         }
-        Ok(Form::Struct)
+        Ok(RowsKind::Struct)
     }
 
     /// Appends the columns of a value to `parts`. Returns false if the value cannot be divided into columns.
     fn add_parts(&self, node: Id, parts: &mut Vec<RowColumn>) -> bool {
         let graph = &self.model.graph;
         match (self.of_operand(node), self.column(node)) {
-            (Form::Struct, Some(first)) => {
+            (RowsKind::Struct, Some(first)) => {
                 parts.extend((first..first + count(graph.qtype(node))).map(|column| RowColumn::Column(column, node)));
                 true
             }
             // Types nest only as deep as the text that spelled them.
-            (Form::Struct, None) => {
+            (RowsKind::Struct, None) => {
                 graph.made_fields(node).is_some_and(|of| of.iter().all(|member| self.add_parts(*member, parts)))
             }
-            (Form::Shared, _) if graph.qtype(node).scalar().is_none() => false,
-            (Form::Shared | Form::Scalars | Form::Elements(_), _) => {
+            (RowsKind::Shared, _) if graph.qtype(node).scalar().is_none() => false,
+            (RowsKind::Shared | RowsKind::Scalars | RowsKind::Elements(_), _) => {
                 parts.push(RowColumn::Node(node));
                 true
             }
@@ -331,13 +331,13 @@ impl Forms<'_> {
     }
 
     /// The kind of value that a column of a value becomes over many rows.
-    fn of_part(&self, part: &RowColumn) -> Form {
+    fn of_part(&self, part: &RowColumn) -> RowsKind {
         match *part {
             RowColumn::Node(node) => self.of_operand(node),
             RowColumn::Column(column, _) if matches!(self.parts[column].qtype, QType::Array(..)) => {
-                Form::Elements(column)
+                RowsKind::Elements(column)
             }
-            RowColumn::Column(..) => Form::Scalars,
+            RowColumn::Column(..) => RowsKind::Scalars,
         }
     }
 
@@ -347,89 +347,91 @@ impl Forms<'_> {
         let mut space = None;
         for operand in operands {
             space = match (self.of_operand(*operand), space) {
-                (Form::Elements(leaf), None) => Some(leaf),
-                (Form::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
-                (Form::Scalars, space) => space,
-                (Form::Found { of: Some(of), .. }, None) if self.model.graph.op(node) == Some(id::HAS) => Some(of),
-                (Form::Shared, space) if self.model.graph.qtype(*operand).is_framed() => space,
+                (RowsKind::Elements(leaf), None) => Some(leaf),
+                (RowsKind::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
+                (RowsKind::Scalars, space) => space,
+                (RowsKind::Found { of: Some(of), .. }, None) if self.model.graph.op(node) == Some(id::HAS) => Some(of),
+                (RowsKind::Shared, space) if self.model.graph.qtype(*operand).is_framed() => space,
                 _ => return Err(Obstacle { node, why: "takes a value that is neither a scalar nor an array per row" }),
             };
         }
         Ok(space)
     }
 
-    fn of_elementwise(&mut self, node: Id) -> Result<Form, Obstacle> {
+    fn of_elementwise(&mut self, node: Id) -> Result<RowsKind, Obstacle> {
         let operands = self.model.graph.operands(node);
         let maps = self.model.graph.op(node) == Some(id::MAP);
         // The first operand of a map is the number of its body. The body is typed for the scalars of a row.
-        if maps && operands.iter().any(|operand| self.of_operand(*operand) == Form::Scalars) {
+        if maps && operands.iter().any(|operand| self.of_operand(*operand) == RowsKind::Scalars) {
             return Err(Obstacle { node, why: "maps by a function that takes scalars of the row" });
         }
         let space = self.common_space(node, if maps { &operands[1..] } else { operands })?;
-        space.map(Form::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
+        space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
     }
 
-    fn of_conditional(&mut self, node: Id) -> Result<Form, Obstacle> {
+    fn of_conditional(&mut self, node: Id) -> Result<RowsKind, Obstacle> {
         let graph = &self.model.graph;
         let operands = graph.operands(node);
         if let Some(branch) = chosen(graph, node) {
             return Ok(self.of_operand(branch));
         }
-        if self.of_operand(operands[0]) != Form::Scalars {
+        if self.of_operand(operands[0]) != RowsKind::Scalars {
             return Err(Obstacle { node, why: "chooses by a condition that all rows share" });
         }
         let space = self.common_space(node, &operands[1..])?;
         match graph.qtype(node) {
-            QType::Scalar(_) | QType::Optional(_) if space.is_none() => Ok(Form::Scalars),
-            QType::Array(..) if operands[1..].iter().all(|o| matches!(self.of_operand(*o), Form::Elements(_))) => {
-                space.map(Form::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
+            QType::Scalar(_) | QType::Optional(_) if space.is_none() => Ok(RowsKind::Scalars),
+            QType::Array(..) if operands[1..].iter().all(|o| matches!(self.of_operand(*o), RowsKind::Elements(_))) => {
+                space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
             }
             _ => Err(Obstacle { node, why: "chooses between values that are neither scalars nor arrays per row" }),
         }
     }
 
     /// Determines the kind of value that an operator on whole arrays becomes over many rows.
-    fn of_kernel(&mut self, node: Id, op: OpId, form: ArrayForm) -> Result<Form, Obstacle> {
+    fn of_kernel(&mut self, node: Id, op: OpId, form: ArrayForm) -> Result<RowsKind, Obstacle> {
         let (graph, registry) = (&self.model.graph, self.model.registry);
         let operands = graph.operands(node);
         let first = self.of_operand(operands[0]);
         if matches!(op, id::SHAPE_OF | id::EDGE_TO_SCALAR | id::ARRAY_SIZE)
-            && matches!(first, Form::Elements(_))
+            && matches!(first, RowsKind::Elements(_))
             && self.may_fail[operands[0].index()]
         {
             // The model over rows would compute the number of elements but not the elements, so it would miss their failures.
             return Err(Obstacle { node, why: "needs only the number of elements whose computation may fail" });
         }
         match (op, first) {
-            (id::SHAPE_OF, Form::Elements(space)) | (id::EDGE_CHILD_SHAPE, Form::Whole(space)) => {
-                return Ok(Form::Shape(space));
+            (id::SHAPE_OF, RowsKind::Elements(space)) | (id::EDGE_CHILD_SHAPE, RowsKind::Whole(space)) => {
+                return Ok(RowsKind::Shape(space));
             }
-            (id::EDGE_TO_SCALAR, Form::Elements(space)) | (id::EDGE_FROM_SHAPE, Form::Shape(space)) => {
-                return Ok(Form::Whole(space));
+            (id::EDGE_TO_SCALAR, RowsKind::Elements(space)) | (id::EDGE_FROM_SHAPE, RowsKind::Shape(space)) => {
+                return Ok(RowsKind::Whole(space));
             }
-            (id::ARRAY_SIZE, Form::Elements(_))
-            | (id::ARRAY_SHAPE_SIZE, Form::Shape(_))
-            | (id::EDGE_CHILD_SIZE, Form::Whole(_)) => return Ok(Form::Scalars),
-            (id::ARRAY_IOTA, Form::Shape(space)) => return Ok(Form::Elements(space)),
-            (id::CONST_WITH_SHAPE, Form::Shape(space)) => {
+            (id::ARRAY_SIZE, RowsKind::Elements(_))
+            | (id::ARRAY_SHAPE_SIZE, RowsKind::Shape(_))
+            | (id::EDGE_CHILD_SIZE, RowsKind::Whole(_)) => return Ok(RowsKind::Scalars),
+            (id::ARRAY_IOTA, RowsKind::Shape(space)) => return Ok(RowsKind::Elements(space)),
+            (id::CONST_WITH_SHAPE, RowsKind::Shape(space)) => {
                 let of = self.of_operand(operands[1]);
-                let is_scalar = matches!(of, Form::Shared | Form::Scalars);
+                let is_scalar = matches!(of, RowsKind::Shared | RowsKind::Scalars);
                 return is_scalar
-                    .then_some(Form::Elements(space))
+                    .then_some(RowsKind::Elements(space))
                     .ok_or(Obstacle { node, why: "does not compute with scalars" });
             }
-            (id::DICT_ROWS, Form::Elements(among)) => {
+            (id::DICT_ROWS, RowsKind::Elements(among)) => {
                 return match self.of_operand(operands[1]) {
-                    Form::Elements(of) => Ok(Form::Found { among, of: Some(of) }),
-                    Form::Shared | Form::Scalars if graph.qtype(operands[1]).is_framed() => {
-                        Ok(Form::Found { among, of: None })
+                    RowsKind::Elements(of) => Ok(RowsKind::Found { among, of: Some(of) }),
+                    RowsKind::Shared | RowsKind::Scalars if graph.qtype(operands[1]).is_framed() => {
+                        Ok(RowsKind::Found { among, of: None })
                     }
                     _ => Err(Obstacle { node, why: "looks up a key that is neither a scalar nor an array per row" }),
                 };
             }
-            (id::ARRAY_AT, Form::Elements(values)) if let Form::Found { among, of } = self.of_operand(operands[1]) => {
+            (id::ARRAY_AT, RowsKind::Elements(values))
+                if let RowsKind::Found { among, of } = self.of_operand(operands[1]) =>
+            {
                 self.join(values, among);
-                return Ok(of.map_or(Form::Scalars, Form::Elements));
+                return Ok(of.map_or(RowsKind::Scalars, RowsKind::Elements));
             }
             _ => {}
         }
@@ -437,22 +439,22 @@ impl Forms<'_> {
         let edge = edge_operand(registry, op).filter(|_| is_of_groups);
         let edge = edge.ok_or(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })?;
         let mut space = match self.of_operand(operands[edge]) {
-            Form::Shared if *graph.qtype(operands[edge]) == QType::Unspecified => None,
-            Form::Whole(space) => Some(space),
+            RowsKind::Shared if *graph.qtype(operands[edge]) == QType::Unspecified => None,
+            RowsKind::Whole(space) => Some(space),
             _ => return Err(Obstacle { node, why: "has groups inside of each row" }),
         };
         for (at, operand) in operands.iter().enumerate().filter(|(at, _)| *at != edge) {
             space = match (self.of_operand(*operand), space) {
-                (Form::Elements(leaf), None) => Some(leaf),
-                (Form::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
-                (Form::Shared, space) if !matches!(graph.qtype(operands[at]), QType::Array(..)) => space,
+                (RowsKind::Elements(leaf), None) => Some(leaf),
+                (RowsKind::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
+                (RowsKind::Shared, space) if !matches!(graph.qtype(operands[at]), QType::Array(..)) => space,
                 _ => return Err(Obstacle { node, why: "takes an operand that differs from row to row" }),
             };
         }
         let space = space.ok_or(Obstacle { node, why: "computes with arrays that all rows share" })?;
         match (form, graph.qtype(node)) {
-            (ArrayForm::Reduce(_) | ArrayForm::Whole, QType::Scalar(_) | QType::Optional(_)) => Ok(Form::Scalars),
-            (ArrayForm::Scan | ArrayForm::Whole, QType::Array(..)) => Ok(Form::Elements(space)),
+            (ArrayForm::Reduce(_) | ArrayForm::Whole, QType::Scalar(_) | QType::Optional(_)) => Ok(RowsKind::Scalars),
+            (ArrayForm::Scan | ArrayForm::Whole, QType::Array(..)) => Ok(RowsKind::Elements(space)),
             _ => Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" }),
         }
     }
@@ -460,7 +462,7 @@ impl Forms<'_> {
 
 /// The state while the graph over rows is built from the kinds of values that the nodes become.
 struct Rewriter<'m> {
-    forms: Forms<'m>,
+    forms: RowsAnalysis<'m>,
     graph: TypedGraph,
     leaves: Vec<RowsLeaf>,
     /// The leaf of each column, once a node needs it.
@@ -478,7 +480,7 @@ const EDGE: QType = QType::Edge(EdgeType::Arrays(ArrayKind::Dense));
 const POINTS: QType = QType::Array(ArrayKind::Dense, Scalar::Int64);
 
 impl<'m> Rewriter<'m> {
-    fn new(forms: Forms<'m>) -> Self {
+    fn new(forms: RowsAnalysis<'m>) -> Self {
         let model = forms.model;
         // Room for the values of each column, for its edge and for its points.
         let names: Arc<[Arc<str>]> = (0..4 * forms.columns.len()).map(|at| Arc::from(at.to_string())).collect();
@@ -498,7 +500,7 @@ impl<'m> Rewriter<'m> {
         for node in model.graph.ids().filter(|node| needed[node.index()]) {
             let made = self.node(node)?;
             let form = self.forms.of_operand(node);
-            if let (Form::Scalars | Form::Elements(_), Some(made)) = (form, made) {
+            if let (RowsKind::Scalars | RowsKind::Elements(_), Some(made)) = (form, made) {
                 let wanted = model.graph.qtype(node).of_each().scalar();
                 let is_right = matches!(self.graph.qtype(made), QType::Array(_, scalar) if Some(*scalar) == wanted);
                 if !is_right {
@@ -550,7 +552,14 @@ impl<'m> Rewriter<'m> {
             rewritten: model.rewritten,
         };
         let regions = Regions { of_nodes, ..Regions::default() };
-        Ok(RowsModel { placed: Placed { model, regions }, leaves, outputs, columns: forms.columns, spaces, sought })
+        Ok(RowsModel {
+            placed: RegionModel { model, regions },
+            leaves,
+            outputs,
+            columns: forms.columns,
+            spaces,
+            sought,
+        })
     }
 
     /// Returns the node and the contents of each column of an output.
@@ -562,8 +571,8 @@ impl<'m> Rewriter<'m> {
         }
         let column = |part: &RowColumn| {
             let form = match self.forms.of_part(part) {
-                Form::Shared => RowsOutput::Shared,
-                Form::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
+                RowsKind::Shared => RowsOutput::Shared,
+                RowsKind::Elements(space) => RowsOutput::Elements(self.forms.space(space)),
                 _ => RowsOutput::Scalars,
             };
             let node = match *part {
@@ -578,7 +587,7 @@ impl<'m> Rewriter<'m> {
     /// Returns, for each column, whether its elements are only searched for keys. This is so if the column's space
     /// needs no edge, is not in an output, and has only columns of one leaf.
     fn sought(&self, outputs: &[Vec<RowsOutput>]) -> Vec<bool> {
-        let Forms { columns, .. } = &self.forms;
+        let RowsAnalysis { columns, .. } = &self.forms;
         let mut sought: Vec<bool> = self.edges.iter().map(Option::is_none).collect();
         for output in outputs.iter().flatten() {
             if let RowsOutput::Elements(space) = output {
@@ -639,7 +648,7 @@ impl<'m> Rewriter<'m> {
     /// The node over rows for an operand, expanded to the elements of a space if the operand is a scalar per row.
     fn expanded(&mut self, operand: Id, space: usize, node: Id) -> Result<Id, Obstacle> {
         let copy = self.copy(operand)?;
-        if self.forms.of_operand(operand) != Form::Scalars {
+        if self.forms.of_operand(operand) != RowsKind::Scalars {
             return Ok(copy);
         }
         let edge = self.edge(space);
@@ -656,24 +665,26 @@ impl<'m> Rewriter<'m> {
             return Ok(self.copies[branch.index()]);
         }
         let made = match (graph.kind(node), form) {
-            (_, Form::Shape(_) | Form::Whole(_) | Form::Struct) => return Ok(None),
+            (_, RowsKind::Shape(_) | RowsKind::Whole(_) | RowsKind::Struct) => return Ok(None),
             _ if let Some(column) = self.forms.column(node) => self.column(column, node),
-            (_, Form::Shared) => {
+            (_, RowsKind::Shared) => {
                 let operands: Result<SmallVec<[Id; 4]>, _> =
                     graph.operands(node).iter().map(|o| self.copy(*o)).collect();
                 self.graph.copy_node(graph, node, &operands?)
             }
-            (kind, Form::Scalars | Form::Elements(_) | Form::Found { .. }) => self.computed(node, kind, form)?,
+            (kind, RowsKind::Scalars | RowsKind::Elements(_) | RowsKind::Found { .. }) => {
+                self.computed(node, kind, form)?
+            }
         };
         Ok(Some(made))
     }
 
-    fn computed(&mut self, node: Id, kind: Kind, form: Form) -> Result<Id, Obstacle> {
+    fn computed(&mut self, node: Id, kind: Kind, form: RowsKind) -> Result<Id, Obstacle> {
         let model = self.forms.model;
         let graph = &model.graph;
         let operands = graph.operands(node);
         let is_elementwise = graph.is_elementwise(model.registry, node);
-        if let Form::Found { among, of } = form {
+        if let RowsKind::Found { among, of } = form {
             return self.find(node, among, of);
         }
         if let Some([values, row]) = graph.as_op(node, id::ARRAY_AT) {
@@ -686,7 +697,7 @@ impl<'m> Rewriter<'m> {
             return self.of_groups(node, op);
         }
         let copies = operands.iter().map(|operand| match form {
-            Form::Elements(space) => self.expanded(*operand, space, node),
+            RowsKind::Elements(space) => self.expanded(*operand, space, node),
             _ => self.copy(*operand),
         });
         let copies = copies.collect::<Result<SmallVec<[Id; 4]>, _>>()?;
@@ -723,7 +734,7 @@ impl<'m> Rewriter<'m> {
             [RowsLeaf::Starts(among), RowsLeaf::Ends(among)].map(|of| self.leaf(of, &POINTS, leaf))
         });
         self.points[among] = Some(points);
-        if self.forms.of_operand(operands[1]) == Form::Shared {
+        if self.forms.of_operand(operands[1]) == RowsKind::Shared {
             let shape = self.apply(node, id::SHAPE_OF, &[points[0]])?;
             key = self.apply(node, id::CONST_WITH_SHAPE, &[shape, key])?;
         }
@@ -742,13 +753,13 @@ impl<'m> Rewriter<'m> {
         let origin = model.graph.origin(node);
         match self.forms.of_operand(operands[0]) {
             // The number of elements in each row.
-            Form::Elements(space) | Form::Shape(space) | Form::Whole(space)
+            RowsKind::Elements(space) | RowsKind::Shape(space) | RowsKind::Whole(space)
                 if matches!(op, id::ARRAY_SIZE | id::ARRAY_SHAPE_SIZE | id::EDGE_CHILD_SIZE) =>
             {
                 let edge = self.edge(space);
                 return self.apply(node, id::EDGE_SIZES, &[edge]);
             }
-            Form::Shape(space) => {
+            RowsKind::Shape(space) => {
                 let edge = self.edge(space);
                 let shape = self.apply(node, id::EDGE_CHILD_SHAPE, &[edge])?;
                 if op == id::ARRAY_IOTA {
@@ -758,7 +769,7 @@ impl<'m> Rewriter<'m> {
                 }
                 let value = self.copy(operands[1])?;
                 return match self.forms.of_operand(operands[1]) {
-                    Form::Shared => self.apply(node, id::CONST_WITH_SHAPE, &[shape, value]),
+                    RowsKind::Shared => self.apply(node, id::CONST_WITH_SHAPE, &[shape, value]),
                     _ => self.apply(node, id::ARRAY_EXPAND, &[value, edge]),
                 };
             }
@@ -770,7 +781,7 @@ impl<'m> Rewriter<'m> {
         let mut copies: SmallVec<[Id; 4]> = SmallVec::new();
         let mut space = None;
         for operand in operands {
-            if let Form::Elements(of) | Form::Whole(of) = self.forms.of_operand(*operand) {
+            if let RowsKind::Elements(of) | RowsKind::Whole(of) = self.forms.of_operand(*operand) {
                 space = Some(of);
             }
         }

@@ -12,7 +12,7 @@
 mod part;
 
 use crate::fullness;
-use crate::joined::Joined;
+use crate::joined::UnionFind;
 use crate::passes::{Pass, Passes, Role, role};
 use crate::program::ProgramId;
 use crate::recompute::recomputed;
@@ -20,7 +20,7 @@ use crate::{Action, ArrayInput, ArrayProgram, Block, BlockId, Side, Step, ValueI
 use cembra_expr::NodeId;
 use cembra_ops::{OverArrays, Structure, TypeFault};
 use cembra_plan::Plan;
-use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, TypedGraph, TypedModel};
+use cembra_prepare::{Id, Kind, LoopId, RegionId, RegionModel, TypedGraph, TypedModel};
 use cembra_runtime::QType;
 use cembra_value::Value;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -41,7 +41,7 @@ pub enum Fusion {
 
 /// The reason why a model with arrays cannot be split into an array program.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Unsplit<E> {
+pub enum SplitFailure<E> {
     /// A plan of the program could not be made, because of this error.
     Part(E),
     /// An operator on arrays, at this expression node, does not accept the types of their elements.
@@ -70,10 +70,10 @@ enum Class {
 /// # Errors
 /// If a part cannot be prepared, or if a node cannot be part of a program.
 pub fn split<E>(
-    placed: &Placed,
+    placed: &RegionModel,
     fusion: Fusion,
     plan: impl FnMut(TypedModel) -> Result<Plan, E>,
-) -> Result<ArrayProgram, Unsplit<E>> {
+) -> Result<ArrayProgram, SplitFailure<E>> {
     let mut splitter = Splitter::new(placed, fusion, plan);
     splitter.classify()?;
     splitter.find_passes();
@@ -97,7 +97,7 @@ struct Group {
 
 /// The state while a model is split into an array program.
 struct Splitter<'p, F> {
-    placed: &'p Placed,
+    placed: &'p RegionModel,
     graph: &'p TypedGraph,
     fusion: Fusion,
     plan: F,
@@ -122,7 +122,7 @@ struct Splitter<'p, F> {
 }
 
 impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
-    fn new(placed: &'p Placed, fusion: Fusion, plan: F) -> Self {
+    fn new(placed: &'p RegionModel, fusion: Fusion, plan: F) -> Self {
         let graph = &placed.model.graph;
         Splitter {
             placed,
@@ -155,7 +155,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
     }
 
     /// Determines the class (way of evaluation) and the region of each node.
-    fn classify(&mut self) -> Result<(), Unsplit<E>> {
+    fn classify(&mut self) -> Result<(), SplitFailure<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let tree = &self.placed.regions.tree;
         for node in graph.ids().filter(|node| self.needed[node.index()]) {
@@ -167,10 +167,10 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 Kind::Operator { op, overload: None, .. } if registry.structure(op).is_none() => {
                     match registry.get(op).over_arrays {
                         OverArrays::Kernel(_) => Class::Step,
-                        _ => return Err(Unsplit::Unsupported(graph.origin(node), "has no meaning over arrays")),
+                        _ => return Err(SplitFailure::Unsupported(graph.origin(node), "has no meaning over arrays")),
                     }
                 }
-                Kind::CompileTime(_) => return Err(Unsplit::Unsupported(graph.origin(node), "is not a value")),
+                Kind::CompileTime(_) => return Err(SplitFailure::Unsupported(graph.origin(node), "is not a value")),
                 _ if framed => Class::Scalar,
                 Kind::State(_) => Class::Source,
                 _ => Class::Step,
@@ -315,7 +315,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
     fn group(&mut self) {
         self.find_levels();
         let graph = self.graph;
-        let mut joined = Joined::new(graph.len());
+        let mut joined = UnionFind::new(graph.len());
         // For nodes outside of passes: the first node of a class, level and region that reads an array. It is joined with all
         // others that read the array.
         let mut readers: FxHashMap<(Class, u32, u32, RegionId, Id), Id> = FxHashMap::default();
@@ -385,7 +385,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         })
     }
 
-    fn build(mut self) -> Result<ArrayProgram, Unsplit<E>> {
+    fn build(mut self) -> Result<ArrayProgram, SplitFailure<E>> {
         let (graph, placed) = (self.graph, self.placed);
         let mut leaves: Vec<(u32, Id)> = Vec::new();
         for node in graph.ids() {
@@ -440,7 +440,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             let of_groups = self.passes.as_ref().is_some_and(|passes| passes.is_of_groups(graph, node));
             let over = if of_groups { Side::Groups } else { Side::Elements };
             let step = self.step(&members, &is_result, &blocks)?;
-            steps.push(fuse::Ready { step, block, pass, over, is_swept });
+            steps.push(fuse::PendingStep { step, block, pass, over, is_swept });
         }
         for (name, node) in &placed.model.outputs {
             let value = self.value(*node);
@@ -488,7 +488,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
         members: &[Id],
         is_result: &[bool],
         blocks: &FxHashMap<RegionId, BlockId>,
-    ) -> Result<Step, Unsplit<E>> {
+    ) -> Result<Step, SplitFailure<E>> {
         let (graph, node) = (self.graph, members[0]);
         let origin = graph.origin(node);
         if matches!(self.classes[node.index()], Class::Scalar | Class::Element) {
@@ -501,7 +501,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 let mut branch = |at: usize| {
                     let region = self.placed.regions.branches.get(&node).map(|branches| branches[at]);
                     let block = region.and_then(|region| blocks.get(&region).copied());
-                    let block = block.ok_or(Unsplit::Unsupported(graph.origin(node), "has no branches"))?;
+                    let block = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "has no branches"))?;
                     let result = self.value(operands[1 + at]);
                     self.program.blocks[block.index()].result = Some(result);
                     Ok(block)
@@ -512,7 +512,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             }
             Kind::Loop(of) => {
                 let block = self.placed.regions.loops.get(&node).and_then(|region| blocks.get(region).copied());
-                let round = block.ok_or(Unsplit::Unsupported(graph.origin(node), "has no rounds"))?;
+                let round = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "has no rounds"))?;
                 let result = self.value(operands[1]);
                 self.program.blocks[round.index()].result = Some(result);
                 let state = self.state(of, graph.qtype(operands[0]), self.full[node.index()]);
@@ -532,7 +532,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
                 _ => Action::Operator(op),
             },
-            _ => return Err(Unsplit::Unsupported(graph.origin(node), "is not an operator")),
+            _ => return Err(SplitFailure::Unsupported(graph.origin(node), "is not an operator")),
         };
         let args = operands.into_iter().map(|operand| self.value(operand)).collect();
         let outs = vec![self.value(node)];

@@ -213,7 +213,7 @@ fn dictionary(
         OutputParts::Dictionary { keys: numbers, views, buffers, present, .. } => {
             let present = null_buffer(present, views.len());
             let strings = relaid(strings(scalar, views, buffers, Some(present)))?;
-            let numbers = Numbers::Kept(Buffer::from_vec(numbers));
+            let numbers = DictionaryKeys::Kept(Buffer::from_vec(numbers));
             Ok(strings.and_then(|strings| numbered(keys, numbers, rows, nulls, strings)))
         }
         OutputParts::Strings(views, buffers) => {
@@ -234,14 +234,14 @@ fn dictionary(
             };
             let numbers = (0..rows).map(&mut number).collect();
             let strings = relaid(strings(scalar, firsts, buffers, None))?;
-            Ok(strings.and_then(|strings| numbered(keys, Numbers::New(numbers), rows, nulls, strings)))
+            Ok(strings.and_then(|strings| numbered(keys, DictionaryKeys::New(numbers), rows, nulls, strings)))
         }
         _ => Ok(None),
     }
 }
 
 /// The keys of a dictionary array, one per row.
-enum Numbers {
+enum DictionaryKeys {
     /// The keys of the column, which is a dictionary already, as bytes in the column's own key type.
     Kept(Buffer),
     New(Vec<usize>),
@@ -265,7 +265,7 @@ fn is_of(found: KeyType, wanted: &DataType) -> bool {
 /// too small for a key.
 fn numbered(
     keys: &DataType,
-    numbers: Numbers,
+    numbers: DictionaryKeys,
     rows: usize,
     nulls: Option<NullBuffer>,
     strings: ArrayRef,
@@ -274,8 +274,8 @@ fn numbered(
         ($type:ident) => {{
             type Native = <$type as ArrowPrimitiveType>::Native;
             let buffer = match numbers {
-                Numbers::Kept(buffer) => ScalarBuffer::<Native>::new(buffer, 0, rows),
-                Numbers::New(numbers) => {
+                DictionaryKeys::Kept(buffer) => ScalarBuffer::<Native>::new(buffer, 0, rows),
+                DictionaryKeys::New(numbers) => {
                     numbers.into_iter().map(|number| Native::try_from(number).ok()).collect::<Option<Vec<_>>>()?.into()
                 }
             };

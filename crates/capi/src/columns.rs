@@ -29,7 +29,7 @@ macro_rules! for_each_number {
 
 /// The values of a C column, after all checks. Texts are known to be UTF-8.
 #[derive(Debug)]
-pub(crate) struct Loaded<'a> {
+pub(crate) struct CheckedColumn<'a> {
     scalar: Scalar,
     count: usize,
     values: Values<'a>,
@@ -332,7 +332,7 @@ where
 }
 
 /// The values of an input column, converted where C has them in another form than the library.
-enum Staged<'a> {
+enum ColumnValues<'a> {
     Column(InputColumn<'a>),
     Bits(Vec<u64>),
     Texts(Vec<&'a str>),
@@ -342,7 +342,7 @@ enum Staged<'a> {
 
 /// An input column, with the memory of its converted values.
 struct Input<'a> {
-    staged: Staged<'a>,
+    staged: ColumnValues<'a>,
     presence: Option<Vec<u64>>,
     rows: usize,
 }
@@ -389,11 +389,11 @@ impl Input<'_> {
     fn column(&self) -> InputColumn<'_> {
         let none = || InputColumn::units(0);
         let column = match &self.staged {
-            Staged::Column(column) => *column,
-            Staged::Bits(words) => Bitmap::of_words(words, self.rows).map_or_else(none, InputColumn::bits),
-            Staged::Texts(texts) => InputColumn::texts(texts),
-            Staged::Bytes(all) => InputColumn::bytes(all),
-            Staged::Shared(value) => return InputColumn::shared(value),
+            ColumnValues::Column(column) => *column,
+            ColumnValues::Bits(words) => Bitmap::of_words(words, self.rows).map_or_else(none, InputColumn::bits),
+            ColumnValues::Texts(texts) => InputColumn::texts(texts),
+            ColumnValues::Bytes(all) => InputColumn::bytes(all),
+            ColumnValues::Shared(value) => return InputColumn::shared(value),
         };
         let bits = self.presence.as_ref().and_then(|words| Bitmap::of_words(words, self.rows));
         bits.map_or(column, |bits| column.present(bits))
@@ -479,7 +479,7 @@ impl Session {
             let column = by_name.get(&*field.name).copied();
             let column = column.ok_or_else(|| Failure::values(format!("input `{}` has no column", field.name)))?;
             staged.push(match (column.kind, &field.qtype) {
-                (kinds::NONE, _) => Input { staged: Staged::Shared(not_given(field)?), presence: None, rows },
+                (kinds::NONE, _) => Input { staged: ColumnValues::Shared(not_given(field)?), presence: None, rows },
                 (_, qtype) if qtype.scalar().is_none() => {
                     let message = format!(
                         "input `{}` is {}, which a `cembra_column` cannot hold",
@@ -491,7 +491,7 @@ impl Session {
                     ));
                 }
                 // SAFETY: C-MEMORY, promised by the caller.
-                _ => Input::of(unsafe { Loaded::of(column, rows, RowPath::input(&field.name)) }?, &field.qtype)?,
+                _ => Input::of(unsafe { CheckedColumn::of(column, rows, RowPath::input(&field.name)) }?, &field.qtype)?,
             });
         }
         // SAFETY: C-MEMORY, promised by the caller.

@@ -4,7 +4,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::columns::{Loaded, presence};
+use crate::columns::{CheckedColumn, presence};
 use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts::{self, Column, Member};
@@ -293,7 +293,7 @@ impl<'a> Source<'a> {
     ///
     /// # Safety
     /// C-MEMORY: each of the structs has its fields, and what they point to.
-    unsafe fn load(&self, kind: u32, rows: Rows<'_>, place: &RowPath<'_>) -> Result<Loaded<'a>, Failure> {
+    unsafe fn load(&self, kind: u32, rows: Rows<'_>, place: &RowPath<'_>) -> Result<CheckedColumn<'a>, Failure> {
         let column = Column { kind, ..self.column };
         // SAFETY: C-MEMORY, promised by the caller.
         let mut known = unsafe { presence(&column, rows.count, place) }?;
@@ -301,7 +301,7 @@ impl<'a> Source<'a> {
             known.limit_to(outer);
         }
         // SAFETY: C-MEMORY, promised by the caller.
-        unsafe { Loaded::with(&column, rows.count, known, place) }
+        unsafe { CheckedColumn::with(&column, rows.count, known, place) }
     }
 
     /// Returns the C array, tensor or list that this field holds. Fails if the field is of another kind than `kind`, or missing.
@@ -352,7 +352,7 @@ impl<'a> Source<'a> {
 }
 
 /// Writes values over an array, or replaces it if it is shared or too large to reuse. A missing value is written as zero if `is_full`.
-fn write_array(array: &mut Arc<Array>, values: &Loaded<'_>, is_full: bool, most: u64) -> Result<(), Failure> {
+fn write_array(array: &mut Arc<Array>, values: &CheckedColumn<'_>, is_full: bool, most: u64) -> Result<(), Failure> {
     values.check_size(most)?;
     let scalar = array.scalar();
     let old = Arc::get_mut(array).filter(|old| old.memory_bytes() <= MOST_KEPT);

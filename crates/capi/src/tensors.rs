@@ -2,7 +2,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::columns::Loaded;
+use crate::columns::CheckedColumn;
 use crate::failure::Failure;
 use crate::kinds;
 use crate::layouts;
@@ -14,7 +14,7 @@ use std::fmt::Display;
 /// Converts an array that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.
 pub(crate) fn array(array: &layouts::Array, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     // SAFETY: C-MEMORY: the caller who gave the array guarantees its elements.
-    let loaded = unsafe { Loaded::of(&array.elements, array.len, what) }?;
+    let loaded = unsafe { CheckedColumn::of(&array.elements, array.len, what) }?;
     loaded.array(most).map(|made| Value::Array(ArrayKind::Dense, made.into()))
 }
 

@@ -77,14 +77,14 @@ impl Terms {
 }
 
 /// The text of a value while it is written, in the language's spelling.
-struct Spelled<'t> {
+struct TextBuffer<'t> {
     text: String,
     terms: &'t Terms,
     /// The reason why making the structs stopped early; `None` if nothing has failed.
     failure: Option<Failure>,
 }
 
-impl fmt::Write for Spelled<'_> {
+impl fmt::Write for TextBuffer<'_> {
     fn write_str(&mut self, part: &str) -> fmt::Result {
         /// The number of bytes between two checks of the time.
         const PACE: usize = 1 << 16;
@@ -183,7 +183,7 @@ impl Views {
 
     /// Makes the text view of a value of any other type, in the language's spelling.
     fn literal(&mut self, value: &Value, terms: &Terms) -> Result<Text<'static>, Failure> {
-        let mut spelled = Spelled { text: String::new(), terms, failure: None };
+        let mut spelled = TextBuffer { text: String::new(), terms, failure: None };
         let _told_below = write_printed(&mut spelled, value);
         if let Some(failure) = spelled.failure {
             return Err(failure);

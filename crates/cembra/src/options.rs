@@ -4,7 +4,7 @@ use crate::Backend;
 use crate::explain::RowPlayer;
 use crate::metrics::Metrics;
 use crate::native::Tiering;
-use cembra_engine::{CompileOptions, Started};
+use cembra_engine::{CompileOptions, TimedOptions};
 use cembra_expr::Sources;
 use cembra_native::{CodeCache, Tier};
 use cembra_ops::Registry;
@@ -331,20 +331,20 @@ impl Options {
 /// The options of a compilation that has begun, together with the binding options. The engine receives the former as [`Started`].
 #[derive(Debug)]
 pub(crate) struct StartedOptions {
-    compile: Started,
+    compile: TimedOptions,
     pub(crate) binding: BindingOptions,
 }
 
 impl Deref for StartedOptions {
-    type Target = Started;
+    type Target = TimedOptions;
 
-    fn deref(&self) -> &Started {
+    fn deref(&self) -> &TimedOptions {
         &self.compile
     }
 }
 
 impl DerefMut for StartedOptions {
-    fn deref_mut(&mut self) -> &mut Started {
+    fn deref_mut(&mut self) -> &mut TimedOptions {
         &mut self.compile
     }
 }

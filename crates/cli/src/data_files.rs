@@ -5,7 +5,7 @@ use crate::arguments::DataOptions;
 use crate::source::STANDARD;
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::input::Input;
-use cembra_table::{BATCH_ROWS, Dataset, Following, Format, ReadOptions};
+use cembra_table::{BATCH_ROWS, Dataset, FileOpener, Format, ReadOptions};
 use indicatif::ProgressBar;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -88,7 +88,7 @@ impl DataFiles {
         let following = paths.map(|path| {
             let reopens = path.as_os_str() != STANDARD && fs::metadata(&path).is_ok_and(|there| there.is_file());
             let opening = opening.clone();
-            Following { open: Box::new(move |is_read| opening.open(&path, is_read)), reopens }
+            FileOpener { open: Box::new(move |is_read| opening.open(&path, is_read)), reopens }
         });
         dataset.followed_by(following.collect()).map(Some)
     }

@@ -50,9 +50,9 @@ pub(crate) enum ProblemJson<'a> {
         code: &'static str,
         message: &'a str,
         file: &'a str,
-        at: Option<PlaceTold<'a>>,
+        at: Option<PlaceJson<'a>>,
         label: &'a str,
-        others: Vec<LabelTold<'a>>,
+        others: Vec<LabelJson<'a>>,
         hints: &'a [String],
     },
     Data {
@@ -67,7 +67,7 @@ pub(crate) enum ProblemJson<'a> {
 
 /// A place in the text of a model, in the form for JSON.
 #[derive(Serialize)]
-pub(crate) struct PlaceTold<'a> {
+pub(crate) struct PlaceJson<'a> {
     /// The name of the file that has the place; `None` if it is the model's own text.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a str>,
@@ -79,8 +79,8 @@ pub(crate) struct PlaceTold<'a> {
 
 /// A label of a problem at a place in the text, in the form for JSON.
 #[derive(Serialize)]
-pub(crate) struct LabelTold<'a> {
-    at: PlaceTold<'a>,
+pub(crate) struct LabelJson<'a> {
+    at: PlaceJson<'a>,
     text: &'a str,
 }
 
@@ -106,7 +106,7 @@ fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> Probl
     let place = |span: Span| {
         let place = source.place(span);
         let (line, column) = place.line_and_column();
-        PlaceTold {
+        PlaceJson {
             file: Some(place.name).filter(|file| *file != main),
             line,
             column,
@@ -114,7 +114,7 @@ fn diagnostic_to_json<'a>(problem: &'a Diagnostic, source: &'a Sources) -> Probl
             end: span.end,
         }
     };
-    let labels = problem.others().iter().map(|label| LabelTold { at: place(label.span), text: &label.text });
+    let labels = problem.others().iter().map(|label| LabelJson { at: place(label.span), text: &label.text });
     ProblemJson::Model {
         code: problem.code().as_str(),
         message: problem.message(),

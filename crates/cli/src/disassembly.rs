@@ -23,7 +23,7 @@ pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
     let instructions = reachable(code);
     let constants = constants(&instructions, code.len() as u64);
     let labels = labels(&instructions, &constants);
-    let mut formatter = IntelFormatter::with_options(Some(Box::new(Names(labels.clone()))), None);
+    let mut formatter = IntelFormatter::with_options(Some(Box::new(LabelResolver(labels.clone()))), None);
     let options = formatter.options_mut();
     options.set_hex_prefix("0x");
     options.set_hex_suffix("");
@@ -128,9 +128,9 @@ fn constant(bytes: &[u8]) -> String {
 }
 
 /// The labels of a listing, which are shown in place of the addresses in instructions.
-struct Names(Labels);
+struct LabelResolver(Labels);
 
-impl SymbolResolver for Names {
+impl SymbolResolver for LabelResolver {
     fn symbol(
         &mut self,
         instruction: &Instruction,

@@ -2,9 +2,9 @@
 //! expects an effect, so the option is rejected.
 
 use crate::arguments::DataOptions;
-use crate::evaluate::Feeding;
+use crate::evaluate::ValueSource;
 use crate::failure::{Failure, usage};
-use crate::inputs::Feed;
+use crate::inputs::InputSources;
 use cembra::{QType, Scalar};
 use cembra_table::{Form, Format};
 
@@ -111,7 +111,7 @@ impl DataOptions {
 
     /// Returns an error if a given option is about a type (date, timestamp, number) that neither an input nor a column copied to the results has.
     /// If the data's columns have types (Parquet, Arrow), an option for dates or timestamps is also an error if the columns already have that type.
-    pub(crate) fn check_types(&self, feed: &Feed, command: &'static str) -> Result<(), Failure> {
+    pub(crate) fn check_types(&self, feed: &InputSources, command: &'static str) -> Result<(), Failure> {
         if let Some(counted) = feed.counted() {
             return self.check_counted(feed, counted, command);
         }
@@ -122,7 +122,7 @@ impl DataOptions {
         });
         // A column has the type text if its values do not have the format of the option.
         let text = feed.fields().iter().enumerate().find(|(at, (_, qtype))| {
-            qtype.scalar() == Some(Scalar::Text) && matches!(feed.from(*at), Feeding::Column(..))
+            qtype.scalar() == Some(Scalar::Text) && matches!(feed.from(*at), ValueSource::Column(..))
         });
         let text = text.map(|(_, (name, _))| name.as_str());
         self.check_among(&inputs.chain(kept).collect::<Vec<_>>(), text, command)
@@ -130,9 +130,9 @@ impl DataOptions {
 
     /// Refuses options about a type, for data whose columns have types. An option is accepted if its type is in `counted`, the types read
     /// from whole numbers, or is the type of a value of `-s`.
-    fn check_counted(&self, feed: &Feed, counted: &[Scalar], command: &'static str) -> Result<(), Failure> {
+    fn check_counted(&self, feed: &InputSources, counted: &[Scalar], command: &'static str) -> Result<(), Failure> {
         let (columns, constants): (Vec<_>, Vec<_>) =
-            feed.fields().iter().enumerate().partition(|(at, _)| matches!(feed.from(*at), Feeding::Column(..)));
+            feed.fields().iter().enumerate().partition(|(at, _)| matches!(feed.from(*at), ValueSource::Column(..)));
         for Effect { option, scalar, .. } in self.effects().into_iter().filter(|effect| effect.is_given) {
             let Some(scalar) = scalar.filter(|scalar| !counted.contains(scalar)) else { continue };
             let is_of = |field: &&(usize, &(String, QType))| has(&field.1.1, scalar);

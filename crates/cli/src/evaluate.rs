@@ -24,7 +24,7 @@ const OUTPUT_BYTES: u64 = 64 << 20;
 
 /// The source of an input's values in an evaluation: a constant, or a column of the batch.
 #[derive(Clone, Debug)]
-pub(crate) enum Feeding {
+pub(crate) enum ValueSource {
     /// The input has this value in all rows.
     Constant(Value),
     /// The input is read from the batch column with this index, whose values have this type.
@@ -48,7 +48,7 @@ pub(crate) struct Evaluator {
     session: Session,
     /// The model prepared for columns; `None` if its inputs or outputs cannot be columns.
     columns: Option<Batch>,
-    inputs: Vec<Feeding>,
+    inputs: Vec<ValueSource>,
     outputs: Vec<QType>,
     /// True if evaluation goes on after a failed row, whose outputs are missing.
     goes_on: bool,
@@ -67,7 +67,7 @@ impl Evaluator {
     /// it cancels the evaluations.
     pub(crate) fn new(
         executor: &Executor,
-        inputs: Vec<Feeding>,
+        inputs: Vec<ValueSource>,
         goes_on: bool,
         token: Option<&Cancellation>,
         limits: Limits,
@@ -117,8 +117,8 @@ impl Evaluator {
     fn run(&self, batch: &RecordBatch) -> Option<Result<Evaluated, Error>> {
         let model = self.columns.as_ref()?;
         let given = self.inputs.iter().map(|feeding| match feeding {
-            Feeding::Constant(value) => Some(Argument::Value(value.clone())),
-            Feeding::Column(at, _) => batch.columns().get(*at).cloned().map(Argument::Array),
+            ValueSource::Constant(value) => Some(Argument::Value(value.clone())),
+            ValueSource::Column(at, _) => batch.columns().get(*at).cloned().map(Argument::Array),
         });
         let given: Vec<Argument<'_>> = given.collect::<Option<_>>()?;
         let rows = batch.num_rows();
@@ -227,12 +227,12 @@ enum Feed<'a> {
 
 impl<'a> Feed<'a> {
     /// Access to the values of an input in a batch.
-    fn of(input: &'a Feeding, batch: &'a RecordBatch) -> Feed<'a> {
+    fn of(input: &'a ValueSource, batch: &'a RecordBatch) -> Feed<'a> {
         const NOTHING: &Value = &Value::Nothing;
         match input {
-            Feeding::Constant(value) => Feed::Constant(value),
+            ValueSource::Constant(value) => Feed::Constant(value),
             // Sources give columns of the requested types. A value of another type is refused by the session.
-            Feeding::Column(at, qtype) => {
+            ValueSource::Column(at, qtype) => {
                 let array = batch.columns().get(*at);
                 let cells = array.and_then(|array| Cells::of(array.as_ref(), qtype));
                 cells.map_or(Feed::Constant(NOTHING), Feed::Cells)
@@ -258,7 +258,7 @@ mod tests {
     /// Evaluates `rows` rows, each with the value `number`.
     fn evaluated(model: &str, number: i64, rows: usize, goes_on: bool, passed_over: &BTreeSet<usize>) -> Evaluated {
         let executor = Model::parse(model).and_then(|model| model.compile(&Options::default())).expect(model);
-        let inputs = vec![Feeding::Column(0, QType::INT64)];
+        let inputs = vec![ValueSource::Column(0, QType::INT64)];
         let mut evaluator = Evaluator::new(&executor, inputs, goes_on, None, Limits::default(), 1);
         let column: ArrayRef = Arc::new(Int64Array::from(vec![number; rows]));
         let batch = RecordBatch::try_from_iter([("n", column)]).expect("one column");

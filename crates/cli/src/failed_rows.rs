@@ -1,8 +1,8 @@
 //! Rows that failed without ending the run. They are counted. With `--errors`, they are written to a CSV, one line per row, with their error and
 //! the columns that are copied to the results.
 
-use crate::inputs::Feed;
-use crate::pipeline::{Failed, Problem, TEXT_BYTES, unreadable};
+use crate::inputs::InputSources;
+use crate::pipeline::{FailedRow, Problem, TEXT_BYTES, unreadable};
 use crate::source::STANDARD;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::SchemaRef;
@@ -46,7 +46,7 @@ struct File {
 
 impl File {
     /// Creates the CSV file at `path`, or writes to standard error for `-`.
-    fn create(path: &Path, feed: &Feed, most_bytes: u64) -> Result<File, DataError> {
+    fn create(path: &Path, feed: &InputSources, most_bytes: u64) -> Result<File, DataError> {
         let (mut columns, mut fields) = (Vec::new(), Vec::new());
         for (name, scalar) in COLUMNS {
             let qtype = QType::Optional(scalar);
@@ -68,15 +68,15 @@ impl File {
     }
 
     /// Writes failures, one line each.
-    fn write(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
-        let file = |one: &Failed| one.file.as_deref().unwrap_or(feed.name()).to_owned();
-        let line = |one: &Failed| (!feed.is_numbered()).then_some(one.place);
+    fn write(&mut self, failures: &[FailedRow], feed: &InputSources) -> Result<(), DataError> {
+        let file = |one: &FailedRow| one.file.as_deref().unwrap_or(feed.name()).to_owned();
+        let line = |one: &FailedRow| (!feed.is_numbered()).then_some(one.place);
         // If the data have no lines and several files, the number of the row in its file is more useful.
-        let row = |one: &Failed| if one.file.is_some() && feed.is_numbered() { one.place } else { one.number };
-        let text = |of: &dyn Fn(&Failed) -> Option<String>| -> ArrayRef {
+        let row = |one: &FailedRow| if one.file.is_some() && feed.is_numbered() { one.place } else { one.number };
+        let text = |of: &dyn Fn(&FailedRow) -> Option<String>| -> ArrayRef {
             Arc::new(failures.iter().map(of).collect::<StringViewArray>())
         };
-        let number = |of: &dyn Fn(&Failed) -> Option<u64>| -> ArrayRef {
+        let number = |of: &dyn Fn(&FailedRow) -> Option<u64>| -> ArrayRef {
             Arc::new(failures.iter().map(|one| of(one).map(u64::cast_signed)).collect::<Int64Array>())
         };
         let mut columns = vec![
@@ -129,7 +129,7 @@ impl Failures {
     ///
     /// # Errors
     /// If the file cannot be created.
-    pub(crate) fn new(path: Option<&Path>, feed: &Feed, most_bytes: u64) -> Result<Failures, DataError> {
+    pub(crate) fn new(path: Option<&Path>, feed: &InputSources, most_bytes: u64) -> Result<Failures, DataError> {
         let file = path.map(|path| File::create(path, feed, most_bytes)).transpose()?;
         Ok(Failures { file, count: 0, first: None })
     }
@@ -138,7 +138,7 @@ impl Failures {
     ///
     /// # Errors
     /// If the rows cannot be written.
-    pub(crate) fn add(&mut self, failures: &[Failed], feed: &Feed) -> Result<(), DataError> {
+    pub(crate) fn add(&mut self, failures: &[FailedRow], feed: &InputSources) -> Result<(), DataError> {
         let Some(first) = failures.first() else { return Ok(()) };
         self.count += failures.len() as u64;
         self.first.get_or_insert_with(|| {

@@ -33,7 +33,7 @@ pub(crate) enum Failure {
     /// The data, or another file, cannot be read or written.
     Data(DataError),
     /// The command failed, and its results already say so, as with a test that does not pass.
-    Told,
+    Reported,
 }
 
 impl ModelText {
@@ -97,7 +97,7 @@ impl Failure {
             problems: Vec<diagnose::ProblemJson<'a>>,
         }
         let problems = match self {
-            Failure::Usage(_) | Failure::Told => return None,
+            Failure::Usage(_) | Failure::Reported => return None,
             Failure::Model { source, problems, .. } => diagnose::to_json(problems, source.sources()),
             Failure::Data(error) => diagnose::data_to_json(error),
         };
@@ -107,7 +107,7 @@ impl Failure {
     /// The problems of this failure as text; `None` for an invalid command line, or if the command's results already report the failure.
     pub(crate) fn shown(&self, colour: bool) -> Option<String> {
         match self {
-            Failure::Usage(_) | Failure::Told => None,
+            Failure::Usage(_) | Failure::Reported => None,
             Failure::Data(error) => Some(diagnose::render_data(error, colour)),
             Failure::Model { source, problems, notes } => {
                 Some(diagnose::renderer(colour).errors(problems, notes, source.sources()))

@@ -3,7 +3,7 @@
 
 use crate::arguments::{Assignment, DataOptions, ModelArgs};
 use crate::deadline::Deadline;
-use crate::evaluate::Feeding;
+use crate::evaluate::ValueSource;
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
 use arrow_schema::SchemaRef;
@@ -92,10 +92,10 @@ pub(crate) struct Sources<'a> {
 }
 
 /// The inputs of a model, each with the source of its values, and the rows of the data.
-pub(crate) struct Feed {
+pub(crate) struct InputSources {
     fields: Vec<(String, QType)>,
     /// The source of each input's values, in the order of `fields`.
-    from: Vec<Feeding>,
+    from: Vec<ValueSource>,
     /// The properties of the data; `None` without data, when the model is evaluated on a single row.
     data: Option<Data>,
     /// The source of the data's rows; `None` once [`take_rows`](Self::take_rows) has returned it.
@@ -129,7 +129,7 @@ impl Source for OneRow {
     }
 }
 
-impl Feed {
+impl InputSources {
     /// Makes the feed (the source of each input's values) of a model whose rows are `data`. No columns of `data` are copied to the results.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Feed {
         options: &DataOptions,
         data: Dataset,
         command: &'static str,
-    ) -> Result<Feed, Failure> {
+    ) -> Result<InputSources, Failure> {
         options.check_origins(Some(data.format()), !constants.is_empty(), false, command)?;
         let sources = Sources {
             types: args.types().collect(),
@@ -154,7 +154,7 @@ impl Feed {
             as_written: None,
             deadline: &Deadline::start(None),
         };
-        let feed = Feed::new(text, model, sources, command)?;
+        let feed = InputSources::new(text, model, sources, command)?;
         options.check_types(&feed, command)?;
         Ok(feed)
     }
@@ -168,7 +168,7 @@ impl Feed {
         model: &Model,
         sources: Sources<'_>,
         command: &'static str,
-    ) -> Result<Feed, Failure> {
+    ) -> Result<InputSources, Failure> {
         let Sources { types, constants, spelling, data, outputs, keep, verbatim, as_written, deadline } = sources;
         let mut constants = by_name(model, constants, command)?;
         let (mut fields, mut from) = (Vec::new(), Vec::new());
@@ -184,26 +184,26 @@ impl Feed {
                 Some(constant) => {
                     let value = typed(constant, declared, spelling, command)?;
                     let qtype = value.qtype();
-                    (Feeding::Constant(value), qtype)
+                    (ValueSource::Constant(value), qtype)
                 }
                 // The data have no such column, or there are no data.
                 None if let (Some(default), true) = (&input.default, is_absent(&name)) => {
                     let scalar = default.scalar();
-                    (Feeding::Constant(Value::Missing(scalar)), QType::Optional(scalar))
+                    (ValueSource::Constant(Value::Missing(scalar)), QType::Optional(scalar))
                 }
                 None if input.is_empty_by_default
                     && is_absent(&name)
                     && let Some(empty) = declared.and_then(Value::empty_collection) =>
                 {
                     let qtype = empty.qtype();
-                    (Feeding::Constant(empty), qtype)
+                    (ValueSource::Constant(empty), qtype)
                 }
                 // An absent column is missing in all rows, unless a column has a similar name, which may be a misspelling.
                 None if let Some(QType::Optional(scalar)) = declared
                     && is_absent(&name)
                     && nearest(&name, unused.iter().copied()).is_none() =>
                 {
-                    (Feeding::Constant(Value::Missing(*scalar)), QType::Optional(*scalar))
+                    (ValueSource::Constant(Value::Missing(*scalar)), QType::Optional(*scalar))
                 }
                 None if data.is_none() => {
                     if problems.len() >= text.limits().problems.max(1) {
@@ -218,7 +218,7 @@ impl Feed {
                     let (qtype, is_empty_by_default) = (declared.cloned(), input.is_empty_by_default);
                     wanted.push(RequestedLeaf { name: name.clone(), qtype, is_empty_by_default });
                     // The type is set once the data have been looked at.
-                    (Feeding::Column(wanted.len() - 1, QType::Nothing), QType::Nothing)
+                    (ValueSource::Column(wanted.len() - 1, QType::Nothing), QType::Nothing)
                 }
             };
             fields.push((name, qtype));
@@ -235,15 +235,15 @@ impl Feed {
             _ => error,
         })?;
         let Some(Table { name, leaves, kept, inferred, counted, schema, numbered, total, source }) = table else {
-            return Ok(Feed { fields, from, data: None, source: Some(Box::new(OneRow { done: false })) });
+            return Ok(InputSources { fields, from, data: None, source: Some(Box::new(OneRow { done: false })) });
         };
         for ((_, qtype), feeding) in fields.iter_mut().zip(&mut from) {
-            if let Feeding::Column(at, of) = feeding {
+            if let ValueSource::Column(at, of) = feeding {
                 qtype.clone_from(&leaves[*at].qtype);
                 of.clone_from(qtype);
             }
         }
-        Ok(Feed {
+        Ok(InputSources {
             fields,
             from,
             data: Some(Data { name, leaves, kept, inferred, counted, numbered, total, schema }),
@@ -272,12 +272,12 @@ impl Feed {
     }
 
     /// Returns the source of values for each of `inputs`, the inputs of an executor.
-    pub(crate) fn feeding(&self, inputs: &[Field]) -> Vec<Feeding> {
+    pub(crate) fn feeding(&self, inputs: &[Field]) -> Vec<ValueSource> {
         self.positions(inputs).into_iter().map(|at| self.from[at].clone()).collect()
     }
 
     /// The source of values for the input with the index `field`.
-    pub(crate) fn from(&self, field: usize) -> &Feeding {
+    pub(crate) fn from(&self, field: usize) -> &ValueSource {
         &self.from[field]
     }
 
@@ -290,8 +290,8 @@ impl Feed {
     pub(crate) fn values(&self, batch: &Batch, fields: &[usize]) -> Vec<Vec<Value>> {
         let rows = batch.rows.num_rows();
         let columns = fields.iter().map(|at| match &self.from[*at] {
-            Feeding::Constant(value) => vec![value.clone(); rows],
-            Feeding::Column(column, qtype) => {
+            ValueSource::Constant(value) => vec![value.clone(); rows],
+            ValueSource::Column(column, qtype) => {
                 let cells = Cells::of(batch.rows.column(*column).as_ref(), qtype);
                 (0..rows).map(|row| cells.as_ref().map_or(Value::Nothing, |cells| cells.value(row))).collect()
             }

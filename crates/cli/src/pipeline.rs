@@ -4,7 +4,7 @@
 
 use crate::deadline::Deadline;
 use crate::evaluate::Evaluator;
-use crate::turns::{EndOfTurns, HELD_SHARE, Turns, share};
+use crate::turns::{EndOfTurns, HELD_SHARE, PieceOrder, share};
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
@@ -61,7 +61,7 @@ pub(crate) struct Recipe {
 
 /// A row of the data that could not be read, or whose evaluation failed.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct FailedRow {
     /// The number of the failed row among all rows of the data, from 1.
     pub(crate) number: u64,
     /// The name of the file that has the failed row; `None` if there is only one file.
@@ -99,7 +99,7 @@ pub(crate) struct Results<T> {
     /// The number of rows of the data that were read for these results.
     pub(crate) read: u64,
     /// The rows that failed without ending the run.
-    pub(crate) failures: Vec<Failed>,
+    pub(crate) failures: Vec<FailedRow>,
 }
 
 /// The time that a pipeline's threads have spent on reading, computing and writing: the sum over all threads, in nanoseconds.
@@ -126,7 +126,7 @@ impl Spent {
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
 /// The last step before results are written, such as encoding them as text. The threads that compute the results perform this step.
-pub(crate) struct Finish<T> {
+pub(crate) struct FinalStep<T> {
     /// The function that performs the step on a batch of results.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
     /// The most bytes that a single row of results may have as text, or in a file in which values do not share memory.
@@ -135,13 +135,13 @@ pub(crate) struct Finish<T> {
     pub(crate) at_once: u64,
 }
 
-impl<T> Clone for Finish<T> {
+impl<T> Clone for FinalStep<T> {
     fn clone(&self) -> Self {
-        Finish { make: self.make.clone(), text_bytes: self.text_bytes, at_once: self.at_once }
+        FinalStep { make: self.make.clone(), text_bytes: self.text_bytes, at_once: self.at_once }
     }
 }
 
-impl<T> Finish<T> {
+impl<T> FinalStep<T> {
     /// Returns the number of rows for each call of `make`, in the order of the rows.
     fn cuts(&self, rows: &RecordBatch) -> Result<Vec<usize>, DataError> {
         written::cuts(rows, self.at_once, self.text_bytes)
@@ -150,7 +150,7 @@ impl<T> Finish<T> {
 
 /// The results of a piece (consecutive rows that were read at once), or of a part of a piece. A piece is split if the strings of its outputs, or
 /// their text, are large.
-struct Done<T> {
+struct PartResults<T> {
     results: Results<T>,
     stop: Option<Stop>,
     /// True if as many rows were read as `--limit` allows.
@@ -169,7 +169,7 @@ pub(crate) fn run<T: Send + 'static>(
     evaluators: Vec<Evaluator>,
     recipe: Recipe,
     spent: &Arc<Spent>,
-    finish: &Finish<T>,
+    finish: &FinalStep<T>,
     deadline: &Deadline,
     mut write: impl FnMut(Results<T>) -> Result<(), DataError>,
 ) -> Result<Option<Stop>, DataError> {
@@ -181,7 +181,7 @@ pub(crate) fn run<T: Send + 'static>(
     let (to_workers, pieces) = sync_channel(evaluators.len());
     let (to_writer, results) = sync_channel(evaluators.len() + 1);
     let pieces = Arc::new(Mutex::new(pieces));
-    let turns = Arc::new(Turns::default());
+    let turns = Arc::new(PieceOrder::default());
     let _end = EndOfTurns::of(&turns);
     // These threads are not joined if a run ends early, because one may be waiting for a pipe.
     let mut threads = Vec::new();
@@ -204,7 +204,7 @@ pub(crate) fn run<T: Send + 'static>(
     let held = (turns.clone(), recipe.most_bytes / HELD_SHARE);
     threads.push(thread::spawn(move || read(source, &start_one, &to_workers, &clock, &held.0, held.1)));
 
-    let mut waiting: BTreeMap<u64, VecDeque<Done<T>>> = BTreeMap::new();
+    let mut waiting: BTreeMap<u64, VecDeque<PartResults<T>>> = BTreeMap::new();
     let mut next = 0_u64;
     let mut rows = 0;
     loop {
@@ -226,7 +226,7 @@ pub(crate) fn run<T: Send + 'static>(
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         };
-        let Done { mut results, stop, enough, is_last } = done;
+        let PartResults { mut results, stop, enough, is_last } = done;
         results.failures.iter_mut().for_each(|failed| failed.number += rows);
         rows += results.read;
         deadline.check()?;
@@ -262,7 +262,7 @@ fn read(
     start_one: &SyncSender<()>,
     to_workers: &SyncSender<Numbered>,
     spent: &Spent,
-    turns: &Turns,
+    turns: &PieceOrder,
     held_bytes: u64,
 ) {
     for index in 0.. {
@@ -302,7 +302,7 @@ struct Worker {
     /// The number of rows that may still be read under `--limit`; `None` without a limit.
     left: Option<u64>,
     spent: Arc<Spent>,
-    turns: Arc<Turns>,
+    turns: Arc<PieceOrder>,
     /// The most bytes of rows that are decoded at once.
     room: u64,
 }
@@ -311,19 +311,19 @@ impl Worker {
     fn work<T>(
         mut self,
         pieces: &Mutex<Receiver<Numbered>>,
-        finish: &Finish<T>,
-        to_writer: &SyncSender<(u64, Done<T>)>,
+        finish: &FinalStep<T>,
+        to_writer: &SyncSender<(u64, PartResults<T>)>,
     ) {
         loop {
             let received = pieces.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((index, piece)) = received else { return };
             let spent = self.spent.clone();
-            let hand_on = |Done { results, stop, enough, is_last }: Done<RecordBatch>| {
+            let hand_on = |PartResults { results, stop, enough, is_last }: PartResults<RecordBatch>| {
                 let start = Instant::now();
                 let Results { rows, read, failures } = results;
                 let results = Results { rows: (finish.make)(rows), read, failures };
                 Spent::add(&spent.writing, start);
-                to_writer.send((index, Done { results, stop, enough, is_last })).is_ok()
+                to_writer.send((index, PartResults { results, stop, enough, is_last })).is_ok()
             };
             let mut left = match piece {
                 Ok(piece) => Some(piece),
@@ -396,7 +396,7 @@ impl Worker {
     }
 
     /// Evaluates rows from the first on, as many as the size of their strings allows, and removes them from `left`.
-    fn part(&mut self, left: &mut Rows) -> Done<RecordBatch> {
+    fn part(&mut self, left: &mut Rows) -> PartResults<RecordBatch> {
         let Rows { batch, failures, stop, enough } = left;
         let passed_over: BTreeSet<usize> = failures.iter().map(|(row, _)| *row).collect();
         let mut evaluated = self.evaluator.evaluate(&batch.rows, &passed_over);
@@ -422,34 +422,34 @@ impl Worker {
             Ok((rows, kept)) => {
                 let failure = |(row, problem)| {
                     let (number, place) = (row as u64 + 1, batch.places.at(row));
-                    Failed { number, file: batch.places.file().cloned(), place, problem, kept: kept.slice(row, 1) }
+                    FailedRow { number, file: batch.places.file().cloned(), place, problem, kept: kept.slice(row, 1) }
                 };
                 results.failures = found.into_iter().map(failure).collect();
                 results.rows = rows;
             }
             Err(error) => {
                 results.read = 0;
-                return Done { results, stop: Some(Stop::Data(error)), enough: *enough, is_last: true };
+                return PartResults { results, stop: Some(Stop::Data(error)), enough: *enough, is_last: true };
             }
         }
         if is_last {
             done_by = done_by.or_else(|| stop.take());
-            return Done { results, stop: done_by, enough: *enough, is_last };
+            return PartResults { results, stop: done_by, enough: *enough, is_last };
         }
         *failures = rest.into_iter().map(|(row, error)| (row - read, error)).collect();
         *batch = batch.slice(read, batch.rows.num_rows() - read);
-        Done { results, stop: None, enough: false, is_last }
+        PartResults { results, stop: None, enough: false, is_last }
     }
 
     /// Returns a result without rows, which ends the run with the error `error` of the data.
-    fn end(&self, error: DataError) -> Done<RecordBatch> {
+    fn end(&self, error: DataError) -> PartResults<RecordBatch> {
         let rows = RecordBatch::new_empty(self.recipe.schema.clone());
         let results = Results { rows, read: 0, failures: Vec::new() };
-        Done { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }
+        PartResults { results, stop: Some(Stop::Data(error)), enough: false, is_last: true }
     }
 
     /// Splits the results `done` into parts whose text has about as many bytes as `finish` allows.
-    fn cut<T>(&self, mut done: Done<RecordBatch>, finish: &Finish<T>) -> Vec<Done<RecordBatch>> {
+    fn cut<T>(&self, mut done: PartResults<RecordBatch>, finish: &FinalStep<T>) -> Vec<PartResults<RecordBatch>> {
         let cuts = match finish.cuts(&done.results.rows) {
             Ok(cuts) => cuts,
             Err(error) => return vec![self.end(error)],
@@ -458,7 +458,7 @@ impl Worker {
         let (mut parts, mut first) = (Vec::with_capacity(cuts.len()), 0);
         for count in cuts.iter().take(cuts.len().saturating_sub(1)) {
             let results = Results { rows: whole.slice(first, *count), read: 0, failures: Vec::new() };
-            parts.push(Done { results, stop: None, enough: false, is_last: false });
+            parts.push(PartResults { results, stop: None, enough: false, is_last: false });
             first += count;
         }
         // The last part has the failures and the reason for the end.
@@ -569,7 +569,7 @@ mod tests {
         let alive = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
         let source = Box::new(Pieces { rows, left: pieces, bytes: held, alive: alive.clone() });
         let make = Arc::new(|rows: RecordBatch| rows.num_rows());
-        let finish = Finish { make, text_bytes: most_bytes, at_once: TEXT_BYTES };
+        let finish = FinalStep { make, text_bytes: most_bytes, at_once: TEXT_BYTES };
         let mut written = Vec::new();
         let stop = run(source, evaluators, recipe, &Arc::default(), &finish, &Deadline::start(None), |results| {
             if results.read > 0 {

@@ -123,18 +123,18 @@ pub(crate) fn watched<T>(look: impl Fn() -> String + Sync, compute: impl FnOnce(
     thread::scope(|scope| {
         // If the thread cannot be started, nothing is shown.
         let watcher = thread::Builder::new().spawn_scoped(scope, watch).ok();
-        let _over = Over { is_over: &is_over, watcher: watcher.map(|watcher| watcher.thread().clone()) };
+        let _over = EndGuard { is_over: &is_over, watcher: watcher.map(|watcher| watcher.thread().clone()) };
         compute()
     })
 }
 
 /// A guard that ends a watching thread when it is dropped, also by a panic.
-struct Over<'o> {
+struct EndGuard<'o> {
     is_over: &'o AtomicBool,
     watcher: Option<Thread>,
 }
 
-impl Drop for Over<'_> {
+impl Drop for EndGuard<'_> {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(watcher) = &self.watcher {

@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The state of this process in relation to the other ranks.
 enum State {
     /// This process has not joined the other ranks, so they may wait for it.
-    Apart,
+    NotJoined,
     /// This process has joined the other ranks, which the world connects.
     Joined(World),
     /// This process and the other ranks no longer wait for each other.
     Left,
 }
 
-static STATE: Mutex<State> = Mutex::new(State::Apart);
+static STATE: Mutex<State> = Mutex::new(State::NotJoined);
 
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -79,7 +79,7 @@ pub(crate) fn end_all() {
             }
         }
         // Launchers wait for the others if a process exits before it has joined, but end them all if a signal ends it.
-        State::Apart if launch().is_some() => end_by_signal(),
+        State::NotJoined if launch().is_some() => end_by_signal(),
         _ => {}
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
 /// The order in which pieces of the data are written, and the memory of the pieces in progress (read, but not completely written). Only the piece
 /// that is being written is split into parts, because the parts of other pieces would wait in memory.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct PieceOrder {
     state: Mutex<Turn>,
     changed: Condvar,
 }
@@ -42,7 +42,7 @@ impl Turn {
     }
 }
 
-impl Turns {
+impl PieceOrder {
     /// Makes `piece` the piece that is being written, after the previous one is complete.
     pub(crate) fn set(&self, piece: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,11 +71,11 @@ impl Turns {
 }
 
 /// A guard that ends the waiting of all threads for their turn when it is dropped, so that none waits forever after an error.
-pub(crate) struct EndOfTurns(Arc<Turns>);
+pub(crate) struct EndOfTurns(Arc<PieceOrder>);
 
 impl EndOfTurns {
     /// Makes a guard for `turns`.
-    pub(crate) fn of(turns: &Arc<Turns>) -> EndOfTurns {
+    pub(crate) fn of(turns: &Arc<PieceOrder>) -> EndOfTurns {
         EndOfTurns(turns.clone())
     }
 }

@@ -46,7 +46,7 @@ impl Word {
 
 /// The `#[cembra(..)]` attributes of an item, after parsing: the words and their values.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct AttributeValues {
     pub(crate) skip: Option<Span>,
     pub(crate) rename: Option<LitStr>,
     pub(crate) rename_all: Option<Case>,
@@ -63,10 +63,10 @@ pub(crate) struct AttributeSite {
     pub(crate) refused: &'static [(Word, &'static str)],
 }
 
-impl Said {
+impl AttributeValues {
     /// Parses the `#[cembra(..)]` attributes among `attributes`, for an item of the kind `place`.
-    pub(crate) fn read(attributes: &[Attribute], place: &AttributeSite) -> Result<Said, syn::Error> {
-        let mut said = Said::default();
+    pub(crate) fn read(attributes: &[Attribute], place: &AttributeSite) -> Result<AttributeValues, syn::Error> {
+        let mut said = AttributeValues::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("cembra")) {
             attribute.parse_nested_meta(|meta| said.take(&meta, place))?;
         }

@@ -2,7 +2,7 @@
 //! field is read and written in place, if it has the same memory layout as its field. An enum without fields is
 //! converted to a text or a number and back.
 
-use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
+use crate::attributes::{AttributeSite, AttributeValues, Word, refuse_packed};
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::collections::BTreeMap;
@@ -71,13 +71,13 @@ pub(crate) fn expand(item: &DeriveInput) -> Result<TokenStream, syn::Error> {
 /// Generates the impl of `FieldType` for a struct of one field.
 fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Error> {
     refuse_packed(&item.attrs)?;
-    Said::read(&item.attrs, &NEWTYPE)?;
+    AttributeValues::read(&item.attrs, &NEWTYPE)?;
     let mut fields = data.fields.iter();
     let (Some(field), None) = (fields.next(), fields.next()) else {
         let message = "the type of a field must be a struct of one field, or an enum without fields";
         return Err(syn::Error::new_spanned(&item.ident, message));
     };
-    Said::read(&field.attrs, &INNER)?;
+    AttributeValues::read(&field.attrs, &INNER)?;
     let member = field.ident.clone().map_or(Member::from(0), Member::from);
     let ty = &field.ty;
     Ok(ImplParts {
@@ -100,7 +100,7 @@ fn newtype(item: &DeriveInput, data: &DataStruct) -> Result<ImplParts, syn::Erro
 /// Generates the impl of `FieldType` for an enum without fields: variants are numbers if the enum has the word `repr`,
 /// otherwise texts.
 fn codes(item: &DeriveInput, data: &DataEnum) -> Result<ImplParts, syn::Error> {
-    let said = Said::read(&item.attrs, &ENUM)?;
+    let said = AttributeValues::read(&item.attrs, &ENUM)?;
     if data.variants.is_empty() {
         return Err(syn::Error::new_spanned(&item.ident, "an enum must have at least one variant"));
     }
@@ -123,12 +123,12 @@ fn codes(item: &DeriveInput, data: &DataEnum) -> Result<ImplParts, syn::Error> {
     }
 }
 
-fn texts(data: &DataEnum, said: &Said) -> Result<ImplParts, syn::Error> {
+fn texts(data: &DataEnum, said: &AttributeValues) -> Result<ImplParts, syn::Error> {
     let mut variants: Vec<&Ident> = Vec::new();
     let mut texts: Vec<String> = Vec::new();
     let mut taken = BTreeMap::new();
     for variant in &data.variants {
-        let rename = Said::read(&variant.attrs, &TEXT)?.rename;
+        let rename = AttributeValues::read(&variant.attrs, &TEXT)?.rename;
         let own = variant.ident.to_string().trim_start_matches("r#").to_owned();
         let text = match (&rename, said.rename_all) {
             (Some(text), _) => text.value(),
@@ -163,7 +163,7 @@ fn numbers(name: &Ident, data: &DataEnum, repr: &LitStr) -> Result<ImplParts, sy
         return Err(syn::Error::new(repr.span(), message));
     }
     let number = Ident::new(&written, repr.span());
-    data.variants.iter().try_for_each(|variant| Said::read(&variant.attrs, &NUMBER).map(drop))?;
+    data.variants.iter().try_for_each(|variant| AttributeValues::read(&variant.attrs, &NUMBER).map(drop))?;
     let variants: Vec<&Ident> = data.variants.iter().map(|Variant { ident, .. }| ident).collect();
     Ok(ImplParts {
         model: quote!(::core::primitive::#number),

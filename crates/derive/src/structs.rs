@@ -1,7 +1,7 @@
 //! `#[derive(Input)]` and `#[derive(Output)]`: the table of a struct's fields, with their names, types and offsets. Fields
 //! must be aligned, so a packed struct is refused.
 
-use crate::attributes::{AttributeSite, Said, Word, refuse_packed};
+use crate::attributes::{AttributeSite, AttributeValues, Word, refuse_packed};
 use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ struct BoundField<'f> {
     ident: &'f Ident,
     ty: &'f Type,
     name: String,
-    said: Said,
+    said: AttributeValues,
 }
 
 pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn::Error> {
@@ -45,7 +45,7 @@ pub(crate) fn expand(item: &DeriveInput, side: Side) -> Result<TokenStream, syn:
     let Fields::Named(fields) = &data.fields else {
         return Err(syn::Error::new_spanned(&item.ident, "the struct must have named fields"));
     };
-    let whole = Said::read(&item.attrs, &STRUCT)?;
+    let whole = AttributeValues::read(&item.attrs, &STRUCT)?;
     let fields = fields.named.iter().filter_map(|field| known(field, side, &whole).transpose());
     let fields: Vec<BoundField<'_>> = fields.collect::<Result<_, _>>()?;
     refuse_same_names(&fields)?;
@@ -198,9 +198,9 @@ fn part(item: &DeriveInput, side: Side) -> TokenStream {
 
 /// Reads the attributes of a field and determines its name in models. `whole` are the attributes of the struct. `None`
 /// for a field without a name.
-fn known<'f>(field: &'f Field, side: Side, whole: &Said) -> Result<Option<BoundField<'f>>, syn::Error> {
+fn known<'f>(field: &'f Field, side: Side, whole: &AttributeValues) -> Result<Option<BoundField<'f>>, syn::Error> {
     let Some(ident) = &field.ident else { return Ok(None) };
-    let said = Said::read(&field.attrs, if side == Side::Input { &INPUT_FIELD } else { &OUTPUT_FIELD })?;
+    let said = AttributeValues::read(&field.attrs, if side == Side::Input { &INPUT_FIELD } else { &OUTPUT_FIELD })?;
     let own = ident.to_string().trim_start_matches("r#").to_owned();
     let name = match (&said.rename, whole.rename_all) {
         (Some(name), _) => name.value(),

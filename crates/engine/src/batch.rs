@@ -5,12 +5,12 @@
 
 use crate::arrays::lists::{ListRows, check_structs};
 use crate::options::choice::RowPlayer;
-use crate::options::compile_options::Started;
-use crate::options::metrics::Watch;
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::EventReporter;
 use crate::options::run_options::RunOptions;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::{PlanRows, misfit as misfit_of};
-use crate::rows::{ColumnMut, Finished, InputColumn, Misfit, OutputColumn, OutputRoom, Refused};
+use crate::rows::{ColumnMut, InputColumn, Misfit, OutputColumn, OutputRoom, RowsResult, RunRejection};
 use crate::stages::faults;
 use crate::stages::{plan, prepare};
 use crate::tensors::lowering::TensorProgram;
@@ -92,7 +92,7 @@ pub struct BatchResult {
 
 impl Batch {
     /// Compiles a program to be evaluated on many rows.
-    pub fn of(program: &Arc<Program>, options: &Started) -> Result<Batch, Error> {
+    pub fn of(program: &Arc<Program>, options: &TimedOptions) -> Result<Batch, Error> {
         if let Some(input) = TensorProgram::tensor_input(program, options) {
             return Err(no_rows(input.span));
         }
@@ -104,7 +104,7 @@ impl Batch {
     }
 
     /// Makes a batch from `plan`, which must be a plan of `program`.
-    pub(crate) fn of_plan(program: &Program, plan: impl Into<Arc<Plan>>, options: &Started) -> Batch {
+    pub(crate) fn of_plan(program: &Program, plan: impl Into<Arc<Plan>>, options: &TimedOptions) -> Batch {
         Batch(Rows::Plan(PlanRows::of(program, plan, options).into()).into())
     }
 
@@ -263,7 +263,7 @@ impl Batch {
         }
         let (finished, row_by_row) = made.inspect_err(|error| watch.record_fault(error))?;
         finished.failures.iter().for_each(|(_, error)| watch.record_fault(error));
-        let Finished { columns, failed, failures } = finished;
+        let RowsResult { columns, failed, failures } = finished;
         let failures = failures.into_iter().map(|(row, error)| RowFailure { row, error }).collect();
         Ok(BatchResult { columns: columns.into_iter().flatten().collect(), failed, failures, row_by_row })
     }
@@ -308,7 +308,7 @@ impl Rows {
     }
 
     /// The metrics of the model.
-    fn watch(&self) -> &Watch {
+    fn watch(&self) -> &EventReporter {
         match self {
             Rows::Plan(plan) => plan.watch(),
             Rows::Lists(lists) => lists.watch(),
@@ -338,7 +338,7 @@ impl Rows {
         let fields = self.inputs();
         let values = inputs.iter().zip(fields).enumerate().map(|(at, (column, field))| {
             let Some(columns) = column.as_structs() else { return Ok(None) };
-            let refuse = |misfit| misfit_of(fields, self.outputs(), &Refused::Input { at, misfit });
+            let refuse = |misfit| misfit_of(fields, self.outputs(), &RunRejection::Input { at, misfit });
             check_structs(columns, &field.qtype, rows).map_err(refuse)?;
             let row = columns.len().saturating_add(1).saturating_mul(size_of::<Value>()) as u64;
             let bytes = row.saturating_mul(rows as u64).saturating_add(column.string_bytes(0..rows));

@@ -21,14 +21,14 @@ pub use arrays::model::ArrayModel;
 pub use batch::{Batch, BatchResult, RowFailure};
 pub use cembra_array::{Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopOutput};
 pub use cembra_ops::column::{InputsView, Lookup, MapView};
-pub use cembra_prepare::{AskedInputs, AskedValue};
+pub use cembra_prepare::{OnDemandLeaves, OnDemandValue};
 #[doc(hidden)]
 pub use code::cache::{Cache, NewValue, hash_of};
 pub use code::machine_code::refusal;
 pub use code::profiling::{Profile, profile_code, tier_name};
 pub use executor::{Executable, Executor, LoadedRows, MixedModel, ModelPart, PartInput, WholeMemory, check_token};
 pub use options::choice::{Backend, RowPlayer, Tiering};
-pub use options::compile_options::{CompileOptions, Started};
+pub use options::compile_options::{CompileOptions, TimedOptions};
 pub use options::metrics::{Counters, Counts, Event, Metrics, install_metrics, tell};
 pub use options::run_options::RunOptions;
 pub use options::signature::{Field, Signature};

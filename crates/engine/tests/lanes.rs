@@ -3,8 +3,8 @@
 //! and from columns and the addresses, not a code generator.
 
 use cembra_engine::rows::{
-    Bitmap, BitmapMut, ColumnMut, Forms, InputColumn, LaneFunction, Misfit, OutputRoom, Pace, Refused, RowPlan, Sink,
-    Stop, facts, line_forms, ports,
+    Bitmap, BitmapMut, ColumnLayouts, ColumnMut, EndReason, InputColumn, LaneFunction, LineLayout, Misfit, OutputRoom,
+    ResultTarget, RowPlan, RunRejection, facts, line_forms, ports,
 };
 use cembra_expr::parse;
 use cembra_ops::Registry;
@@ -156,7 +156,7 @@ fn sums_go_on_from_strip_to_strip() {
         is_dictionary: false,
         is_shared: false,
         is_dense: true,
-        paces: [0; 2],
+        stride_classes: [0; 2],
     };
     let shared = ColumnForm { is_shared: true, is_dense: false, ..values };
     let sums = ColumnForm { data: DataForm::Chains, ..values };
@@ -357,29 +357,29 @@ fn what_is_of_another_batch_plays_no_rows() {
     let player = of_wide.player(&forms, function(&wide)).expect("a player");
     assert!(of_narrow.player(&forms, function(&wide)).is_none() && of_wide.player(&forms, function(&narrow)).is_none());
     for (batch, mut job) in [(&of_narrow, of_n()), (&of_wide, of_n()), (&of_narrow, of_x()), (&same, of_x())] {
-        assert!(matches!(batch.run(&mut job, &player, &record), Err(Stop::Foreign)));
+        assert!(matches!(batch.run(&mut job, &player, &record), Err(EndReason::Foreign)));
     }
     // Columns of other forms: all rows share one value.
     let one = Value::from(1.5);
     let mut shared =
         of_wide.job(&[InputColumn::shared(&one)], vec![None], 1_000, &terms(64, OnError::Fail), &ROOM).expect("a job");
-    assert!(matches!(of_wide.run(&mut shared, &player, &record), Err(Stop::Foreign)));
+    assert!(matches!(of_wide.run(&mut shared, &player, &record), Err(EndReason::Foreign)));
     let mut own = of_x();
     let made = of_wide.run(&mut own, &player, &record).expect("its own");
     // After it has run, the job has no memory for outputs.
-    assert!(matches!(of_wide.run(&mut own, &player, &record), Err(Stop::Foreign)));
+    assert!(matches!(of_wide.run(&mut own, &player, &record), Err(EndReason::Foreign)));
     assert_eq!(made.columns[0].as_ref().and_then(|column| column.values::<f64>()), Some(&[3.0; 1_000][..]));
     // The same checks for lines.
-    let pace = |scalar| Pace { scalar, step: 1 };
-    let dense = line_forms(&[pace(Scalar::Float64)], &[Sink::Values]);
+    let pace = |scalar| LineLayout { scalar, step: 1 };
+    let dense = line_forms(&[pace(Scalar::Float64)], &[ResultTarget::Values]);
     let function = lane_function(&wide, &dense.0);
     let player = of_wide.player(&dense, Some(Box::new(function))).expect("a player");
-    let other = line_forms(&[Pace { scalar: Scalar::Float64, step: 0 }], &[Sink::Values]);
+    let other = line_forms(&[LineLayout { scalar: Scalar::Float64, step: 0 }], &[ResultTarget::Values]);
     assert!(of_wide.player(&other, Some(Box::new(lane_function(&wide, &dense.0)))).is_none());
-    assert!(of_wide.player(&Forms(dense.0[..1].into()), None).is_none());
-    assert!(of_wide.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_some());
-    assert!(of_narrow.strips(&player, &[pace(Scalar::Int32)], Sink::Values, Context::new()).is_none());
-    assert!(same.strips(&player, &[pace(Scalar::Float64)], Sink::Values, Context::new()).is_none());
+    assert!(of_wide.player(&ColumnLayouts(dense.0[..1].into()), None).is_none());
+    assert!(of_wide.strips(&player, &[pace(Scalar::Float64)], ResultTarget::Values, Context::new()).is_some());
+    assert!(of_narrow.strips(&player, &[pace(Scalar::Int32)], ResultTarget::Values, Context::new()).is_none());
+    assert!(same.strips(&player, &[pace(Scalar::Float64)], ResultTarget::Values, Context::new()).is_none());
 }
 
 /// For 2^61 numbers of 8 bytes, the number of bytes overflows to 0.
@@ -392,12 +392,12 @@ fn rows_that_there_is_no_memory_for_are_refused() {
     for rows in [1 << 61, (1 << 61) + 1, (1 << 62) + 2, usize::MAX, 1 << 50] {
         let refused =
             batch.job(&of(rows), vec![None, None, None], rows, &terms(64, OnError::Fail), &ROOM).expect_err("too many");
-        assert_eq!(refused, Refused::Output { at: 0, misfit: Misfit::Room { rows } });
+        assert_eq!(refused, RunRejection::Output { at: 0, misfit: Misfit::Room { rows } });
         // Memory of the caller is checked before memory for new columns is allocated.
         let mut few = [0.0; 3];
         let outputs = vec![None, None, Some(ColumnMut::values(&mut few))];
         let refused = batch.job(&of(rows), outputs, rows, &terms(64, OnError::Fail), &ROOM).expect_err("too many");
-        assert_eq!(refused, Refused::Output { at: 2, misfit: Misfit::Rows { found: 3, expected: rows } });
+        assert_eq!(refused, RunRejection::Output { at: 2, misfit: Misfit::Rows { found: 3, expected: rows } });
     }
     assert!(batch.job(&of(100), vec![None, None, None], 100, &terms(64, OnError::Fail), &ROOM).is_ok());
 }

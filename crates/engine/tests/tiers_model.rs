@@ -12,7 +12,7 @@ mod sync {
     pub(crate) use shuttle::thread;
 }
 
-use ladder::{Ladder, RUNGS};
+use ladder::{RUNGS, TierList};
 use queue::{Job, Queue};
 use shuttle::thread;
 use std::sync::Arc;
@@ -59,14 +59,14 @@ impl Drop for Code {
 
 /// A model with the tiers of the library. The model is compiled once, by the first thread that begins.
 struct Model {
-    ladder: Ladder<Code>,
+    ladder: TierList<Code>,
     by_hand: bool,
     tally: Arc<Tally>,
 }
 
 impl Model {
     fn new(calls: u32, by_hand: bool, tally: &Arc<Tally>) -> Arc<Model> {
-        Arc::new(Model { ladder: Ladder::new(calls), by_hand, tally: tally.clone() })
+        Arc::new(Model { ladder: TierList::new(calls), by_hand, tally: tally.clone() })
     }
 
     fn climb(&self) {
@@ -172,7 +172,7 @@ fn by_hand_every_tier_is_taken_once_whoever_advances() {
 #[test]
 fn who_is_refused_asks_again_after_as_many_calls_as_said() {
     let alone = || {
-        let ladder = Ladder::<()>::new(2);
+        let ladder = TierList::<()>::new(2);
         assert_eq!([(); 3].map(|()| ladder.count_call()), [false, true, false]);
         assert!(!ladder.request(3, || false));
         assert_eq!([(); 4].map(|()| ladder.count_call()), [false, false, true, false]);

@@ -9,22 +9,22 @@ use cembra_value::{ScalarValue, Value};
 
 /// The reach of a declared type: the number type that it gives to the operands of the declared value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reach {
+pub(crate) enum OperandConversion {
     /// The declared type is f64, so operands of the declared value that are numbers become f64.
     Wide,
     /// The declared type is i64, so operands of the declared value that are i32 become i64.
     Long,
 }
 
-impl Reach {
+impl OperandConversion {
     /// Returns the effect of the declared type `qtype` on the operands of the declared value; `None` if the type has no effect on operands.
     pub(crate) fn of(qtype: &QType) -> Option<Self> {
         match qtype {
             QType::Scalar(Scalar::Float64) | QType::Optional(Scalar::Float64) | QType::Array(_, Scalar::Float64) => {
-                Some(Reach::Wide)
+                Some(OperandConversion::Wide)
             }
             QType::Scalar(Scalar::Int64) | QType::Optional(Scalar::Int64) | QType::Array(_, Scalar::Int64) => {
-                Some(Reach::Long)
+                Some(OperandConversion::Long)
             }
             _ => None,
         }
@@ -33,8 +33,8 @@ impl Reach {
     /// The scalar type that operands of the declared value are converted to.
     pub(crate) fn scalar(self) -> Scalar {
         match self {
-            Reach::Wide => Scalar::Float64,
-            Reach::Long => Scalar::Int64,
+            OperandConversion::Wide => Scalar::Float64,
+            OperandConversion::Long => Scalar::Int64,
         }
     }
 
@@ -45,7 +45,7 @@ impl Reach {
             [Operation::Add, Operation::Subtract, Operation::Multiply, Operation::Negate, Operation::Default];
         operator == WHERE
             || PASSING.iter().any(|operation| operation.name() == operator)
-            || self == Reach::Wide && operator == Operation::Divide.name()
+            || self == OperandConversion::Wide && operator == Operation::Divide.name()
     }
 
     /// Returns true if `operand` must be marked with the operator `core._declared_operand`. The caller knows that the declared type does not apply
@@ -64,8 +64,8 @@ impl Reach {
     fn changes(self, value: &ScalarValue) -> bool {
         matches!(
             (self, value.scalar()),
-            (Reach::Wide, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::WeakFloat)
-                | (Reach::Long, Scalar::Int32)
+            (OperandConversion::Wide, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::WeakFloat)
+                | (OperandConversion::Long, Scalar::Int32)
         )
     }
 }
@@ -80,5 +80,5 @@ pub(crate) fn passed<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
 /// are the branches.
 #[must_use]
 pub fn reached_operands<'o, T>(operator: &str, operands: &'o [T]) -> &'o [T] {
-    if Reach::Wide.passes(operator) { passed(operator, operands) } else { &[] }
+    if OperandConversion::Wide.passes(operator) { passed(operator, operands) } else { &[] }
 }

@@ -2,7 +2,7 @@
 //! columns have random layouts, and the rows are repeated so that they fill several bitmap words.
 
 use crate::config::pick;
-use crate::layout::{Laid, Layout, Lists, Shape};
+use crate::layout::{ColumnMemory, Layout, Lists, Shape};
 use crate::subject::{Answer, Failure, Row, Subject};
 use crate::values::fresh;
 use cembra::columns::InputColumn;
@@ -48,8 +48,8 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
         match struct_columns(&input.qtype).filter(|_| takes_parts && input.promise == Promise::Nothing) {
             Some(columns) => pieces.extend(taken_apart(&values, &columns, random)),
             None => {
-                let laid = Laid::of(values, &input.qtype, Shape::random(random), random);
-                pieces.push(Piece { qtype: input.qtype.clone(), points: None, laid });
+                let laid = ColumnMemory::of(values, &input.qtype, Shape::random(random), random);
+                pieces.push(ColumnPart { qtype: input.qtype.clone(), points: None, laid });
             }
         }
         ends.push(pieces.len());
@@ -100,15 +100,15 @@ fn answers(batch: &Batch, rows: &[&Row], random: &mut fastrand::Rng) -> Result<V
 }
 
 /// A column, or the elements of a column of lists.
-struct Piece {
+struct ColumnPart {
     qtype: QType,
     /// The split points of the rows' lists; `None` if the column has no lists.
     points: Option<Vec<i64>>,
-    laid: Laid,
+    laid: ColumnMemory,
 }
 
 /// Returns the columns for the parts of structs, lists and arrays.
-fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand::Rng) -> Vec<Piece> {
+fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand::Rng) -> Vec<ColumnPart> {
     let members: Vec<Vec<&Value>> = values.iter().map(members).collect();
     let piece = |(at, column): (usize, &StructColumn)| {
         let of_rows = members.iter().map(|members| members.get(at).copied());
@@ -122,7 +122,7 @@ fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand
             }
             let qtype = QType::Optional(scalar);
             let shape = Shape { layout: *pick(random, &Layout::ALL[..3]), ..Shape::random(random) };
-            return Piece { laid: Laid::of(elements, &qtype, shape, random), points: Some(points), qtype };
+            return ColumnPart { laid: ColumnMemory::of(elements, &qtype, shape, random), points: Some(points), qtype };
         }
         let is_there = |row: usize| {
             column
@@ -137,8 +137,8 @@ fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand
             value => value.cloned().unwrap_or(Value::Nothing),
         };
         let values = of_rows.enumerate().map(value).collect();
-        let laid = Laid::of(values, &column.qtype, Shape::random(random), random);
-        Piece { qtype: column.qtype.clone(), points: None, laid }
+        let laid = ColumnMemory::of(values, &column.qtype, Shape::random(random), random);
+        ColumnPart { qtype: column.qtype.clone(), points: None, laid }
     };
     columns.iter().enumerate().map(piece).collect()
 }

@@ -4,7 +4,7 @@
 
 use crate::subject::Row;
 use cembra_expr::Program;
-use cembra_ops::{OpDef, Registry, Resolved, Signature, call, id};
+use cembra_ops::{OpDef, Registry, ResolvedCall, Signature, call, id};
 use cembra_prepare::{Id, Kind, LoopId, Options, Prepared, TypedGraph, TypedModel};
 use cembra_value::{ScalarValue, Value};
 use std::collections::{HashMap, HashSet};
@@ -96,7 +96,7 @@ pub(crate) fn evaluate(model: &TypedModel, row: &Row) -> Option<(Vec<Value>, Has
                 match op {
                     id::DICT_TABLE => looked_up(&args)?,
                     id::DICT_RANGED => ranged(&args)?,
-                    _ => call(def, &Resolved { signature, overload, lifted }, &args)?.ok()?,
+                    _ => call(def, &ResolvedCall { signature, overload, lifted }, &args)?.ok()?,
                 }
             }
             Kind::Loop(of) => {

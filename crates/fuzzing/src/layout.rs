@@ -58,7 +58,7 @@ impl Shape {
 
 /// A column in memory, in a certain layout: either values that can be borrowed as an input column, or memory for an output column.
 #[derive(Debug)]
-pub struct Laid {
+pub struct ColumnMemory {
     shape: Shape,
     rows: usize,
     /// The values of an input column; empty for an output column.
@@ -76,7 +76,7 @@ pub struct Laid {
     joined: Vec<u8>,
     offsets: Vec<i32>,
     keys: Vec<u32>,
-    entries: Option<Box<Laid>>,
+    entries: Option<Box<ColumnMemory>>,
 }
 
 /// The strings (texts or bytes) of a column in memory, as a list of slices.
@@ -87,11 +87,11 @@ pub struct Lists<'a> {
     entries: Option<Box<Lists<'a>>>,
 }
 
-impl Laid {
+impl ColumnMemory {
     /// Puts `values`, which have the type `qtype`, into memory in the layout `shape`.
     #[must_use]
-    pub fn of(values: Vec<Value>, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
-        let mut laid = Laid::memory(values.len(), qtype, shape, random);
+    pub fn of(values: Vec<Value>, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> ColumnMemory {
+        let mut laid = ColumnMemory::memory(values.len(), qtype, shape, random);
         for (row, value) in values.iter().enumerate() {
             laid.put(row, value, random);
             laid.offsets.push(laid.joined.len() as i32);
@@ -108,7 +108,7 @@ impl Laid {
 
     /// Allocates memory for `rows` output values of type `qtype` in the layout `shape`, filled with garbage.
     #[must_use]
-    pub fn memory(rows: usize, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> Laid {
+    pub fn memory(rows: usize, qtype: &QType, shape: Shape, random: &mut fastrand::Rng) -> ColumnMemory {
         let size = qtype.scalar().filter(|scalar| scalar.machine_type().is_some());
         let size = size.map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
         let gap = if shape.layout == Layout::Dense { 0 } else { *pick(random, &[1, 8, 19]) };
@@ -117,7 +117,7 @@ impl Laid {
         let stride = before + size + gap;
         let is_backwards = shape.layout == Layout::Backwards;
         let bits = (shape.offset + rows).div_ceil(8);
-        Laid {
+        ColumnMemory {
             shape,
             rows,
             values: Vec::new(),
@@ -174,7 +174,7 @@ impl Laid {
             }) as u32);
         }
         let shape = Shape { layout: Layout::Dense, in_bytes: false, offset: random.usize(..70) };
-        self.entries = Some(Box::new(Laid::of(entries, qtype, shape, random)));
+        self.entries = Some(Box::new(ColumnMemory::of(entries, qtype, shape, random)));
     }
 
     /// Returns slices of the column's strings.

@@ -43,7 +43,7 @@ mod tensors;
 mod values;
 
 pub use config::Config;
-pub use layout::{Laid, Layout, Lists, Shape};
+pub use layout::{ColumnMemory, Layout, Lists, Shape};
 pub use report::{Mismatch, Report};
 pub use subject::{Answer, Failure, Row, Subject, Subjects};
 pub use tensors::{TensorMismatch, TensorReport, TileReport, run_tensors, run_tiles};

@@ -32,9 +32,9 @@ struct AskedRow {
 }
 
 /// A loader for rows that record the requested names.
-struct Asked;
+struct RequestLoader;
 
-impl Loader<AskedRow> for Asked {
+impl Loader<AskedRow> for RequestLoader {
     fn knows(&self, _: &str) -> bool {
         true
     }
@@ -57,9 +57,9 @@ impl Loader<AskedRow> for Asked {
 }
 
 /// A listener that stores all outputs, in their order.
-struct All;
+struct OutputCollector;
 
-impl Listener<Vec<Value>> for All {
+impl Listener<Vec<Value>> for OutputCollector {
     fn knows(&self, _: &str) -> bool {
         true
     }
@@ -86,8 +86,9 @@ impl Listener<Vec<Value>> for All {
 pub(crate) fn answers(model: &Model, options: &Options, rows: &[Row]) -> Vec<(&'static str, Vec<LoadedAnswer>)> {
     let backends = [("interpreter with a loader", Backend::Interpreter), ("native with a loader", Backend::Native)];
     let made = backends.into_iter().filter_map(|(name, backend)| {
-        let mut executor =
-            model.executor_between::<AskedRow, (), _>(&Asked, &All, &options.clone().backend(backend)).ok()?;
+        let mut executor = model
+            .executor_between::<AskedRow, (), _>(&RequestLoader, &OutputCollector, &options.clone().backend(backend))
+            .ok()?;
         let answers = rows.iter().map(|row| {
             // The values are copies that are dropped with the row, so that a view of an earlier row's text would be dangling.
             let values = row.values().iter().map(|(name, value)| (name.clone(), fresh(value))).collect();

@@ -5,7 +5,7 @@ use crate::subject::{Answer, Row};
 use cembra::explain::print;
 use cembra::native::Tier;
 use cembra_expr::{Node, NodeId, Program};
-use cembra_ops::{Argument, OpId, OperandType, Registry, Resolved, id};
+use cembra_ops::{Argument, OpId, OperandType, Registry, ResolvedCall, id};
 use cembra_plan::{Action, StepId};
 use cembra_runtime::{FaultKind, QType};
 use cembra_value::{Limits, ScalarValue, Value};
@@ -134,7 +134,7 @@ impl Report {
                     // Presence is read in place. The type of its operand determines which overload it stands for.
                     Action::Has => {
                         let arg = Argument { qtype: &plan.value(plan.args(step)[0]).qtype, literal: None };
-                        if let Ok(Resolved { overload: Some(overload), lifted, .. }) =
+                        if let Ok(ResolvedCall { overload: Some(overload), lifted, .. }) =
                             Registry::standard().get(id::HAS).resolve(&[arg])
                         {
                             let used = self.operators.entry(id::HAS).or_default();

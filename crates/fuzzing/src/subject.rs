@@ -230,12 +230,12 @@ impl Default for Subjects<'_> {
 }
 
 /// Runs array programs with a given executor for their elements.
-struct Fused {
+struct FusedSubject {
     player: RowPlayer,
     name: String,
 }
 
-impl Subject for Fused {
+impl Subject for FusedSubject {
     fn name(&self) -> &str {
         &self.name
     }
@@ -247,8 +247,8 @@ impl Subject for Fused {
 
 /// Returns the subjects for array programs that this machine supports.
 fn fused() -> &'static [&'static dyn Subject] {
-    static ALL: LazyLock<Vec<Fused>> = LazyLock::new(|| {
-        let fused = |player: RowPlayer| Fused { player, name: format!("arrays by {}", player.name()) };
+    static ALL: LazyLock<Vec<FusedSubject>> = LazyLock::new(|| {
+        let fused = |player: RowPlayer| FusedSubject { player, name: format!("arrays by {}", player.name()) };
         // `Best` is the choice of the native backend.
         RowPlayer::ALL.into_iter().filter(|player| *player != RowPlayer::Best).map(fused).collect()
     });

@@ -117,12 +117,12 @@ const TEXT: &[&str] = &[
 ];
 
 /// Texts of a special form: well-formed ones and malformed ones.
-struct Formed {
+struct TextSamples {
     good: &'static [&'static str],
     bad: &'static [&'static str],
 }
 
-impl Formed {
+impl TextSamples {
     /// Returns a text, mostly a well-formed one, because a malformed one is a fault in every row.
     fn any(&self, random: &mut Rng) -> &'static str {
         let bad = !self.bad.is_empty() && random.u32(..16) == 0;
@@ -132,7 +132,7 @@ impl Formed {
 }
 
 /// Regular expressions.
-const REGEX: Formed = Formed {
+const REGEX: TextSamples = TextSamples {
     good: &[
         "",
         "x",
@@ -151,20 +151,23 @@ const REGEX: Formed = Formed {
 };
 
 /// Replacements for the matches of regular expressions.
-const REPLACEMENT: Formed = Formed { good: &["", "-", "\\0\\0", "é\\1", "\\\\"], bad: &["\\x", "\\9", "a\\"] };
+const REPLACEMENT: TextSamples =
+    TextSamples { good: &["", "-", "\\0\\0", "é\\1", "\\\\"], bad: &["\\x", "\\9", "a\\"] };
 
 /// The names of ways to handle bytes that are not UTF-8.
-const ERRORS: Formed = Formed { good: &["strict", "ignore", "replace"], bad: &["", "other"] };
+const ERRORS: TextSamples = TextSamples { good: &["strict", "ignore", "replace"], bad: &["", "other"] };
 
 /// The units of the calendar. The hour and smaller units do not exist for dates.
-const UNITS: Formed =
-    Formed { good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"], bad: &["", "decade"] };
+const UNITS: TextSamples = TextSamples {
+    good: &["year", "quarter", "month", "week", "day", "hour", "minute", "second"],
+    bad: &["", "decade"],
+};
 
 /// The units of numbers that count the time since 1970.
-const UNIX_UNITS: Formed = Formed { good: &["s", "ms", "us", "ns"], bad: &["", "min"] };
+const UNIX_UNITS: TextSamples = TextSamples { good: &["s", "ms", "us", "ns"], bad: &["", "min"] };
 
 /// Formats of dates and timestamps.
-const TIME_FORMATS: Formed = Formed {
+const TIME_FORMATS: TextSamples = TextSamples {
     good: &[
         "%Y-%m-%d",
         "%d.%m.%Y",
@@ -179,7 +182,7 @@ const TIME_FORMATS: Formed = Formed {
 };
 
 /// Time zones: with and without summer time, with unusual offsets, links, and names of no zone.
-const TIME_ZONES: Formed = Formed {
+const TIME_ZONES: TextSamples = TextSamples {
     good: &[
         "UTC",
         "Europe/Zurich",
@@ -193,10 +196,10 @@ const TIME_ZONES: Formed = Formed {
 };
 
 /// The choices of a moment when a local time occurs twice.
-const REPEATED: Formed = Formed { good: &["earlier", "later", "missing"], bad: &["", "both"] };
+const REPEATED: TextSamples = TextSamples { good: &["earlier", "later", "missing"], bad: &["", "both"] };
 
 /// Formats of `printf`, and a few of `format`.
-const FORMAT: Formed = Formed {
+const FORMAT: TextSamples = TextSamples {
     good: &[
         "",
         "%d",
@@ -220,7 +223,7 @@ const FORMAT: Formed = Formed {
 };
 
 /// Names for the arguments of a format.
-const NAMES: Formed = Formed { good: &["a", "a,b", "a,b,c", "b,a", ""], bad: &["a,a", "a b"] };
+const NAMES: TextSamples = TextSamples { good: &["a", "a,b", "a,b,c", "b,a", ""], bad: &["a,a", "a b"] };
 
 /// The names for the fields of named tuples. They are few, so that a requested field often exists.
 pub(crate) const FIELDS: &[&str] = &["a", "b", "odd name", "if"];
@@ -374,7 +377,7 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
         ArgumentForm::RepeatedTime => REPEATED,
         ArgumentForm::Format => FORMAT,
         ArgumentForm::ArgumentNames => NAMES,
-        ArgumentForm::FieldName => Formed { good: FIELDS, bad: &[] },
+        ArgumentForm::FieldName => TextSamples { good: FIELDS, bad: &[] },
         // There must be as many names as fields.
         ArgumentForm::FieldNames | ArgumentForm::Position | ArgumentForm::Type | ArgumentForm::Any => return None,
     };

@@ -47,7 +47,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
                 binder.instruction(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
             }
             Linear::Repeat { step, target } => {
-                let byte = plan.again_slot(plan.step(step).out);
+                let byte = plan.repeat_slot(plan.step(step).out);
                 let is_counted = matches!(plan.step(step).action, Action::Loop { is_counted: true, .. });
                 binder.instruction(Instruction::Repeat { byte, target, is_counted, site: step.index() as u32 });
             }
@@ -160,7 +160,7 @@ impl Binder<'_> {
     fn loads(&mut self, binding: &Binding) {
         let values = self.plan.inputs().iter().map(|input| input.value);
         let mut loads: Vec<(ValueLocation, u32, u32)> = Vec::new();
-        for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.inputs)) {
+        for (place, slot, qtype) in outside_of_frame(self.plan, values.zip(&binding.inputs)) {
             let size = qtype.layout().size;
             match loads.last_mut() {
                 Some((before, start, so_far))
@@ -183,7 +183,7 @@ impl Binder<'_> {
     /// only if that store contains all loaded bytes, otherwise the load waits for the stores.
     fn stores(&mut self, binding: &Binding) {
         let values = self.plan.outputs().iter().map(|output| output.value);
-        for (place, slot, qtype) in elsewhere(self.plan, values.zip(&binding.outputs)) {
+        for (place, slot, qtype) in outside_of_frame(self.plan, values.zip(&binding.outputs)) {
             let size = qtype.layout().size;
             let value = qtype.optional_value_offset().filter(|value| *value < size).unwrap_or(0);
             if value > 0 {
@@ -196,7 +196,7 @@ impl Binder<'_> {
 
 /// Selects the values of `values` whose location is not their slot in the frame. The result has each value's location,
 /// the offset of its slot, and its type.
-fn elsewhere<'p>(
+fn outside_of_frame<'p>(
     plan: &'p Plan,
     values: impl Iterator<Item = (ValueId, &'p ValueLocation)>,
 ) -> impl Iterator<Item = (ValueLocation, u32, &'p QType)> {

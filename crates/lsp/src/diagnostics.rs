@@ -11,7 +11,7 @@ const SOURCE: &str = "cembra";
 
 /// Converts the problems of a text and of the files that it uses to diagnostics, each with the name of its file. `uri` returns
 /// the address of a file by its name.
-pub(crate) fn told(
+pub(crate) fn diagnostics_by_file(
     analysis: &Analysis,
     name: &str,
     uri: &dyn Fn(&str) -> Option<Uri>,

@@ -336,7 +336,7 @@ impl Server<'_> {
         for (analysis, name) in &all {
             found.entry(name.clone()).or_default();
             let is_used = || all.iter().any(|(other, _)| other.looks_for(name));
-            for (file, problem) in diagnostics::told(analysis, name, &|name| self.documents.uri(name)) {
+            for (file, problem) in diagnostics::diagnostics_by_file(analysis, name, &|name| self.documents.uri(name)) {
                 let of_file = found.entry(file).or_default();
                 let is_file_to_use = diagnostics::is_without_output(&problem) && is_used();
                 // Several texts may use the same file and report the same problem of it.

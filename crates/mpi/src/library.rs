@@ -8,7 +8,7 @@ use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 
 /// Memory for an MPI request handle of any library: a 32-bit integer or an address.
-pub(crate) type RequestRoom = u64;
+pub(crate) type RequestStorage = u64;
 
 /// The bytes of memory for an error text, more than any library writes.
 const TEXT_BYTES: usize = 1 << 14;
@@ -42,9 +42,9 @@ functions! {
     comm_size = "MPI_Comm_size": fn(H, *mut c_int);
     comm_free = "MPI_Comm_free": fn(*mut H);
     comm_set_errhandler = "MPI_Comm_set_errhandler": fn(H, H);
-    isend = "MPI_Isend": fn(*const c_void, c_int, H, c_int, c_int, H, *mut RequestRoom);
-    irecv = "MPI_Irecv": fn(*mut c_void, c_int, H, c_int, c_int, H, *mut RequestRoom);
-    test = "MPI_Test": fn(*mut RequestRoom, *mut c_int, *mut c_void);
+    isend = "MPI_Isend": fn(*const c_void, c_int, H, c_int, c_int, H, *mut RequestStorage);
+    irecv = "MPI_Irecv": fn(*mut c_void, c_int, H, c_int, c_int, H, *mut RequestStorage);
+    test = "MPI_Test": fn(*mut RequestStorage, *mut c_int, *mut c_void);
     abort = "MPI_Abort": fn(H, c_int);
     error_string = "MPI_Error_string": fn(c_int, *mut c_char, *mut c_int);
     finalize = "MPI_Finalize": fn();
@@ -253,7 +253,7 @@ impl<H: Handle> Library<H> {
         place: *mut u8,
         bytes: c_int,
         stream: Stream<H>,
-        request: *mut RequestRoom,
+        request: *mut RequestStorage,
     ) -> Result<(), Error> {
         let Stream { peer, tag, communicator } = stream;
         let (Functions { isend, irecv, .. }, byte) = (&self.functions, self.constants.byte);
@@ -272,7 +272,7 @@ impl<H: Handle> Library<H> {
     /// # Safety
     /// MPI-MESSAGE: the request must have been begun, and no test may have reported that it is over. MPI-HANDLE: this
     /// thread must be allowed to call the library.
-    pub(crate) unsafe fn test(&self, request: *mut RequestRoom) -> Result<bool, Error> {
+    pub(crate) unsafe fn test(&self, request: *mut RequestStorage) -> Result<bool, Error> {
         let no_status = std::ptr::without_provenance_mut(self.constants.no_status);
         // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
         let flag = self.number("MPI_Test", |flag| unsafe { (self.functions.test)(request, flag, no_status) })?;

@@ -4,10 +4,10 @@
 //! dropped earlier, the memory leaks.
 
 use crate::abi::Handle;
-use crate::library::{Library, RequestRoom, Stream};
+use crate::library::{Library, RequestStorage, Stream};
 use cembra_tiles::link::{
-    Awaited, Content, Done, Error, HEADER_BYTES, Header, Link, Memory, Payload, Request, Room, Transfer, check_stream,
-    no_link,
+    Awaited, Content, Done, Error, ExpectedMessage, HEADER_BYTES, Header, Link, Memory, Payload, Request, Transfer,
+    check_stream, no_link,
 };
 use std::ffi::c_int;
 use std::fmt;
@@ -95,13 +95,13 @@ impl<H: Handle> Link for MpiLink<H> {
         let is_poison = payload.header().content() == Content::Poison;
         let (from, present) = payload.place();
         let pieces = pieces(length, if is_poison { 0 } else { present });
-        let flight = Flight { header, contents: Contents::Sent(payload), requests: Vec::new(), over: 0 };
+        let flight = TransferMemory { header, contents: Contents::Sent(payload), requests: Vec::new(), over: 0 };
         let mut message = Message::new(&self.0, None, flight, 1 + pieces.len())?;
         message.begin(to, tag, from.cast_mut(), &pieces, true)?;
         Ok(Request::new(awaited, Box::new(message)))
     }
 
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error> {
         check_stream(self, from, tag)?;
         let expected = *room.awaited();
         let awaited = Awaited { peer: from, is_sent: false, id: expected.id() };
@@ -109,7 +109,7 @@ impl<H: Handle> Link for MpiLink<H> {
         let (into, length) = memory.place();
         let pieces = pieces(length as u64, length);
         let header = [0; HEADER_BYTES];
-        let flight = Flight { header, contents: Contents::Received(memory), requests: Vec::new(), over: 0 };
+        let flight = TransferMemory { header, contents: Contents::Received(memory), requests: Vec::new(), over: 0 };
         let mut message = Message::new(&self.0, Some(expected), flight, 1 + pieces.len())?;
         message.begin(from, tag, into, &pieces, false)?;
         Ok(Request::new(awaited, Box::new(message)))
@@ -133,12 +133,12 @@ fn pieces(length: u64, present: usize) -> Vec<(usize, c_int)> {
 }
 
 /// The memory that MPI reads or writes for one message: its header, its pieces, and their requests.
-struct Flight {
+struct TransferMemory {
     header: [u8; HEADER_BYTES],
     contents: Contents,
     /// The MPI requests for the header and for the pieces whose transfer has begun. The capacity suffices for all
     /// pieces from the start, so that no request moves in memory.
-    requests: Vec<RequestRoom>,
+    requests: Vec<RequestStorage>,
     /// The number of requests in `requests` that have completed.
     over: usize,
 }
@@ -156,7 +156,7 @@ struct Message<H: Handle> {
     expected: Option<Header>,
     /// A pointer to the message's memory, made from a `Box`; null once the message is complete. No reference to the
     /// whole `Flight` exists while MPI uses this memory.
-    flight: *mut Flight,
+    flight: *mut TransferMemory,
 }
 
 // SAFETY: MPI-MESSAGE: only the link's thread accesses the flight; on any other thread the pointer is dropped, and its
@@ -169,7 +169,7 @@ impl<H: Handle> Message<H> {
     fn new(
         link: &Arc<Inner<H>>,
         expected: Option<Header>,
-        mut flight: Flight,
+        mut flight: TransferMemory,
         requests: usize,
     ) -> Result<Message<H>, Error> {
         link.check()?;

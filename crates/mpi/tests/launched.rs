@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "what was skipped is said")]
 
 use cembra_runtime::{Cancellation, FaultKind, Scalar};
-use cembra_tiles::link::{Done, Failure, Link, MessageId, Patience, Payload, Ranks, Room, no_link};
+use cembra_tiles::link::{Done, ExpectedMessage, Failure, Link, MessageId, Payload, Ranks, WaitPolicy, no_link};
 use cembra_tiles::{
     Checkpoint, Evaluator, MOST_TILES, Options, Screening, Shape, Tile, TileMap, Tiled, Tiling, Tiling1,
 };
@@ -338,8 +338,8 @@ fn ended_by(end: fn(&dyn Link)) -> Result<(), Error> {
     if link.rank() == 1 {
         end(&*link);
     }
-    let mut request = link.receive(1, 0, Room::for_bytes(id(0), 1)?)?;
-    Patience::default().one(&mut request).map(drop)
+    let mut request = link.receive(1, 0, ExpectedMessage::for_bytes(id(0), 1)?)?;
+    WaitPolicy::default().one(&mut request).map(drop)
 }
 
 const fn id(step: u32) -> MessageId {
@@ -363,10 +363,10 @@ fn talk() -> Result<(), Error> {
     let (rank, size) = (link.rank(), link.size());
     let (next, last) = ((rank + 1) % size, (rank + size - 1) % size);
     let ranks = Ranks::new(link.clone())?;
-    let wait = Patience::default().stall(Duration::from_secs(60));
+    let wait = WaitPolicy::default().stall(Duration::from_secs(60));
 
     // Tiles of 8 MiB around a ring, a step early; between them poison in the place of one.
-    let room = |step| Room::for_tile(id(step), Scalar::Float64, &[1024, 1024]);
+    let room = |step| ExpectedMessage::for_tile(id(step), Scalar::Float64, &[1024, 1024]);
     let received = (0..4).map(|step| link.receive(last, 1, room(step)?)).collect::<Result<Vec<_>, Error>>()?;
     let mut sent = Vec::new();
     for step in 0..4 {
@@ -412,7 +412,7 @@ fn talk() -> Result<(), Error> {
         [(2, Payload::of_bytes(MessageId { plan: 1, ..id(0) }, vec![1; 9])?), (3, Payload::of_bytes(id(0), vec![])?)]
     {
         let sent = link.send(next, tag, wrong)?;
-        let mut received = link.receive(last, tag, Room::for_bytes(id(0), 9)?)?;
+        let mut received = link.receive(last, tag, ExpectedMessage::for_bytes(id(0), 9)?)?;
         assert_eq!(wait.one(&mut received).expect_err("an error").tensor_kind(), Some(Kind::Message));
         wait.all(vec![sent])?;
     }
@@ -420,14 +420,14 @@ fn talk() -> Result<(), Error> {
     // Waits that end: the requests are dropped while MPI still has them.
     let token = Cancellation::new();
     token.cancel();
-    let never = link.receive(last, 4, Room::for_bytes(id(0), 9)?)?;
+    let never = link.receive(last, 4, ExpectedMessage::for_bytes(id(0), 9)?)?;
     let error = wait.clone().token(Some(token)).all(vec![never]).expect_err("an error");
     assert_eq!(error.fault_kind(), Some(FaultKind::Cancelled));
     let never = link.receive(last, 4, room(0)?)?;
     let error = wait.clone().stall(Duration::from_micros(500)).all(vec![never]).expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(Kind::Stalled));
     drop(link.send(next, 5, Payload::of_bytes(id(0), vec![7])?)?);
-    let mut received = link.receive(last, 5, Room::for_bytes(id(0), 1)?)?;
+    let mut received = link.receive(last, 5, ExpectedMessage::for_bytes(id(0), 1)?)?;
     assert_eq!(wait.one(&mut received)?.into_payload().map(|payload| payload.bytes().to_vec()), Some(vec![7]));
 
     // The memory of dropped requests is theirs until MPI is through with it: what is made after them has other memory.
@@ -454,7 +454,7 @@ fn talk() -> Result<(), Error> {
 
     // One thread talks.
     let error = std::thread::scope(|scope| {
-        let other = scope.spawn(|| link.receive(last, 6, Room::for_bytes(id(0), 1)?).map(drop));
+        let other = scope.spawn(|| link.receive(last, 6, ExpectedMessage::for_bytes(id(0), 1)?).map(drop));
         other.join().expect("no panic").expect_err("an error")
     });
     assert!(error.to_string().contains("only the thread that made the link"), "{error}");

@@ -3,7 +3,9 @@
 //! The other annotations exist for models that were written for Arolla: a type annotation is checked, and a name or a
 //! source position is dropped.
 
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
+use crate::definition::{
+    ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, ex, param,
+};
 use crate::function::HIGHER_ORDER;
 use crate::qtype::type_at;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
@@ -39,7 +41,12 @@ pub(crate) static EXPORT_VALUE: OpDef = OpDef {
 };
 
 /// Returns the first operand if the operands after it are literals of the types `wanted`.
-fn annotated(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], wanted: &[Scalar]) -> NodeResult<Stop> {
+fn annotated(
+    g: &dyn Instantiation,
+    operator: &str,
+    args: &[NodeHandle],
+    wanted: &[Scalar],
+) -> NodeResult<ExpansionError> {
     for (at, wanted) in (1..).zip(wanted) {
         if !matches!(g.value(args[at]), Some(Value::Scalar(found)) if found.scalar() == *wanted) {
             return refuse(at, format!("{operator} expects a literal {wanted}"));

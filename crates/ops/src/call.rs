@@ -5,7 +5,7 @@
 use crate::array::{ArrayForm, ArrayOperands};
 use crate::compound::literal_integer;
 use crate::definition::{Meaning, OpDef, OverArrays, Overload, Structure};
-use crate::typing::Resolved;
+use crate::typing::ResolvedCall;
 use cembra_runtime::{Arena, Context, Fault, FaultKind, Frame, FrameLayout, FramePtr, KernelChain, QType, STATUS_OK};
 use cembra_value::Value;
 use smallvec::SmallVec;
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 ///
 /// # Errors
 /// The fault that the operator raised.
-pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<Value, Fault>> {
+pub fn call(def: &OpDef, resolved: &ResolvedCall, args: &[Value]) -> Option<Result<Value, Fault>> {
     call_within(def, resolved, args, usize::MAX)
 }
 
@@ -26,7 +26,7 @@ pub fn call(def: &OpDef, resolved: &Resolved, args: &[Value]) -> Option<Result<V
 ///
 /// # Errors
 /// The fault that the operator raised: `ArenaLimit` or `WorkLimit` if it needs more.
-pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize) -> Option<Result<Value, Fault>> {
+pub fn call_within(def: &OpDef, resolved: &ResolvedCall, args: &[Value], room: usize) -> Option<Result<Value, Fault>> {
     if args.len() != resolved.signature.operands.len()
         || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| !value.is_of(qtype))
     {
@@ -41,7 +41,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
     match def.meaning {
         Meaning::Overloads(overloads) => {
             let overload = overloads.get(usize::from(resolved.overload?))?;
-            let Resolved { signature, lifted, .. } = resolved;
+            let ResolvedCall { signature, lifted, .. } = resolved;
             let taken = signature.operands.iter().enumerate().all(|(at, qtype)| overload.is_taken(at, *lifted, qtype));
             if !taken || signature.operands.len() != overload.args.len() || !overload.is_made(*lifted, &signature.ret) {
                 return None;
@@ -75,7 +75,7 @@ pub fn call_within(def: &OpDef, resolved: &Resolved, args: &[Value], room: usize
 pub(crate) fn call_overload(
     context: &mut Context,
     overload: &Overload,
-    resolved: &Resolved,
+    resolved: &ResolvedCall,
     args: &[Value],
 ) -> Result<Value, Fault> {
     let mut layout = FrameLayout::default();

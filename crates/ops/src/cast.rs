@@ -5,7 +5,7 @@ use crate::definition::{
     CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, UNARY, ex, param, param_or,
 };
 use crate::derivative::FIRST;
-use crate::direct::Weak;
+use crate::direct::WeakF64;
 use crate::kernel::{SAME, strict};
 use crate::typing::{Argument, Signature, TypeFault, common_type, refuse};
 use crate::{OpId, Rule, id};
@@ -276,12 +276,12 @@ pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     summary: "The number as weak_float: f64 that takes on the float type it meets.",
     typing: Typing::Rule(|args| cast_types(TO_WEAK_FLOAT.name, Scalar::WeakFloat, args)),
     meaning: Meaning::Overloads(&[
-        strict!(|x: bool| -> Weak { Weak(f64::from(x)) }, FROM_BOOL_RULE_F64),
-        strict!(|x: i32| -> Weak { Weak(f64::from(x)) }, TO_F64),
-        strict!(|x: i64| -> Weak { Weak(x as f64) }, TO_F64),
-        strict!(|x: u64| -> Weak { Weak(x as f64) }, UNSIGNED_TO_F64),
-        strict!(|x: f32| -> Weak { Weak(f64::from(x)) }, TO_F64),
-        strict!(|x: f64| -> Weak { Weak(x) }, SAME),
+        strict!(|x: bool| -> WeakF64 { WeakF64(f64::from(x)) }, FROM_BOOL_RULE_F64),
+        strict!(|x: i32| -> WeakF64 { WeakF64(f64::from(x)) }, TO_F64),
+        strict!(|x: i64| -> WeakF64 { WeakF64(x as f64) }, TO_F64),
+        strict!(|x: u64| -> WeakF64 { WeakF64(x as f64) }, UNSIGNED_TO_F64),
+        strict!(|x: f32| -> WeakF64 { WeakF64(f64::from(x)) }, TO_F64),
+        strict!(|x: f64| -> WeakF64 { WeakF64(x) }, SAME),
     ]),
     examples: &[ex("core._to_weak_float(1)", "weak_float{1}")],
     ..UNARY

@@ -6,7 +6,7 @@
 pub(crate) mod numbers;
 
 use crate::cast::{TO_INT32, TO_INT64};
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::qtype::type_at;
@@ -92,7 +92,7 @@ fn misfit(found: &QType, wanted: &QType) -> TypeFault {
     }
 }
 
-fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
+fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionError> {
     let (found, wanted) = (g.qtype(args[0]), type_at(g, DECLARED.name, args, 1)?);
     if found == wanted {
         return Ok(args[0]);
@@ -121,7 +121,7 @@ pub fn becomes_declared(own: Scalar, declared: Scalar) -> bool {
     )
 }
 
-fn declared_operand(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
+fn declared_operand(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionError> {
     let (found, wanted) = (g.qtype(args[0]), type_at(g, DECLARED_OPERAND.name, args, 1)?);
     let becomes = found.of_each().scalar().zip(wanted.scalar()).is_some_and(|(own, to)| becomes_declared(own, to));
     match common_type(&found, &wanted).filter(|_| becomes) {

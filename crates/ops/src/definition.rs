@@ -1,7 +1,7 @@
 //! The record of an operator, [`OpDef`]. Each operator has one static record with all its properties, such as its name,
 //! its types and its implementation; all other code reads them from there.
 
-use crate::array::strip::InStrips;
+use crate::array::strip::StripMethod;
 use crate::array::{ArrayOperator, FullRule};
 use crate::derivative::Derivative;
 use crate::sequence::Sequence;
@@ -275,16 +275,16 @@ pub trait Expansion {
 
 /// The reason why an operator on functions or sequences was not expanded: its operands, or an error inside a function.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Stop {
+pub enum ExpansionError {
     /// The operator does not accept these operands, for this reason.
     Fault(TypeFault),
     /// There is an error inside a function, which was already reported where it occurs.
     Reported,
 }
 
-impl From<TypeFault> for Stop {
+impl From<TypeFault> for ExpansionError {
     fn from(fault: TypeFault) -> Self {
-        Stop::Fault(fault)
+        ExpansionError::Fault(fault)
     }
 }
 
@@ -296,14 +296,14 @@ pub trait Instantiation: Expansion {
     /// # Errors
     /// If `function` is not a function with as many parameters as there are arguments, or its body does not accept the
     /// types of the arguments.
-    fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
+    fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, ExpansionError>;
 
     /// Counts `steps` steps of work towards the limit for type inference. It is for work that a short text can cause
     /// much of, such as the elements of a sequence. Applying operators and calling functions are counted elsewhere.
     ///
     /// # Errors
     /// If more steps have been counted than are allowed.
-    fn spend(&mut self, steps: usize) -> Result<(), Stop>;
+    fn spend(&mut self, steps: usize) -> Result<(), ExpansionError>;
 
     /// The sequence with this handle; `None` if the handle is that of a value or a function.
     fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>>;
@@ -326,18 +326,19 @@ pub trait Instantiation: Expansion {
     ///
     /// # Errors
     /// If the function does not accept these types, or its results are not scalars.
-    fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop>;
+    fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, ExpansionError>;
 
     /// Adds a loop and returns its state after the last round. The loop starts with the state `init` and continues as long as
     /// the condition is present. The type of the state is the common type of `init` and `next`.
     ///
     /// # Errors
     /// If the condition is not a mask, the state has no common type, or loops nest too deep.
-    fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop>;
+    fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>)
+    -> Result<NodeHandle, ExpansionError>;
 }
 
 /// A function that builds a part of a loop (the condition or the next state) from the node of the loop's state.
-pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, Stop>;
+pub type Round<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> Result<NodeHandle, ExpansionError>;
 
 /// The kind of an operator that does not compute but builds or takes apart a structure, such as a tuple, an optional or
 /// a function.
@@ -366,7 +367,7 @@ pub enum Meaning {
     Expand(fn(&mut dyn Expansion, &[NodeHandle]) -> Result<NodeHandle, TypeFault>),
     /// The operator accepts functions or sequences, and is replaced by other operators during type inference. The given
     /// function builds this expansion.
-    Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>),
+    Instantiate(fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, ExpansionError>),
     /// The operator is a name for several others. The given function selects one of them by the operands' types.
     Choose(fn(&[&QType]) -> OpId),
     /// The operator builds or takes apart tuples, optionals or functions.
@@ -472,7 +473,7 @@ pub struct OpDef {
     pub over_arrays: OverArrays,
     /// The way in which the kernel on whole arrays can process strips (blocks of consecutive elements) instead: as an
     /// aggregation or a scan. `None` if it cannot.
-    pub in_strips: Option<InStrips>,
+    pub in_strips: Option<StripMethod>,
     /// The condition under which the result of the kernel on whole arrays is full (has no missing elements).
     pub full: FullRule,
     /// The derivative of the operator; `None` if it is not known.

@@ -30,10 +30,10 @@ impl From<NodeHandle> for Cotangent {
 pub type Cotangents = SmallVec<[Option<Cotangent>; 3]>;
 
 /// The derivative of an operator: a function that computes the cotangents of the operands from that of the result.
-pub type Derivative = fn(&mut Derived<'_>) -> Result<Cotangents, TypeFault>;
+pub type Derivative = fn(&mut DerivativeCall<'_>) -> Result<Cotangents, TypeFault>;
 
 /// An application of an operator that is differentiated, and the graph that the cotangents are added to.
-pub struct Derived<'g> {
+pub struct DerivativeCall<'g> {
     /// The graph to which the nodes of the cotangents are added.
     pub graph: &'g mut dyn Expansion,
     /// The operands of the application, in the types that the operator accepts.
@@ -44,13 +44,13 @@ pub struct Derived<'g> {
     pub cotangent: NodeHandle,
 }
 
-impl std::fmt::Debug for Derived<'_> {
+impl std::fmt::Debug for DerivativeCall<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Derived").field("operands", &self.operands).finish_non_exhaustive()
     }
 }
 
-impl Derived<'_> {
+impl DerivativeCall<'_> {
     pub(crate) fn apply(&mut self, op: OpId, operands: &[NodeHandle]) -> NodeResult {
         self.graph.apply(op, operands)
     }
@@ -117,7 +117,7 @@ pub(crate) fn all<C: Into<Cotangent>, const N: usize>(made: [C; N]) -> Result<Co
 
 /// The cotangents for a result that is the operand at position `at`: this operand gets the result's cotangent, other
 /// operands get none.
-fn is_operand(d: &Derived<'_>, at: usize) -> Cotangents {
+fn is_operand(d: &DerivativeCall<'_>, at: usize) -> Cotangents {
     (0..d.operands.len()).map(|operand| (operand == at).then_some(Cotangent::from(d.cotangent))).collect()
 }
 
@@ -145,7 +145,7 @@ pub(crate) const REMAINDER: Derivative = |d| {
 pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).collect());
 
 /// The derivative of a selection between two operands by a boolean, the first operand: the selected operand gets the cotangent.
-pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
+pub(crate) fn chosen(d: &mut DerivativeCall<'_>) -> Result<Cotangents, TypeFault> {
     let condition = d.operands[0];
     let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
     Ok([None, Some(d.only_where(condition)), Some(d.only_where(opposite))].into_iter().collect())
@@ -153,7 +153,7 @@ pub(crate) fn chosen(d: &mut Derived<'_>) -> Result<Cotangents, TypeFault> {
 
 /// The derivative of a maximum or minimum: the selected operand gets the cotangent. If both operands are equal, each gets half of it. `is_chosen` is
 /// the comparison of the selected operand with the other operand, and must hold for equal operands.
-pub(crate) fn extreme(d: &mut Derived<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
+pub(crate) fn extreme(d: &mut DerivativeCall<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
     let [x, y] = [d.operands[0], d.operands[1]];
     let half = d.number(0.5);
     let half = d.times(half)?;

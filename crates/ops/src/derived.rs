@@ -4,7 +4,7 @@
 //! bit; `qtype.decay_derived_qtype` returns the base.
 
 use crate::compound::field;
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::qtype::{decayed, type_at};
@@ -19,7 +19,7 @@ fn operands(
     operator: &str,
     args: &[NodeHandle],
     expected: fn(&QType) -> QType,
-) -> Result<QType, Stop> {
+) -> Result<QType, ExpansionError> {
     let qtype = type_at(g, operator, args, 0)?;
     let (expected, found) = (expected(&qtype), g.qtype(args[1]));
     if found == expected {

@@ -17,7 +17,7 @@ pub type RegisterFn = unsafe extern "C" fn();
 
 /// A value of type `WEAK_FLOAT`, for code that must distinguish this type from `FLOAT64`.
 #[derive(Clone, Copy)]
-pub(crate) struct Weak(pub(crate) f64);
+pub(crate) struct WeakF64(pub(crate) f64);
 
 /// A type of arguments and results, with its form in registers.
 pub trait Register: Sized {
@@ -81,7 +81,7 @@ registers! {
     Date as i32, true, |v| Date(v), |v| u64::from(v.0.cast_unsigned());
     Timestamp as i64, true, |v| Timestamp(v), |v| v.0.cast_unsigned();
     Duration as i64, true, |v| Duration(v), |v| v.0.cast_unsigned();
-    Weak as f64, true, |v| Weak(v), |v| v.0.to_bits();
+    WeakF64 as f64, true, |v| WeakF64(v), |v| v.0.to_bits();
     Text<'static> as u64, false, |_| Text::new(""), |_| 0;
     Bytes<'static> as u64, false, |_| Bytes::new(b""), |_| 0;
 }

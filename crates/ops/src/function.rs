@@ -2,7 +2,9 @@
 //! type inference, so that backends never see functions. Only the loop expands to a structure of its own, which
 //! backends support.
 
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Stop, Typing, ex, param};
+use crate::definition::{
+    ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, ex, param,
+};
 use crate::id;
 use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{FaultKind, QType};
@@ -137,7 +139,7 @@ pub(crate) static WHILE_LOOP: OpDef = OpDef {
 };
 
 /// The fault for the operand `at`, which should be a sequence and is not.
-pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> Stop {
+pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> ExpansionError {
     TypeFault::mismatch(format!("{operator} expects a sequence, found {found}"), Some(at))
         .hint("make one with `seq.range(n)` or `seq.make(a, b)`; for the elements of an array use `core.map`, or `sum` and similar operators")
         .into()

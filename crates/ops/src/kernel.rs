@@ -5,7 +5,7 @@
 //!
 //! Bodies and kernels define the meaning of an operator; lowering rules define it again, independently.
 
-use crate::direct::{Register, RegisterFn, Weak, direct, next_bit};
+use crate::direct::{Register, RegisterFn, WeakF64, direct, next_bit};
 use crate::work::Work;
 use crate::{KernelData, Lower, OperandType, Overload, Rule};
 use cembra_runtime::{
@@ -149,7 +149,7 @@ repr! {
     i64, Int64, i64, 8, |v| v, |v| v;
     f32, Float32, f32, 4, |v| v, |v| v;
     f64, Float64, f64, 8, |v| v, |v| v;
-    Weak, WeakFloat, f64, 8, |v| Weak(v), |v| v.0;
+    WeakF64, WeakFloat, f64, 8, |v| WeakF64(v), |v| v.0;
     u64, UInt64, u64, 8, |v| v, |v| v;
     Date, Date, Date, 4, |v| v, |v| v;
     Timestamp, Timestamp, Timestamp, 8, |v| v, |v| v;

@@ -50,8 +50,8 @@ mod random;
 mod strings;
 
 pub use array::strip::{
-    Accumulator, Finish, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, accumulator,
-    divide_by_groups, expand, scanner,
+    Accumulator, Finish, Fold, Grouping, Quantity, Scan, Scanner, Strip, StripData, StripMethod, StripValues,
+    accumulator, divide_by_groups, expand, scanner,
 };
 pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS};
 pub use calendar::zones::time_zones;
@@ -63,10 +63,10 @@ pub use data_moments::{LocalClock, MomentForm};
 pub use declared::becomes_declared;
 pub use declared::numbers::becomes_wide;
 pub use definition::{
-    Compile, CompiledLiteral, Example, Expansion, Instantiation, KernelData, Law, Lower, Meaning, MemoryAccess,
-    NodeHandle, OpDef, OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Stop, Structure, Typing,
+    Compile, CompiledLiteral, Example, Expansion, ExpansionError, Instantiation, KernelData, Law, Lower, Meaning,
+    MemoryAccess, NodeHandle, OpDef, OperandType, OverArrays, Overload, PresenceRule, Round, Rule, Structure, Typing,
 };
-pub use derivative::{Cotangent, Cotangents, Derivative, Derived};
+pub use derivative::{Cotangent, Cotangents, Derivative, DerivativeCall};
 pub use direct::RegisterFn;
 pub use effects::Effects;
 pub use lift::record;
@@ -76,5 +76,5 @@ pub use registry::Registry;
 pub use sequence::Sequence;
 pub use strings::limits;
 pub use structure::structs;
-pub use typing::{Argument, Promotion, Resolved, Signature, TypeFault, common_type, list_types};
+pub use typing::{Argument, Promotion, ResolvedCall, Signature, TypeFault, common_type, list_types};
 pub use user::{Arguments, Fallible, Reason, Recording, UserArgument, UserFunction, UserOperator, UserResult};

@@ -10,7 +10,7 @@ use crate::kernel::{MaskValue, SAME, custom, mask};
 use crate::scalars::for_scalars;
 use crate::strings::text_fault;
 use crate::typing::{Argument, Signature, TypeFault, common_type, no_common_type, refuse};
-use crate::{Finish, Fold, Gathers, InStrips};
+use crate::{Finish, Fold, Quantity, StripMethod};
 use cembra_expr::Integers;
 use cembra_runtime::{Bytes, EdgeType, Fault, FaultKind, QType, Scalar, Text};
 use cembra_tape::{Cell, Presence};
@@ -391,7 +391,7 @@ pub(crate) static ANY: OpDef = OpDef {
     typing: Typing::Rule(|args| aggregate_types(ANY.name, args)),
     examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
     over_arrays: OverArrays::Kernel(&reduce::ANY),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Any })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Count, finish: Finish::Any })),
     ..AGGREGATE
 };
 
@@ -402,6 +402,6 @@ pub(crate) static ALL: OpDef = OpDef {
     typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
     examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(unit{})", "unit")],
     over_arrays: OverArrays::Kernel(&reduce::ALL),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Missing, finish: Finish::None })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Missing, finish: Finish::None })),
     ..AGGREGATE
 };

@@ -4,7 +4,7 @@
 //! is no such type.
 
 use crate::compound::{field_count, field_name, field_type};
-use crate::definition::{Instantiation, Meaning, NodeHandle, OpDef, Stop, ex, param};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::sequence::Sequence;
 use crate::tuple::{check_count, sliced};
@@ -15,7 +15,12 @@ use cembra_runtime::{ArrayKind, QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
 
 /// Returns the type in the operand `at`, a literal.
-pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: usize) -> Result<QType, Stop> {
+pub(crate) fn type_at(
+    g: &dyn Instantiation,
+    operator: &str,
+    args: &[NodeHandle],
+    at: usize,
+) -> Result<QType, ExpansionError> {
     match g.value(args[at]) {
         Some(Value::Type(qtype)) => Ok(qtype),
         _ => {
@@ -29,7 +34,11 @@ pub(crate) fn type_at(g: &dyn Instantiation, operator: &str, args: &[NodeHandle]
 }
 
 /// The types in the operands, all of which must be literals.
-fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[NodeHandle]) -> Result<[QType; N], Stop> {
+fn types<const N: usize>(
+    g: &dyn Instantiation,
+    operator: &str,
+    args: &[NodeHandle],
+) -> Result<[QType; N], ExpansionError> {
     let mut all = [const { QType::Nothing }; N];
     for (at, found) in all.iter_mut().enumerate() {
         *found = type_at(g, operator, args, at)?;
@@ -38,7 +47,13 @@ fn types<const N: usize>(g: &dyn Instantiation, operator: &str, args: &[NodeHand
 }
 
 /// The integer in a literal operand.
-fn integer_at(g: &dyn Instantiation, operator: &str, name: &str, args: &[NodeHandle], at: usize) -> Result<i64, Stop> {
+fn integer_at(
+    g: &dyn Instantiation,
+    operator: &str,
+    name: &str,
+    args: &[NodeHandle],
+    at: usize,
+) -> Result<i64, ExpansionError> {
     match g.value(args[at]) {
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok(i64::from(value)),
         Some(Value::Scalar(ScalarValue::Int64(value))) => Ok(value),
@@ -124,64 +139,64 @@ pub(crate) static SCALAR_QTYPE_OF: OpDef = OpDef {
 
 /// The container in which values of a scalar type come: none (a bare scalar), an optional, or an array.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum TypeContainer {
     Bare,
     Optional,
     Array(ArrayKind),
 }
 
-impl Form {
+impl TypeContainer {
     /// The type of values of the type `scalar` in this container.
     const fn of(self, scalar: Scalar) -> QType {
         match self {
-            Form::Bare => QType::Scalar(scalar),
-            Form::Optional => QType::Optional(scalar),
-            Form::Array(kind) => QType::Array(kind, scalar),
+            TypeContainer::Bare => QType::Scalar(scalar),
+            TypeContainer::Optional => QType::Optional(scalar),
+            TypeContainer::Array(kind) => QType::Array(kind, scalar),
         }
     }
 
     /// The type of the shape of values in this container.
     const fn shape(self) -> QType {
         match self {
-            Form::Bare => QType::Shape(ShapeType::Scalar),
-            Form::Optional => QType::Shape(ShapeType::OptionalScalar),
-            Form::Array(kind) => QType::ArrayShape(kind),
+            TypeContainer::Bare => QType::Shape(ShapeType::Scalar),
+            TypeContainer::Optional => QType::Shape(ShapeType::OptionalScalar),
+            TypeContainer::Array(kind) => QType::ArrayShape(kind),
         }
     }
 
     /// The container of values whose shape has the type `shape`; `None` if this is not the type of a shape.
-    const fn of_shape(shape: &QType) -> Option<Form> {
+    const fn of_shape(shape: &QType) -> Option<TypeContainer> {
         match shape {
-            QType::Shape(ShapeType::Scalar) => Some(Form::Bare),
-            QType::Shape(ShapeType::OptionalScalar) => Some(Form::Optional),
-            QType::ArrayShape(kind) => Some(Form::Array(*kind)),
+            QType::Shape(ShapeType::Scalar) => Some(TypeContainer::Bare),
+            QType::Shape(ShapeType::OptionalScalar) => Some(TypeContainer::Optional),
+            QType::ArrayShape(kind) => Some(TypeContainer::Array(*kind)),
             _ => None,
         }
     }
 
     /// The container of a value that is broadcast from one container to the shape of another; `None` for arrays of
     /// different kinds.
-    fn broadcast(self, other: Form) -> Option<Form> {
+    fn broadcast(self, other: TypeContainer) -> Option<TypeContainer> {
         match (self, other) {
-            (Form::Array(a), Form::Array(b)) if a != b => None,
-            (form @ Form::Array(_), _) | (_, form @ Form::Array(_)) => Some(form),
-            (Form::Bare, form) | (form @ Form::Optional, _) => Some(form),
+            (TypeContainer::Array(a), TypeContainer::Array(b)) if a != b => None,
+            (form @ TypeContainer::Array(_), _) | (_, form @ TypeContainer::Array(_)) => Some(form),
+            (TypeContainer::Bare, form) | (form @ TypeContainer::Optional, _) => Some(form),
         }
     }
 }
 
 /// The scalar type and the container of a scalar, optional or array type; `None` for other types.
-const fn form(qtype: &QType) -> Option<(Scalar, Form)> {
+const fn form(qtype: &QType) -> Option<(Scalar, TypeContainer)> {
     match qtype {
-        QType::Scalar(scalar) => Some((*scalar, Form::Bare)),
-        QType::Optional(scalar) => Some((*scalar, Form::Optional)),
-        QType::Array(kind, scalar) => Some((*scalar, Form::Array(*kind))),
+        QType::Scalar(scalar) => Some((*scalar, TypeContainer::Bare)),
+        QType::Optional(scalar) => Some((*scalar, TypeContainer::Optional)),
+        QType::Array(kind, scalar) => Some((*scalar, TypeContainer::Array(*kind))),
         _ => None,
     }
 }
 
 /// The type that `make` returns for the scalar type and the container of `qtype`; `NOTHING` if `qtype` has none.
-fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, Form) -> QType) -> QType {
+fn by_scalar(qtype: &QType, make: impl FnOnce(Scalar, TypeContainer) -> QType) -> QType {
     form(qtype).map_or(QType::Nothing, |(scalar, form)| make(scalar, form))
 }
 
@@ -225,7 +240,7 @@ pub(crate) static GET_PRESENCE_QTYPE: OpDef = of_types!(
     "qtype.get_presence_qtype",
     [x],
     "The type of masks: `unit?` for a scalar or an optional type, arrays of units for one of arrays; else `NOTHING`.",
-    Value::Type(by_scalar(&x, |_, form| form.broadcast(Form::Optional).map_or(QType::Nothing, |form| form.of(Scalar::Unit)))),
+    Value::Type(by_scalar(&x, |_, form| form.broadcast(TypeContainer::Optional).map_or(QType::Nothing, |form| form.of(Scalar::Unit)))),
     ["qtype.get_presence_qtype(f32) == unit?" => "present", "qtype.get_presence_qtype(QTYPE{[f32?]}) == QTYPE{[unit?]}" => "present"]
 );
 
@@ -233,7 +248,7 @@ pub(crate) static OPTIONAL_LIKE_QTYPE: OpDef = of_types!(
     "qtype.optional_like_qtype",
     [x],
     "The optional type of a scalar or an optional type; an array type is itself; else `NOTHING`.",
-    Value::Type(by_scalar(&x, |scalar, form| form.broadcast(Form::Optional).map_or(QType::Nothing, |form| form.of(scalar)))),
+    Value::Type(by_scalar(&x, |scalar, form| form.broadcast(TypeContainer::Optional).map_or(QType::Nothing, |form| form.of(scalar)))),
     ["qtype.optional_like_qtype(f32) == f32?" => "present"]
 );
 
@@ -292,8 +307,8 @@ pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
     "qtype.with_value_qtype",
     [shape_qtype, value_qtype],
     "The type of values of a scalar or optional type in a shape of some type; `NOTHING` where there is none.",
-    Value::Type(match (Form::of_shape(&shape_qtype), &value_qtype) {
-        (Some(Form::Bare), QType::Scalar(_) | QType::Optional(_)) => value_qtype,
+    Value::Type(match (TypeContainer::of_shape(&shape_qtype), &value_qtype) {
+        (Some(TypeContainer::Bare), QType::Scalar(_) | QType::Optional(_)) => value_qtype,
         (Some(form), QType::Scalar(scalar) | QType::Optional(scalar)) => form.of(*scalar),
         _ => QType::Nothing,
     }),

@@ -5,7 +5,7 @@ use crate::cast::cast_operator;
 use crate::definition::{Meaning, OpDef, Structure};
 use crate::operator_id::OpId;
 use crate::resolution::{Key, Resolutions};
-use crate::typing::{Argument, Resolved, TypeFault};
+use crate::typing::{Argument, ResolvedCall, TypeFault};
 use crate::user::refused;
 use crate::{Effects, id};
 use cembra_expr::{Callable, Vocabulary};
@@ -110,7 +110,7 @@ impl Registry {
     ///
     /// # Errors
     /// If the operator does not accept the types of `args`.
-    pub fn resolve(&self, id: OpId, args: &[Argument<'_>]) -> Result<Cow<'_, Resolved>, TypeFault> {
+    pub fn resolve(&self, id: OpId, args: &[Argument<'_>]) -> Result<Cow<'_, ResolvedCall>, TypeFault> {
         let key = Key::of(id, args);
         if let Some(known) = key.and_then(|key| self.resolutions.get(key)) {
             return Ok(Cow::Borrowed(known));

@@ -3,7 +3,7 @@
 //! for which it has no room is resolved each time.
 
 use crate::OpId;
-use crate::typing::{Argument, Resolved};
+use crate::typing::{Argument, ResolvedCall};
 use cembra_runtime::Scalar;
 use std::hash::BuildHasher;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ const PLACES: usize = 2048;
 const TRIED: usize = 4;
 
 /// A cache of resolved calls of operators on scalars: their types and overloads.
-pub(crate) struct Resolutions(Box<[OnceLock<(Key, Resolved)>]>);
+pub(crate) struct Resolutions(Box<[OnceLock<(Key, ResolvedCall)>]>);
 
 /// The key of a call in the cache: an operator and the types of its operands, encoded as a number. One bit is set if an
 /// operand is a literal, because the value of a literal may influence the types.
@@ -47,13 +47,13 @@ impl Key {
 
 impl Resolutions {
     /// The resolved call with this key; `None` if the cache does not have the key.
-    pub(crate) fn get(&self, key: Key) -> Option<&Resolved> {
+    pub(crate) fn get(&self, key: Key) -> Option<&ResolvedCall> {
         let known = key.places().filter_map(|at| self.0[at].get()).find(|(known, _)| *known == key);
         known.map(|(_, resolved)| resolved)
     }
 
     /// Adds a resolved call to the cache, if there is room for it.
-    pub(crate) fn remember(&self, key: Key, resolved: &Resolved) {
+    pub(crate) fn remember(&self, key: Key, resolved: &ResolvedCall) {
         // Another thread may have filled the place first; then this call is not remembered.
         if let Some(place) = key.places().map(|at| &self.0[at]).find(|place| place.get().is_none()) {
             let _ = place.set((key, resolved.clone()));

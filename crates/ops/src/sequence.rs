@@ -10,7 +10,7 @@ pub(crate) mod slice;
 use crate::Rule;
 use crate::cast::cast_to;
 use crate::definition::{
-    Instantiation, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Stop, Typing, ex, param, param_or,
+    ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, PresenceRule, Typing, ex, param, param_or,
 };
 use crate::function::{HIGHER_ORDER, field, integer, no_sequence};
 use crate::kernel::strict;
@@ -83,7 +83,7 @@ impl Sequence {
     }
 
     /// Returns the nodes of all elements of the sequence; `None` if their number is not known during type inference.
-    pub(crate) fn all(&self, graph: &mut dyn Instantiation) -> Result<Option<Vec<NodeHandle>>, Stop> {
+    pub(crate) fn all(&self, graph: &mut dyn Instantiation) -> Result<Option<Vec<NodeHandle>>, ExpansionError> {
         let Some(size) = self.known_size() else { return Ok(None) };
         graph.spend(size)?;
         let element = |at: usize| {
@@ -94,7 +94,7 @@ impl Sequence {
     }
 
     /// Adds nodes for the element at an index, which must be in range.
-    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> NodeResult<Stop> {
+    fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> NodeResult<ExpansionError> {
         match &self.elements {
             Elements::Range { start, step } => {
                 // Most ranges count from 0 by 1: the element is the index.
@@ -148,12 +148,12 @@ fn elements(
     graph: &mut dyn Instantiation,
     sources: &[Rc<Sequence>],
     index: NodeHandle,
-) -> Result<Vec<NodeHandle>, Stop> {
+) -> Result<Vec<NodeHandle>, ExpansionError> {
     sources.iter().map(|source| source.at(graph, index)).collect()
 }
 
 /// Adds nodes that select one of several values by an index.
-fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<Stop> {
+fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<ExpansionError> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);
     }
@@ -169,7 +169,12 @@ fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandl
     Ok(choice)
 }
 
-fn sequence(graph: &dyn Instantiation, operator: &str, args: &[NodeHandle], at: usize) -> Result<Rc<Sequence>, Stop> {
+fn sequence(
+    graph: &dyn Instantiation,
+    operator: &str,
+    args: &[NodeHandle],
+    at: usize,
+) -> Result<Rc<Sequence>, ExpansionError> {
     graph.sequence(args[at]).ok_or_else(|| no_sequence(operator, &graph.qtype(args[at]), at))
 }
 
@@ -180,7 +185,7 @@ fn sources(
     operator: &str,
     args: &[NodeHandle],
     from: usize,
-) -> Result<(Vec<Rc<Sequence>>, NodeHandle, usize), Stop> {
+) -> Result<(Vec<Rc<Sequence>>, NodeHandle, usize), ExpansionError> {
     let all = (from..args.len()).map(|at| sequence(graph, operator, args, at)).collect::<Result<Vec<_>, _>>()?;
     let Some(first) = all.first() else {
         return Err(TypeFault::mismatch(format!("{operator} expects at least one sequence"), None).into());
@@ -370,7 +375,7 @@ fn mapped(
     function: NodeHandle,
     sources: &[Rc<Sequence>],
     size: usize,
-) -> Result<Sequence, Stop> {
+) -> Result<Sequence, ExpansionError> {
     let mut values = Vec::new();
     for at in 0..size {
         let at = integer(g, at as i64);
@@ -427,7 +432,12 @@ pub(crate) static MAP: OpDef = OpDef {
 
 /// Reduces a sequence by calling `call` with the result so far and each element. If the number of elements is known,
 /// one call is added per element; otherwise a loop over indices is added.
-fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call: Combine<'_>) -> NodeResult<Stop> {
+fn reduce(
+    g: &mut dyn Instantiation,
+    sequence: &Sequence,
+    init: NodeHandle,
+    call: Combine<'_>,
+) -> NodeResult<ExpansionError> {
     if let Some(size) = sequence.known_size() {
         let mut so_far = init;
         for at in 0..size {
@@ -457,7 +467,7 @@ fn reduce(g: &mut dyn Instantiation, sequence: &Sequence, init: NodeHandle, call
 }
 
 /// A function that combines the result so far with an element.
-type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> NodeResult<Stop>;
+type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHandle) -> NodeResult<ExpansionError>;
 
 pub(crate) static REDUCE: OpDef = OpDef {
     name: "seq.reduce",
@@ -547,7 +557,7 @@ fn masks(
     with: OpId,
     args: &[NodeHandle],
     init: Value,
-) -> NodeResult<Stop> {
+) -> NodeResult<ExpansionError> {
     let sequence = sequence(g, operator, args, 0)?;
     if sequence.element != QType::MASK {
         let found = &sequence.element;

@@ -7,7 +7,7 @@ use crate::definition::{
     BINARY, Expansion, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY, ex, param,
     param_or,
 };
-use crate::derivative::{Cotangents, Derivative, Derived, FIRST, FLAT, all, extreme};
+use crate::derivative::{Cotangents, Derivative, DerivativeCall, FIRST, FLAT, all, extreme};
 use crate::math::decimal::{check_digits, literal_digits};
 use crate::typing::{Argument, Signature, TypeFault};
 use crate::{OpId, Registry, id};
@@ -182,7 +182,7 @@ pub(crate) static CLAMP: OpDef = OpDef {
         let (result, cotangent) = (d.result, d.cotangent);
         let above = d.apply(id::MAXIMUM, &[x, lo])?;
         let mut of = |operands: &[NodeHandle], cotangent, derivative: Derivative| {
-            derivative(&mut Derived { graph: &mut *d.graph, operands, result, cotangent })
+            derivative(&mut DerivativeCall { graph: &mut *d.graph, operands, result, cotangent })
         };
         let below = of(&[above, hi], cotangent, |d| extreme(d, id::BOOL_LESS_EQUAL))?;
         let [Some(within), at_hi] = below[..] else { return Ok(Cotangents::new()) };

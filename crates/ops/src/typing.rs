@@ -33,7 +33,7 @@ impl Signature {
 
 /// The result of typing a call: its types and its overload.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Resolved {
+pub struct ResolvedCall {
     /// The types that the arguments are cast to, and the type of the result.
     pub signature: Signature,
     /// The index of the overload that computes the call; `None` for an expansion, and for an operator that builds or takes apart structures.
@@ -130,7 +130,7 @@ impl OpDef {
     ///
     /// # Errors
     /// If the operator does not accept the types of `args`.
-    pub fn resolve(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+    pub fn resolve(&self, args: &[Argument<'_>]) -> Result<ResolvedCall, TypeFault> {
         self.check_count(args.len())?;
         if args.iter().any(|arg| arg.qtype.is_beside_frames()) {
             return self.resolve_over_arrays(args);
@@ -148,11 +148,11 @@ impl OpDef {
 
     /// Finds the types of a call with arrays among its arguments, for an operator that is applied to elements or has a
     /// kernel on whole arrays.
-    fn resolve_over_arrays(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+    fn resolve_over_arrays(&self, args: &[Argument<'_>]) -> Result<ResolvedCall, TypeFault> {
         match self.over_arrays {
             OverArrays::Own => self.resolve_typed(args),
             OverArrays::Kernel(operator) => {
-                Ok(Resolved { signature: (operator.typing)(self.name, args)?, overload: None, lifted: false })
+                Ok(ResolvedCall { signature: (operator.typing)(self.name, args)?, overload: None, lifted: false })
             }
             OverArrays::Elementwise | OverArrays::Expanded => {
                 let kind = array_kind(self.name, args)?;
@@ -176,7 +176,7 @@ impl OpDef {
                 };
                 // Operands are cast in the expression for one element.
                 let signature = Signature::unchanged(args, QType::Array(kind, scalar));
-                Ok(Resolved { signature, overload: None, lifted: false })
+                Ok(ResolvedCall { signature, overload: None, lifted: false })
             }
         }
     }
@@ -200,7 +200,7 @@ impl OpDef {
         if self.variadic { format!("at least {plural}") } else { plural }
     }
 
-    fn resolve_typed(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+    fn resolve_typed(&self, args: &[Argument<'_>]) -> Result<ResolvedCall, TypeFault> {
         let signature = match self.typing {
             Typing::Promote(_) if self.takes_quoted(args) => {
                 return self.first_fit(args).map_err(|fault| {
@@ -239,10 +239,10 @@ impl OpDef {
             }
         };
         if self.overloads().is_empty() {
-            return Ok(Resolved { signature, overload: None, lifted: false });
+            return Ok(ResolvedCall { signature, overload: None, lifted: false });
         }
         match self.find_overload(&signature) {
-            Some((index, lifted)) => Ok(Resolved { signature, overload: Some(index), lifted }),
+            Some((index, lifted)) => Ok(ResolvedCall { signature, overload: Some(index), lifted }),
             None => Err(self.no_overload(&signature)),
         }
     }
@@ -256,7 +256,7 @@ impl OpDef {
 
     /// Selects the first overload to whose types the arguments can be cast implicitly; the overload of a strict
     /// operator also takes optionals.
-    fn first_fit(&self, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+    fn first_fit(&self, args: &[Argument<'_>]) -> Result<ResolvedCall, TypeFault> {
         let strict = self.presence == PresenceRule::Strict;
         for (index, overload) in self.overloads().iter().enumerate() {
             let lifted = strict && args.iter().any(|arg| arg.qtype.is_optional());
@@ -272,7 +272,7 @@ impl OpDef {
                 }
                 let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
                 let signature = Signature { operands, ret };
-                return Ok(Resolved { signature, overload: u16::try_from(index).ok(), lifted });
+                return Ok(ResolvedCall { signature, overload: u16::try_from(index).ok(), lifted });
             }
         }
         let operands = args.iter().map(|arg| arg.qtype.clone()).collect();
@@ -340,7 +340,7 @@ impl OpDef {
         Some((u16::try_from(index).ok()?, lifted))
     }
 
-    fn promote(&self, promotion: Promotion, args: &[Argument<'_>]) -> Result<Resolved, TypeFault> {
+    fn promote(&self, promotion: Promotion, args: &[Argument<'_>]) -> Result<ResolvedCall, TypeFault> {
         let mut common: Option<QType> = None;
         for (index, arg) in args.iter().enumerate() {
             let accepted = match (promotion, arg.qtype) {
@@ -379,7 +379,7 @@ impl OpDef {
         // A result of the base type is a result of the derived type.
         let derived = ret.scalar == scalar.representation();
         signature.ret = QType::of(if derived { scalar } else { ret.scalar }, optional || ret.optional);
-        Ok(Resolved { signature, overload: Some(index), lifted })
+        Ok(ResolvedCall { signature, overload: Some(index), lifted })
     }
 
     /// Returns true if weak floats are compared as FLOAT32. This happens if some operands are optionals or arrays and

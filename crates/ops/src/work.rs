@@ -7,7 +7,7 @@
 //! Operators with a lowering rule do not read strings, except for comparisons, which charge in `Context::compare`, in
 //! machine code too.
 
-use crate::direct::Weak;
+use crate::direct::WeakF64;
 use cembra_runtime::{Bytes, Text, for_each_scalar};
 
 /// A type that arguments of an operator may have, with the work of reading an argument.
@@ -35,7 +35,7 @@ macro_rules! no_work {
     )* };
 }
 
-for_each_scalar!(no_work [(), Weak]);
+for_each_scalar!(no_work [(), WeakF64]);
 
 impl Work for Text<'_> {
     const STRING: bool = true;
@@ -67,7 +67,7 @@ impl<T: Work> Work for Option<T> {
 #[cfg(test)]
 mod tests {
     use crate::call::call_overload;
-    use crate::{Lower, OpDef, OperandType, Overload, Promotion, Registry, Resolved, Signature, Typing};
+    use crate::{Lower, OpDef, OperandType, Overload, Promotion, Registry, ResolvedCall, Signature, Typing};
     use cembra_runtime::{Context, FaultKind, QType, Scalar};
     use cembra_value::{ScalarValue, Value};
     use smallvec::SmallVec;
@@ -89,7 +89,7 @@ mod tests {
         let of = |(qtype, arg): (&QType, &OperandType)| value(arg.scalar, qtype.is_optional(), length);
         let values: Vec<Value> = operands.iter().zip(overload.args).map(of).collect();
         let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
-        let resolved = Resolved { signature: Signature { operands, ret }, overload: None, lifted };
+        let resolved = ResolvedCall { signature: Signature { operands, ret }, overload: None, lifted };
         let mut context = Context::new();
         context.set_string_work(work);
         context.begin();

@@ -5,7 +5,7 @@
 use crate::error::PlanError;
 use crate::{Action, Block, BlockId, Input, Output, Plan, PlanValue, Step, StepId, Template, ValueId, slots};
 use cembra_ops::{CompiledLiteral, OpId, Registry, Structure, id};
-use cembra_prepare::{Id, Kind, LoopId, Placed, RegionId, Regions, TypedModel};
+use cembra_prepare::{Id, Kind, LoopId, RegionId, RegionModel, Regions, TypedModel};
 use cembra_runtime::{FrameLayout, QType};
 use cembra_value::{Budget, Value};
 use rustc_hash::FxHashMap;
@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 /// # Errors
 /// If a limit is exceeded, if the model has arrays, if an operator cannot be compiled from its literal (such as a
 /// regular expression), or if a user's rewrite made a model that cannot run.
-pub fn build(placed: &Placed, budget: &Budget) -> Result<Plan, PlanError> {
+pub fn build(placed: &RegionModel, budget: &Budget) -> Result<Plan, PlanError> {
     budget.check_time()?;
-    let Placed { model, regions } = placed;
+    let RegionModel { model, regions } = placed;
     if model.has_arrays() {
         return Err(PlanError::Arrays);
     }

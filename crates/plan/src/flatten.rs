@@ -1,7 +1,7 @@
 //! Converts a plan's tree of blocks to a flat program with jumps. The interpreter is prepared from this program, and
 //! listings of plans print it.
 
-use crate::slots::lies_in_join;
+use crate::slots::is_in_join_slot;
 use crate::{Action, BlockId, Plan, StepId, ValueId};
 
 /// An instruction of the flat program: a step, a copy or a jump. The target of a jump is the index of an instruction.
@@ -117,7 +117,7 @@ impl Plan {
     }
 
     fn copy_result(&self, flat: &mut Vec<Linear>, step: StepId, branch: BlockId) {
-        if let Some(from) = self.block(branch).result.filter(|result| !lies_in_join(self, branch, *result)) {
+        if let Some(from) = self.block(branch).result.filter(|result| !is_in_join_slot(self, branch, *result)) {
             flat.push(Linear::Copy { from, to: self.step(step).out });
         }
     }

@@ -296,7 +296,7 @@ impl Plan {
     /// The offset in the frame of a loop's mask, which is present if another round follows. `out` is the result of the
     /// loop.
     #[must_use]
-    pub fn again_slot(&self, out: ValueId) -> u32 {
+    pub fn repeat_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);
         out.slot + out.qtype.field_offset(1).unwrap_or(0)
     }

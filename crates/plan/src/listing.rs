@@ -46,7 +46,7 @@ impl fmt::Display for Plan {
                     writeln!(f, "jump_if_not<+{}>({})", target - after, self.slot(condition))?;
                 }
                 Linear::Repeat { step, target } => {
-                    let mask = TypedSlot { offset: self.again_slot(self.step(step).out), qtype: QType::MASK };
+                    let mask = TypedSlot { offset: self.repeat_slot(self.step(step).out), qtype: QType::MASK };
                     writeln!(f, "jump_if<-{}>({mask})", after - target)?;
                 }
                 Linear::Jump { target } => writeln!(f, "jump<+{}>()", target - after)?,

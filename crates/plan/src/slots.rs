@@ -57,7 +57,7 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     let order = walk(plan);
     let last_uses = last_uses(plan, &order);
     let mut slots =
-        Slots { plan, free: Free::default(), assigned: Vec::new(), fields: FieldOffsets::default(), budget };
+        Slots { plan, free: FreeSlots::default(), assigned: Vec::new(), fields: FieldOffsets::default(), budget };
     slots.assigned = vec![false; slots.plan.values.len()];
     // Inputs first, then literals as they are met, so that listings read from the top of the frame.
     for at in 0..slots.plan.inputs.len() {
@@ -153,7 +153,7 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
                     for branch in [on, off] {
                         // A value that the branch makes is in the conditional's slot and dies with it; any other value
                         // is read here.
-                        if let Some(result) = plan.block(branch).result.filter(|r| !lies_in_join(plan, branch, *r)) {
+                        if let Some(result) = plan.block(branch).result.filter(|r| !is_in_join_slot(plan, branch, *r)) {
                             note(result, position, *block);
                         }
                     }
@@ -167,7 +167,7 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
             && let Action::Where { on, off } = plan.step(*id).action
         {
             for branch in [on, off] {
-                if let Some(result) = plan.block(branch).result.filter(|r| lies_in_join(plan, branch, *r)) {
+                if let Some(result) = plan.block(branch).result.filter(|r| is_in_join_slot(plan, branch, *r)) {
                     last[result.index()] = None;
                 }
             }
@@ -182,14 +182,14 @@ fn last_uses(plan: &Plan, order: &[Visit]) -> Vec<Option<u32>> {
 /// Returns true if the last step of the branch computes the branch's result, so that the result can be in the slot of
 /// the conditional. This is false for a view (such as a field of a tuple), because a view is part of another value's
 /// slot.
-pub(crate) fn lies_in_join(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
+pub(crate) fn is_in_join_slot(plan: &Plan, branch: BlockId, result: ValueId) -> bool {
     let made = plan.block(branch).steps.last().is_some_and(|step| plan.step(*step).out == result);
     made && plan.value(result).owner.is_none()
 }
 
 /// The free slots, by type.
 #[derive(Default)]
-struct Free {
+struct FreeSlots {
     scalars: [Vec<u32>; Scalar::ALL.len()],
     optionals: [Vec<u32>; Scalar::ALL.len()],
     /// The free slots of all types that are not scalars or optionals. The map has a random seed, because a model
@@ -197,7 +197,7 @@ struct Free {
     others: HashMap<QType, Vec<u32>, RandomState>,
 }
 
-impl Free {
+impl FreeSlots {
     /// The free slots for values of a type.
     fn of(&mut self, qtype: &QType) -> &mut Vec<u32> {
         match qtype {
@@ -210,7 +210,7 @@ impl Free {
 
 struct Slots<'p> {
     plan: &'p mut Plan,
-    free: Free,
+    free: FreeSlots,
     assigned: Vec<bool>,
     fields: FieldOffsets,
     budget: &'p Budget,
@@ -269,7 +269,7 @@ impl Slots<'_> {
             let slot = self.plan.value(out).slot;
             for branch in [on, off] {
                 if let Some(result) = self.plan.block(branch).result
-                    && lies_in_join(self.plan, branch, result)
+                    && is_in_join_slot(self.plan, branch, result)
                 {
                     self.set(result, slot);
                 }

@@ -3,7 +3,7 @@
 
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
-use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, Resolved, TypeFault, id};
+use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, ResolvedCall, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{Promise, ScalarValue, Value};
 use foldhash::fast::RandomState;
@@ -71,8 +71,8 @@ impl Kind {
 
     /// Returns the kind of a node whose operator is bound to an overload. This is the only function that distinguishes the conditional from other
     /// operators.
-    pub(crate) fn bound(op: OpId, resolved: &Resolved) -> Kind {
-        let Resolved { signature, overload, lifted } = resolved;
+    pub(crate) fn bound(op: OpId, resolved: &ResolvedCall) -> Kind {
+        let ResolvedCall { signature, overload, lifted } = resolved;
         let (overload, lifted) = (*overload, *lifted);
         // A single condition chooses between arrays. For a condition per element both arrays are computed.
         let chooses = |operands: &[QType]| match operands {
@@ -399,7 +399,7 @@ impl TypedGraph {
         registry: &'r Registry,
         op: OpId,
         operands: &[Id],
-    ) -> Result<Cow<'r, Resolved>, TypeFault> {
+    ) -> Result<Cow<'r, ResolvedCall>, TypeFault> {
         let args: SmallVec<[Argument<'_>; 4]> = operands.iter().map(|operand| self.argument(*operand)).collect();
         registry.resolve(op, &args)
     }
@@ -410,7 +410,7 @@ impl TypedGraph {
         registry: &'r Registry,
         op: OpId,
         operands: &[Operand<'_>],
-    ) -> Result<Cow<'r, Resolved>, TypeFault> {
+    ) -> Result<Cow<'r, ResolvedCall>, TypeFault> {
         registry.resolve(op, &self.arguments(operands))
     }
 

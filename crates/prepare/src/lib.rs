@@ -15,9 +15,9 @@ mod warnings;
 pub use extension::{Extension, Rewriter};
 pub use graph::{Body, Id, Kind, LoopId, TypedGraph};
 pub use pass::{
-    AskedInputs, AskedValue, Mode, Options, PASSES, Pass, Rewrite, ask_for, is_askable, node_types, place, prepare,
-    prepare_graph, prepare_part, prepare_typed, rewrites,
+    Mode, OnDemandLeaves, OnDemandValue, Options, PASSES, Pass, Rewrite, ask_for, is_askable, node_types, place,
+    prepare, prepare_graph, prepare_part, prepare_typed, rewrites,
 };
-pub use prepared::{Placed, Prepared, Regions, TypedModel};
+pub use prepared::{Prepared, RegionModel, Regions, TypedModel};
 pub use region::{RegionId, RegionTree};
 pub use warnings::{find_tensor_warnings, find_warnings};

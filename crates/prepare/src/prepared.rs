@@ -64,14 +64,14 @@ pub struct Regions {
 
 /// A model that is ready for planning: every node has a region, the branch or loop in which it is evaluated.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct RegionModel {
     /// The typed model: its graph, leaves and outputs.
     pub model: TypedModel,
     /// The region of each node of the model: the branch or loop in which it is evaluated.
     pub regions: Regions,
 }
 
-impl Placed {
+impl RegionModel {
     /// The region (branch, loop body or top) in which the node `id` is evaluated.
     #[must_use]
     pub fn region(&self, id: Id) -> RegionId {
@@ -85,7 +85,7 @@ pub enum Prepared {
     /// A typed model whose nodes have no regions yet: it is not known which branches are lazy.
     Typed(TypedModel),
     /// A model in which every node has its region, the branch or loop in which it is evaluated.
-    Placed(Placed),
+    Placed(RegionModel),
 }
 
 impl Prepared {
@@ -102,7 +102,7 @@ impl Prepared {
     ///
     /// # Errors
     /// If the options stopped preparation before regions were assigned.
-    pub fn placed(self) -> Result<Placed, Diagnostics> {
+    pub fn placed(self) -> Result<RegionModel, Diagnostics> {
         match self {
             Prepared::Typed(_) => {
                 let message = "the model is not fully prepared: a plan needs every pass up to the last one";
@@ -118,7 +118,9 @@ impl fmt::Display for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Prepared::Typed(model) => model.write(f, &|id| model.graph.is_always_lazy(id)),
-            Prepared::Placed(Placed { model, regions }) => model.write(f, &|id| regions.branches.contains_key(&id)),
+            Prepared::Placed(RegionModel { model, regions }) => {
+                model.write(f, &|id| regions.branches.contains_key(&id))
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::numbers::{Numbers, is_writable};
 use crate::packages::{self, Family, Import, Imports, Package, frames, is_arrow, is_ours, is_pandas_column};
 use crate::pins::{Pins, pin};
 use crate::scalars::{self, Misfit, dtype_of, scalar_of_dtype};
-use crate::values::{self, Making};
+use crate::values::{self, ConversionOptions};
 use arrow_array::{Array as _, ArrayRef, NullArray};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -504,7 +504,7 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 /// Properties of a model that decide where its rows are evaluated: with Python's global interpreter lock (GIL), without the GIL, or in another
 /// thread.
 #[derive(Clone, Copy)]
-pub(crate) struct RowsPace {
+pub(crate) struct RowsCost {
     /// The most rows of the model that are evaluated while this thread holds Python's GIL: so few that no other thread waits long.
     pub(crate) brief_rows: usize,
     /// The number of steps of the model per row. If that is not known, the number of nodes of the model's graph.
@@ -518,7 +518,7 @@ pub(crate) struct RowsPace {
 /// The arguments of [`run`]: a model, the options of the run, and the destinations of the outputs.
 pub(crate) struct BatchTerms<'r, 'py> {
     pub(crate) batch: &'r Batch,
-    pub(crate) pace: RowsPace,
+    pub(crate) pace: RowsCost,
     pub(crate) rows: usize,
     pub(crate) options: RunOptions,
     /// The kind of Python object that each output's column becomes, in the order of the model's outputs.
@@ -585,7 +585,7 @@ pub(crate) fn run<'py>(
     raised: impl Fn(cembra::Error) -> PyErr,
 ) -> PyResult<Rows<'py>> {
     let BatchTerms { batch, pace, rows, options, targets, skip, out } = run;
-    let RowsPace { brief_rows, calls_python, nodes, are_numbers } = pace;
+    let RowsCost { brief_rows, calls_python, nodes, are_numbers } = pace;
     let may_fail = options.failed_rows() == Some(OnError::Missing);
     let mut sinks = Vec::with_capacity(batch.outputs().len());
     for (output, target) in batch.outputs().iter().zip(targets) {
@@ -896,7 +896,7 @@ fn pandas_array<'py>(
 fn numpy_parts<'py>(py: Python<'py>, column: &OutputColumn) -> PyResult<NumpyParts<'py>> {
     let (rows, is_optional) = (column.rows(), column.qtype().is_optional() || column.presence().is_some());
     let Some(scalar) = column.qtype().scalar() else {
-        let making = Making::of(values::Arrays::Numpy, Limits::default().array_bytes);
+        let making = ConversionOptions::of(values::Arrays::Numpy, Limits::default().array_bytes);
         let value = |row| values::object(py, &column.value(row).unwrap_or(Value::Nothing), &making);
         let list = making.list(py, rows, value)?;
         // From arrays of equal length, NumPy would make one array with two axes.

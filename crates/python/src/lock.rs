@@ -53,14 +53,14 @@ fn end(py: Python<'_>) {
 }
 
 /// A guard: as long as the value exists, `INSIDE` counts this thread as inside the package.
-pub(crate) struct Inside(());
+pub(crate) struct InsideGuard(());
 
-impl Inside {
+impl InsideGuard {
     /// Counts this thread as inside. `None` if another thread is shutting the interpreter down.
-    fn begin() -> Option<Inside> {
+    fn begin() -> Option<InsideGuard> {
         INSIDE.fetch_add(1, Ordering::SeqCst);
         IS_INSIDE.set(true);
-        let inside = Inside(());
+        let inside = InsideGuard(());
         // Either the thread that shuts the interpreter down sees the count, or this thread sees the shutdown.
         fence(Ordering::SeqCst);
         let is_late = ENDING.get().is_some_and(|ending| *ending != thread::current().id());
@@ -68,7 +68,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for InsideGuard {
     fn drop(&mut self) {
         IS_INSIDE.set(false);
         INSIDE.fetch_sub(1, Ordering::SeqCst);
@@ -84,11 +84,11 @@ fn wait() -> ! {
 
 /// Counts this thread as inside the package until the result is dropped. `None` if an outer call has counted the thread already. Waits for the end
 /// of the process if another thread is shutting the interpreter down.
-pub(crate) fn enter(py: Python<'_>) -> Option<Inside> {
+pub(crate) fn enter(py: Python<'_>) -> Option<InsideGuard> {
     if IS_INSIDE.get() {
         return None;
     }
-    let inside = Inside::begin();
+    let inside = InsideGuard::begin();
     if inside.is_none() {
         py.detach(|| wait());
     }
@@ -124,24 +124,24 @@ fn words_of(panic: &(dyn Any + Send)) -> &str {
 pub(crate) fn released<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> T {
     let was_inside = IS_INSIDE.get();
     if was_inside {
-        drop(Inside(()));
+        drop(InsideGuard(()));
     }
     let made = py.detach(|| {
-        let _back = Back;
+        let _back = ReentryGuard;
         run()
     });
     if !was_inside {
-        drop(Inside(()));
+        drop(InsideGuard(()));
     }
     made
 }
 
 /// A guard that counts this thread as inside the package again when it is dropped, also after a panic.
-struct Back;
+struct ReentryGuard;
 
-impl Drop for Back {
+impl Drop for ReentryGuard {
     fn drop(&mut self) {
-        std::mem::forget(Inside::begin().unwrap_or_else(|| wait()));
+        std::mem::forget(InsideGuard::begin().unwrap_or_else(|| wait()));
     }
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn taken<T>(run: impl FnOnce(Python<'_>) -> T) -> T {
     if IS_INSIDE.get() {
         return Python::attach(run);
     }
-    let inside = Inside::begin().unwrap_or_else(|| wait());
+    let inside = InsideGuard::begin().unwrap_or_else(|| wait());
     Python::attach(|py| {
         let made = run(py);
         drop(inside);

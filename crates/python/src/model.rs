@@ -16,7 +16,7 @@ use crate::tables::Table;
 use crate::tensors;
 use crate::terms::{CallTerms, Terms};
 use crate::user_operators::{self, OverColumns};
-use crate::values::{self, Arrays, Making};
+use crate::values::{self, Arrays, ConversionOptions};
 use cembra::errors::Renderer;
 use cembra::explain::Stage;
 use cembra::program::Node;
@@ -273,10 +273,10 @@ impl Model {
         made: &[Value],
         arrays: Arrays,
         options: Option<&RunOptions>,
-    ) -> PyResult<Making> {
+    ) -> PyResult<ConversionOptions> {
         let limits = options.and_then(RunOptions::run_limits);
         let most = limits.map_or(u64::MAX, |limits| limits.array_bytes).min(self.limits.array_bytes);
-        let mut making = Making::of(arrays, most);
+        let mut making = ConversionOptions::of(arrays, most);
         if compiled.makes_arrays {
             making.claim(made, options)?;
         }
@@ -468,7 +468,7 @@ impl Model {
             memory.row.clear();
             return read.map(|_| None);
         }
-        let _row = compiled.pace.calls_python.then(|| user_operators::within(user_operators::Current::row()));
+        let _row = compiled.pace.calls_python.then(|| user_operators::within(user_operators::EvaluationScope::row()));
         let evaluated = memory.evaluate(py, compiled, terms);
         let row = &mut memory.row;
         match compiled.has_tensors {
@@ -852,7 +852,7 @@ impl Model {
         entered(py, || {
             let token = Cancellation::new();
             let run = RunOptions::new().cancellation(token.clone());
-            let _row = user_operators::within(user_operators::Current::row());
+            let _row = user_operators::within(user_operators::EvaluationScope::row());
             let report = interrupt::detached(py, &token, || self.model.run_tests_with(&self.options, &run))?;
             user_operators::ended_by_exception(py)?;
             report.check().map_err(|error| self.raised(error))?;

@@ -1,7 +1,7 @@
 //! A model that is compiled for given types of its inputs. These types are a signature of the model; each call searches for the signature of its
 //! arguments.
 
-use crate::columns::{Column, RowsPace, is_column};
+use crate::columns::{Column, RowsCost, is_column};
 use crate::errors;
 use crate::interrupt::{PATIENCE, compiled, detached, is_long_row, token_of};
 use crate::lock::released;
@@ -39,7 +39,7 @@ pub(crate) struct Compiled {
     pub(crate) class: Option<Py<PyAny>>,
     /// True if all inputs and outputs are scalars and the model has no loop. Then an evaluation is over before another Python thread could begin.
     pub(crate) is_short: bool,
-    pub(crate) pace: RowsPace,
+    pub(crate) pace: RowsCost,
     /// True if an output is or contains an array, whose elements become Python objects.
     pub(crate) makes_arrays: bool,
     /// True if the model has a loop, so that an evaluation may take long for any inputs.
@@ -58,7 +58,7 @@ pub(crate) struct Memory {
     /// The values of the model's outputs for the row.
     pub(crate) made: Vec<Value>,
     /// The time limit that is set in the session's options; `None` if the limit must be set again before the next evaluation.
-    end: Option<End>,
+    end: Option<TimeLimit>,
     /// True if the last evaluation in this memory took at least `PATIENCE`, or if there was no evaluation yet.
     was_long: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Memory {
 /// The time limit of a session's evaluations: the caller's, or a shorter one that finds evaluations that take long, which are then repeated in
 /// another thread.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum TimeLimit {
     /// The evaluation ends at the caller's time limit.
     Caller,
     /// The evaluation ends at the caller's time limit, or `PATIENCE` after it began, whichever is first.
@@ -101,23 +101,23 @@ impl Memory {
         let session = session.get_or_insert_with(|| compiled.executor.session());
         let mut set = |session: &mut Session, wanted| {
             if *end != Some(wanted) || !terms.stay {
-                let brief = (wanted == End::Brief).then_some(PATIENCE);
+                let brief = (wanted == TimeLimit::Brief).then_some(PATIENCE);
                 session.set_run_options(&brief.into_iter().fold(terms.options.clone(), RunOptions::time_limit));
                 *end = Some(wanted);
             }
         };
         let is_long = is_long_row(row);
         if compiled.is_short && !is_long {
-            set(session, End::Caller);
+            set(session, TimeLimit::Caller);
             return Ok(session.evaluate_into(row, made));
         }
         if compiled.pace.calls_python && !compiled.has_loops {
             // Python functions check for signals, and must be called once, so the evaluation does not move to another thread.
-            set(session, End::Caller);
+            set(session, TimeLimit::Caller);
             return Ok(released(py, || session.evaluate_into(row, made)));
         }
         if !is_long && !*was_long && !compiled.pace.calls_python {
-            set(session, End::Brief);
+            set(session, TimeLimit::Brief);
             let evaluated = released(py, || session.evaluate_into(row, made));
             let was_ended = evaluated.as_ref().is_err_and(|error| error.fault_kind() == Some(FaultKind::Deadline));
             if !was_ended || terms.options.token().is_some_and(|token| token.is_cancelled()) {
@@ -200,7 +200,7 @@ impl Compiled {
             phases: OnceLock::new(),
             class,
             is_short,
-            pace: RowsPace { brief_rows, nodes, are_numbers, calls_python },
+            pace: RowsCost { brief_rows, nodes, are_numbers, calls_python },
             makes_arrays,
             has_loops,
             has_tensors,

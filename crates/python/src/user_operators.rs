@@ -64,35 +64,35 @@ thread_local! {
     /// The exception that an operator raised in this thread's evaluation; at most one.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
     /// The evaluation that this thread takes part in.
-    static CURRENT: RefCell<Current> = const { RefCell::new(Current::Any) };
+    static CURRENT: RefCell<EvaluationScope> = const { RefCell::new(EvaluationScope::Any) };
     /// True if even a few rows of the evaluation that this thread takes part in may take long.
     static IS_LONG: Cell<bool> = const { Cell::new(false) };
 }
 
 /// The current runs of many rows that call Python functions. Each thread removes its run at the end, so there are at most as many as threads in such
 /// a run. Only threads that have the interpreter's lock may lock the list, so that it is never locked in a process that was forked.
-static RUNS: Mutex<Vec<Arc<Ending>>> = Mutex::new(Vec::new());
+static RUNS: Mutex<Vec<Arc<RunEnd>>> = Mutex::new(Vec::new());
 
 /// True once an exception has ended a run of this process. Until then operators need not check whether their run has ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// A run of many rows, and the exception that ended it, if one did. Only exceptions that are not an `Exception`, such as `KeyboardInterrupt` and
 /// `SystemExit`, end a run: they concern the program, not one row.
-pub(crate) struct Ending {
+pub(crate) struct RunEnd {
     token: Cancellation,
     /// True if even a few rows may take long. Then the run gets a thread of its own, and this thread checks for signals meanwhile.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
 }
 
-impl Ending {
+impl RunEnd {
     fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
         self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Locks the list of current runs.
-fn runs() -> MutexGuard<'static, Vec<Arc<Ending>>> {
+fn runs() -> MutexGuard<'static, Vec<Arc<RunEnd>>> {
     RUNS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -106,60 +106,60 @@ pub(crate) struct RowEvaluation {
 
 /// The evaluation that a thread takes part in, of one row or of many.
 #[derive(Clone)]
-pub(crate) enum Current {
+pub(crate) enum EvaluationScope {
     /// The thread belongs to the library's pool and evaluates rows of any current run.
     Any,
     /// The thread takes part in this evaluation of one row.
     Row(Arc<RowEvaluation>),
     /// The thread evaluates rows of this run of many rows.
-    Run(Arc<Ending>),
+    Run(Arc<RunEnd>),
 }
 
-impl Current {
+impl EvaluationScope {
     /// Begins the evaluation of one row.
-    pub(crate) fn row() -> Current {
+    pub(crate) fn row() -> EvaluationScope {
         static NUMBERS: AtomicU64 = AtomicU64::new(u64::MAX);
         let number = NUMBERS.fetch_sub(1, Ordering::Relaxed);
-        Current::Row(Arc::new(RowEvaluation { number, has_ended: AtomicBool::new(false) }))
+        EvaluationScope::Row(Arc::new(RowEvaluation { number, has_ended: AtomicBool::new(false) }))
     }
 
     /// Cancels this evaluation if it is a run of many rows.
     pub(crate) fn cancel(&self) {
-        if let Current::Run(run) = self {
+        if let EvaluationScope::Run(run) = self {
             run.token.cancel();
         }
     }
 
     fn is_long(&self) -> bool {
-        matches!(self, Current::Run(run) if run.is_long)
+        matches!(self, EvaluationScope::Run(run) if run.is_long)
     }
 }
 
 /// Calls `run` with the list of runs whose rows this thread may evaluate: all current runs in a thread of the library's pool, no run while a single
 /// row is evaluated, else one run.
-fn of_current<T>(run: impl FnOnce(&[Arc<Ending>]) -> T) -> T {
+fn of_current<T>(run: impl FnOnce(&[Arc<RunEnd>]) -> T) -> T {
     match current() {
-        Current::Any => run(&runs().clone()),
-        Current::Row(_) => run(&[]),
-        Current::Run(current) => run(&[current]),
+        EvaluationScope::Any => run(&runs().clone()),
+        EvaluationScope::Row(_) => run(&[]),
+        EvaluationScope::Run(current) => run(&[current]),
     }
 }
 
 /// A run of many rows that calls Python functions or may take long. It ends when the value is dropped.
 pub(crate) struct RowsRun {
-    ending: Arc<Ending>,
-    _within: Within,
+    ending: Arc<RunEnd>,
+    _within: ScopeGuard,
 }
 
 impl RowsRun {
     /// Begins a run of many rows that `token` can cancel. `calls_python` is true if the model calls Python functions, and `is_long` if few rows may
     /// take long.
     pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
-        let ending = Arc::new(Ending { token, is_long, raised: Mutex::default() });
+        let ending = Arc::new(RunEnd { token, is_long, raised: Mutex::default() });
         if calls_python {
             runs().push(ending.clone());
         }
-        RowsRun { ending: ending.clone(), _within: within(Current::Run(ending)) }
+        RowsRun { ending: ending.clone(), _within: within(EvaluationScope::Run(ending)) }
     }
 
     /// Takes out the exception that ended the run; `None` if none did.
@@ -175,7 +175,7 @@ impl Drop for RowsRun {
 }
 
 /// The evaluation that this thread takes part in. It is passed to another thread that joins the evaluation.
-pub(crate) fn current() -> Current {
+pub(crate) fn current() -> EvaluationScope {
     CURRENT.with(|current| current.borrow().clone())
 }
 
@@ -185,17 +185,17 @@ pub(crate) fn is_long() -> bool {
 }
 
 /// A guard with the evaluation that this thread took part in before. Dropping the guard makes that evaluation the thread's current one again.
-pub(crate) struct Within(Current);
+pub(crate) struct ScopeGuard(EvaluationScope);
 
 /// Makes `this` the evaluation of the current thread until the result is dropped.
-pub(crate) fn within(this: Current) -> Within {
+pub(crate) fn within(this: EvaluationScope) -> ScopeGuard {
     IS_LONG.set(this.is_long());
-    Within(CURRENT.with(|current| current.replace(this)))
+    ScopeGuard(CURRENT.with(|current| current.replace(this)))
 }
 
-impl Drop for Within {
+impl Drop for ScopeGuard {
     fn drop(&mut self) {
-        let before = std::mem::replace(&mut self.0, Current::Any);
+        let before = std::mem::replace(&mut self.0, EvaluationScope::Any);
         IS_LONG.set(before.is_long());
         drop(CURRENT.with(|current| current.replace(before)));
     }
@@ -267,7 +267,7 @@ struct Function {
 }
 
 /// A Rust type of scalars that operators written in Python take and return.
-trait Crossing: Sized {
+trait OperandType: Sized {
     /// Converts the Rust scalar to a [`ScalarValue`].
     fn value(self) -> ScalarValue;
     /// Converts a [`ScalarValue`] to the Rust scalar; `None` if the value has another type.
@@ -290,7 +290,7 @@ macro_rules! crossings {
 
 crossings!(f64 Float64, i64 Int64, bool Boolean);
 
-impl Crossing for String {
+impl OperandType for String {
     fn value(self) -> ScalarValue {
         ScalarValue::Text(self.as_str().into())
     }
@@ -303,11 +303,11 @@ impl Crossing for String {
 impl Function {
     /// Returns the result for a row. The function is called, unless a row that failed is evaluated again and the call is recorded. The error is the
     /// evaluation's message; the exception is stored as its cause.
-    fn call<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<Option<R>, String> {
+    fn call<R: OperandType>(&self, operands: &[ScalarValue]) -> Result<Option<R>, String> {
         let own = std::ptr::from_ref(self).addr();
         let row = CURRENT.with_borrow(|current| match current {
-            Current::Row(row) => Some(row.clone()),
-            Current::Run(_) | Current::Any => None,
+            EvaluationScope::Row(row) => Some(row.clone()),
+            EvaluationScope::Run(_) | EvaluationScope::Any => None,
         });
         if row.as_ref().is_some_and(|row| row.has_ended.load(Ordering::Relaxed)) {
             return Err(errors::RAISED.to_owned());
@@ -377,7 +377,7 @@ impl Function {
     }
 
     /// Returns the result of a function that must not return `None`.
-    fn call_present<R: Crossing>(&self, operands: &[ScalarValue]) -> Result<R, String> {
+    fn call_present<R: OperandType>(&self, operands: &[ScalarValue]) -> Result<R, String> {
         self.call(operands)?.ok_or_else(|| {
             "the Python function returned None, but must return a value: declare its result with `?`".to_owned()
         })

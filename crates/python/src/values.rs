@@ -160,7 +160,7 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
 }
 
 /// The options of a conversion of values to Python objects: the form of arrays, the most bytes, and the token that ends the conversion.
-pub(crate) struct Making {
+pub(crate) struct ConversionOptions {
     pub(crate) arrays: Arrays,
     /// The most bytes that the Python objects may take.
     pub(crate) most_bytes: u64,
@@ -170,10 +170,10 @@ pub(crate) struct Making {
     made: Cell<usize>,
 }
 
-impl Making {
+impl ConversionOptions {
     /// Begins a conversion to objects of at most `most_bytes` bytes.
-    pub(crate) const fn of(arrays: Arrays, most_bytes: u64) -> Making {
-        Making { arrays, most_bytes, token: None, made: Cell::new(0) }
+    pub(crate) const fn of(arrays: Arrays, most_bytes: u64) -> ConversionOptions {
+        ConversionOptions { arrays, most_bytes, token: None, made: Cell::new(0) }
     }
 
     /// Checks the size that `values` will have as Python objects. The token in `options` can end a long conversion.
@@ -231,7 +231,11 @@ impl<'py> IntoPyObject<'py> for ListElement<'py> {
 /// Converts a value to a Python object, and consumes the value: the elements of a tensor are moved, and the numbers of an array are not copied if
 /// NumPy can view them in place.
 #[inline]
-pub(crate) fn into_object<'py>(py: Python<'py>, mut value: Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn into_object<'py>(
+    py: Python<'py>,
+    mut value: Value,
+    making: &ConversionOptions,
+) -> PyResult<Bound<'py, PyAny>> {
     if let Value::Scalar(scalar) | Value::Present(scalar) = &value {
         return scalars::object(py, scalar);
     }
@@ -368,7 +372,7 @@ impl Arrays {
 }
 
 /// Converts a value to a Python object, without consuming the value.
-pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &Making) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn object<'py>(py: Python<'py>, value: &Value, making: &ConversionOptions) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Value::Scalar(scalar) | Value::Present(scalar) => scalars::object(py, scalar)?,
         // A missing mask is `False`.

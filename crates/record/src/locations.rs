@@ -7,7 +7,7 @@
 //! that is used in many places is written to its slot where it is made, and loaded from there.
 
 use crate::lines::{Lines, stands_alone};
-use crate::pieces::{Pieces, inner_blocks};
+use crate::pieces::{FunctionParts, inner_blocks};
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId, ValueLocation};
 use smallvec::SmallVec;
 
@@ -17,7 +17,7 @@ const MOST_PLACES: usize = 8;
 
 /// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Source {
+enum ValueOrigin {
     /// The value is computed by a step.
     Step,
     Input(u32),
@@ -27,7 +27,7 @@ enum Source {
 /// The locations of a plan's values: registers, slots or both.
 #[derive(Debug)]
 pub struct ValueLocations {
-    sources: Vec<Source>,
+    sources: Vec<ValueOrigin>,
     /// For each view (a part of another value), the value that contains it and is not itself a view; for other values, the
     /// value itself.
     roots: Vec<ValueId>,
@@ -43,9 +43,9 @@ pub struct ValueLocations {
 }
 
 impl ValueLocations {
-    pub(crate) fn of(plan: &Plan, binding: &Binding, pieces: &Pieces) -> ValueLocations {
+    pub(crate) fn of(plan: &Plan, binding: &Binding, pieces: &FunctionParts) -> ValueLocations {
         let mut locations = ValueLocations {
-            sources: vec![Source::Step; plan.value_count()],
+            sources: vec![ValueOrigin::Step; plan.value_count()],
             roots: (0..plan.value_count()).map(ValueId::from_index).collect(),
             stored: vec![false; plan.value_count()],
             in_slot_only: vec![false; plan.value_count()],
@@ -53,10 +53,10 @@ impl ValueLocations {
             copies: 0,
         };
         for (at, (value, _)) in plan.literals().iter().enumerate() {
-            locations.sources[value.index()] = Source::Literal(at as u32);
+            locations.sources[value.index()] = ValueOrigin::Literal(at as u32);
         }
         for (at, (input, place)) in plan.inputs().iter().zip(&binding.inputs).enumerate() {
-            locations.sources[input.value.index()] = Source::Input(at as u32);
+            locations.sources[input.value.index()] = ValueOrigin::Input(at as u32);
             locations.in_frame.push(*place == plan.place(input.value));
         }
         for step in steps(plan).map(|id| plan.step(id)) {
@@ -94,7 +94,7 @@ impl ValueLocations {
     /// The index of the value among the plan's literals; `None` if the value is not a literal.
     pub fn literal(&self, value: ValueId) -> Option<usize> {
         match self.sources[value.index()] {
-            Source::Literal(at) => Some(at as usize),
+            ValueOrigin::Literal(at) => Some(at as usize),
             _ => None,
         }
     }
@@ -103,9 +103,9 @@ impl ValueLocations {
     pub fn lies_in_slot(&self, value: ValueId) -> bool {
         let root = self.root(value);
         match self.sources[root.index()] {
-            Source::Literal(_) => true,
-            Source::Input(at) => self.in_frame[at as usize],
-            Source::Step => self.stored[root.index()],
+            ValueOrigin::Literal(_) => true,
+            ValueOrigin::Input(at) => self.in_frame[at as usize],
+            ValueOrigin::Step => self.stored[root.index()],
         }
     }
 
@@ -114,19 +114,19 @@ impl ValueLocations {
     pub fn place(&self, plan: &Plan, binding: &Binding, value: ValueId) -> (ValueLocation, bool) {
         let root = self.root(value);
         match self.sources[root.index()] {
-            Source::Input(at) => {
+            ValueOrigin::Input(at) => {
                 let place = binding.inputs[at as usize];
                 let inside = plan.value(value).slot - plan.value(root).slot;
                 (ValueLocation { offset: place.offset + inside, ..place }, true)
             }
-            Source::Literal(_) => (plan.place(value), true),
-            Source::Step => (plan.place(value), false),
+            ValueOrigin::Literal(_) => (plan.place(value), true),
+            ValueOrigin::Step => (plan.place(value), false),
         }
     }
 
     /// Marks the values that are stored in slots because another piece (function) than the one that makes them reads
     /// them, directly or through a view (a part of the value).
-    fn store_what_crosses(&mut self, plan: &Plan, pieces: &Pieces) {
+    fn store_what_crosses(&mut self, plan: &Plan, pieces: &FunctionParts) {
         let mut made_in: Vec<Option<u32>> = vec![None; plan.value_count()];
         for id in steps(plan) {
             let step = plan.step(id);
@@ -164,7 +164,7 @@ impl ValueLocations {
     /// places are stored in slots instead.
     pub(crate) fn count_copies(&mut self, plan: &Plan, lines: &Lines, prevented: bool) {
         let count = lines.count();
-        let mut places: Vec<Places> = vec![Places::default(); plan.value_count()];
+        let mut places: Vec<PlaceSet> = vec![PlaceSet::default(); plan.value_count()];
         // Joins and outputs need their values in places of their own: at the ends of branches, and at the end of the
         // function.
         for block in 0..plan.block_count() {
@@ -186,7 +186,7 @@ impl ValueLocations {
                 self.in_slot_only[step.out.index()] = true;
             }
             if is_at_home || self.stored[step.out.index()] {
-                own = Places::default();
+                own = PlaceSet::default();
                 own.add(home);
             }
             self.copies = self.copies.saturating_add(own.count(count).saturating_sub(1) as usize);
@@ -199,14 +199,14 @@ impl ValueLocations {
 
 /// The set of places (numbers of lines, or ends of blocks) in which a value is computed.
 #[derive(Clone, Default)]
-struct Places {
+struct PlaceSet {
     /// The places, recorded until there are more than `MOST_PLACES`.
     known: SmallVec<[u32; MOST_PLACES]>,
     /// An upper bound of the number of places once `known` is full; else 0.
     many: u32,
 }
 
-impl Places {
+impl PlaceSet {
     fn add(&mut self, place: u32) {
         if self.many > 0 {
             self.many = self.many.saturating_add(1);
@@ -218,7 +218,7 @@ impl Places {
         }
     }
 
-    fn add_all(&mut self, places: &Places) {
+    fn add_all(&mut self, places: &PlaceSet) {
         if places.many > 0 {
             self.many = self.many.max(self.known.len() as u32).saturating_add(places.many);
         } else {

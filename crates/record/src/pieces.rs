@@ -22,7 +22,7 @@ const MOST_INLINED: usize = 200_000;
 
 /// The content of one function that a plan is cut into: steps, then calls of other pieces, then outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Piece {
+pub struct FunctionPart {
     /// The block that the piece's steps are in.
     pub block: BlockId,
     /// The range of the block's steps that the piece runs.
@@ -33,15 +33,15 @@ pub struct Piece {
     pub outputs: Range<usize>,
 }
 
-impl Piece {
-    const NOTHING: Piece = Piece { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
+impl FunctionPart {
+    const NOTHING: FunctionPart = FunctionPart { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
 }
 
 /// The pieces (functions) that a plan is cut into. The first piece is the entry; each piece comes after the pieces that call
 /// it.
 #[derive(Debug)]
-pub struct Pieces {
-    list: Vec<Piece>,
+pub struct FunctionParts {
+    list: Vec<FunctionPart>,
     /// The index of the piece (function) that runs each step; empty if there is only one.
     of_step: Vec<u32>,
     /// The index of the piece (function) that runs a block, for blocks too large for the enclosing piece.
@@ -49,22 +49,27 @@ pub struct Pieces {
     inlines: bool,
 }
 
-impl Pieces {
+impl FunctionParts {
     /// Makes one piece (function) of the whole plan.
-    pub(crate) fn whole(plan: &Plan) -> Pieces {
+    pub(crate) fn whole(plan: &Plan) -> FunctionParts {
         let steps = 0..plan.block(BlockId::TOP).steps.len();
-        let all = Piece { steps, outputs: 0..plan.outputs().len(), ..Piece::NOTHING };
-        Pieces { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
+        let all = FunctionPart { steps, outputs: 0..plan.outputs().len(), ..FunctionPart::NOTHING };
+        FunctionParts { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
     }
 
     /// Cuts a plan into pieces (functions) of about `most` steps each.
     ///
     /// # Errors
     /// If the time of the budget is over.
-    pub(crate) fn cut(plan: &Plan, binding: &Binding, most: usize, budget: &Budget) -> Result<Pieces, Diagnostic> {
+    pub(crate) fn cut(
+        plan: &Plan,
+        binding: &Binding,
+        most: usize,
+        budget: &Budget,
+    ) -> Result<FunctionParts, Diagnostic> {
         let weights = Weights::of(plan, most, budget)?;
-        let mut pieces = Pieces {
-            list: vec![Piece::NOTHING],
+        let mut pieces = FunctionParts {
+            list: vec![FunctionPart::NOTHING],
             of_step: vec![0; plan.step_count()],
             of_block: FxHashMap::default(),
             inlines: weights.total <= MOST_INLINED,
@@ -91,7 +96,7 @@ impl Pieces {
     }
 
     /// The pieces (functions) of the plan, the entry first.
-    pub fn list(&self) -> &[Piece] {
+    pub fn list(&self) -> &[FunctionPart] {
         &self.list
     }
 
@@ -117,13 +122,13 @@ impl Pieces {
     }
 
     fn add(&mut self) -> usize {
-        self.list.push(Piece::NOTHING);
+        self.list.push(FunctionPart::NOTHING);
         self.list.len() - 1
     }
 
     /// Makes the piece (function) `number` call a new piece for each of `parts`. If there are more than [`MOST_CALLS`],
     /// it calls intermediate pieces instead, which call the pieces of the parts.
-    fn call_all(&mut self, number: usize, mut parts: Vec<Piece>, todo: &mut Vec<(usize, Vec<Piece>)>) {
+    fn call_all(&mut self, number: usize, mut parts: Vec<FunctionPart>, todo: &mut Vec<(usize, Vec<FunctionPart>)>) {
         let mut each = 1;
         while parts.len().div_ceil(each) > MOST_CALLS {
             each *= MOST_CALLS;
@@ -138,7 +143,7 @@ impl Pieces {
 
     /// Assigns the steps of `part` to the piece (function) `number`. Returns the blocks inside these steps that are too
     /// large for the piece.
-    fn occupy(&mut self, plan: &Plan, number: usize, part: &Piece, weights: &Weights) -> Vec<BlockId> {
+    fn occupy(&mut self, plan: &Plan, number: usize, part: &FunctionPart, weights: &Weights) -> Vec<BlockId> {
         let mut large = Vec::new();
         let mut open = vec![(part.block, part.steps.clone())];
         while let Some((block, steps)) = open.pop() {
@@ -202,7 +207,7 @@ pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
 }
 
 /// The pieces (functions) that write the plan's outputs to their memory locations, each for a range of the outputs.
-fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<Piece> {
+fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<FunctionPart> {
     let weigh = |at: usize| {
         let value = plan.outputs()[at].value;
         // An output whose place is its own slot is written when it is made.
@@ -210,7 +215,7 @@ fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<Piece> {
         if own { 0 } else { fields(plan, value, usize::MAX) + 1 }
     };
     let ranges = ranges((0..plan.outputs().len()).map(weigh), most);
-    ranges.into_iter().map(|outputs| Piece { outputs, ..Piece::NOTHING }).collect()
+    ranges.into_iter().map(|outputs| FunctionPart { outputs, ..FunctionPart::NOTHING }).collect()
 }
 
 /// The number of tuple fields in a value; counting stops a little after `most`.
@@ -292,8 +297,8 @@ impl Weights {
     }
 
     /// Splits a block's steps into pieces (functions) that weigh at most `most` each, or have a single step.
-    fn stretches(&self, plan: &Plan, block: BlockId, most: usize) -> Vec<Piece> {
+    fn stretches(&self, plan: &Plan, block: BlockId, most: usize) -> Vec<FunctionPart> {
         let weights = plan.block(block).steps.iter().map(|id| self.steps[id.index()] as usize);
-        ranges(weights, most).into_iter().map(|steps| Piece { block, steps, ..Piece::NOTHING }).collect()
+        ranges(weights, most).into_iter().map(|steps| FunctionPart { block, steps, ..FunctionPart::NOTHING }).collect()
     }
 }

@@ -68,11 +68,11 @@ pub struct Scalars<'a> {
     /// The type of the array's scalars.
     pub scalar: Scalar,
     array: &'a dyn Array,
-    lane: Lane<'a>,
+    lane: TypedValues<'a>,
 }
 
 /// The typed values of a scalar array.
-enum Lane<'a> {
+enum TypedValues<'a> {
     Flag(&'a BooleanArray),
     Int32(&'a [i32]),
     Int64(&'a [i64]),
@@ -181,17 +181,19 @@ impl<'a> Scalars<'a> {
             return None;
         }
         let lane = match scalar {
-            Scalar::Unit | Scalar::Boolean => Lane::Flag(array.as_boolean_opt()?),
-            Scalar::Int32 => Lane::Int32(array.as_primitive_opt::<Int32Type>()?.values()),
-            Scalar::Date => Lane::Int32(array.as_primitive_opt::<Date32Type>()?.values()),
-            Scalar::Int64 => Lane::Int64(array.as_primitive_opt::<Int64Type>()?.values()),
-            Scalar::Timestamp => Lane::Int64(array.as_primitive_opt::<TimestampMicrosecondType>()?.values()),
-            Scalar::Duration => Lane::Int64(array.as_primitive_opt::<DurationMicrosecondType>()?.values()),
-            Scalar::UInt64 => Lane::UInt64(array.as_primitive_opt::<UInt64Type>()?.values()),
-            Scalar::Float32 => Lane::Float32(array.as_primitive_opt::<Float32Type>()?.values()),
-            Scalar::Float64 | Scalar::WeakFloat => Lane::Float64(array.as_primitive_opt::<Float64Type>()?.values()),
-            Scalar::Text => Lane::Text(array.as_string_view_opt()?),
-            Scalar::Bytes => Lane::Bytes(array.as_binary_view_opt()?),
+            Scalar::Unit | Scalar::Boolean => TypedValues::Flag(array.as_boolean_opt()?),
+            Scalar::Int32 => TypedValues::Int32(array.as_primitive_opt::<Int32Type>()?.values()),
+            Scalar::Date => TypedValues::Int32(array.as_primitive_opt::<Date32Type>()?.values()),
+            Scalar::Int64 => TypedValues::Int64(array.as_primitive_opt::<Int64Type>()?.values()),
+            Scalar::Timestamp => TypedValues::Int64(array.as_primitive_opt::<TimestampMicrosecondType>()?.values()),
+            Scalar::Duration => TypedValues::Int64(array.as_primitive_opt::<DurationMicrosecondType>()?.values()),
+            Scalar::UInt64 => TypedValues::UInt64(array.as_primitive_opt::<UInt64Type>()?.values()),
+            Scalar::Float32 => TypedValues::Float32(array.as_primitive_opt::<Float32Type>()?.values()),
+            Scalar::Float64 | Scalar::WeakFloat => {
+                TypedValues::Float64(array.as_primitive_opt::<Float64Type>()?.values())
+            }
+            Scalar::Text => TypedValues::Text(array.as_string_view_opt()?),
+            Scalar::Bytes => TypedValues::Bytes(array.as_binary_view_opt()?),
         };
         Some(Scalars { scalar, array, lane })
     }
@@ -203,17 +205,17 @@ impl<'a> Scalars<'a> {
             return ValueRef::Missing;
         }
         match (&self.lane, self.scalar) {
-            (Lane::Flag(_), Scalar::Unit) => ValueRef::Unit,
-            (Lane::Flag(array), _) => ValueRef::Boolean(array.value(row)),
-            (Lane::Int32(values), Scalar::Int32) => ValueRef::Int32(values[row]),
-            (Lane::Int32(values), scalar) => ValueRef::from_bits(scalar, u64::from(values[row].cast_unsigned())),
-            (Lane::Int64(values), Scalar::Int64) => ValueRef::Int64(values[row]),
-            (Lane::Int64(values), scalar) => ValueRef::from_bits(scalar, values[row].cast_unsigned()),
-            (Lane::UInt64(values), _) => ValueRef::UInt64(values[row]),
-            (Lane::Float32(values), _) => ValueRef::Float32(values[row]),
-            (Lane::Float64(values), _) => ValueRef::Float64(values[row]),
-            (Lane::Text(array), _) => ValueRef::Text(Cow::Borrowed(array.value(row))),
-            (Lane::Bytes(array), _) => ValueRef::Bytes(Cow::Borrowed(array.value(row))),
+            (TypedValues::Flag(_), Scalar::Unit) => ValueRef::Unit,
+            (TypedValues::Flag(array), _) => ValueRef::Boolean(array.value(row)),
+            (TypedValues::Int32(values), Scalar::Int32) => ValueRef::Int32(values[row]),
+            (TypedValues::Int32(values), scalar) => ValueRef::from_bits(scalar, u64::from(values[row].cast_unsigned())),
+            (TypedValues::Int64(values), Scalar::Int64) => ValueRef::Int64(values[row]),
+            (TypedValues::Int64(values), scalar) => ValueRef::from_bits(scalar, values[row].cast_unsigned()),
+            (TypedValues::UInt64(values), _) => ValueRef::UInt64(values[row]),
+            (TypedValues::Float32(values), _) => ValueRef::Float32(values[row]),
+            (TypedValues::Float64(values), _) => ValueRef::Float64(values[row]),
+            (TypedValues::Text(array), _) => ValueRef::Text(Cow::Borrowed(array.value(row))),
+            (TypedValues::Bytes(array), _) => ValueRef::Bytes(Cow::Borrowed(array.value(row))),
         }
     }
 }

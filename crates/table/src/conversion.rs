@@ -7,7 +7,7 @@ use super::cells;
 use super::chunks::too_large;
 use super::foreign;
 use super::place::Places;
-use super::structs::{self, Lacking};
+use super::structs::{self, MissingField};
 use super::{Decoded, Form, Keep, Named, Request, Room, Spelling, types};
 use crate::error::{DataCode, DataError};
 use crate::schema::{Column, ColumnPlace, absent_columns, empty_list_hint, quoted};
@@ -27,15 +27,15 @@ type Columns = (Vec<ArrayRef>, BTreeMap<usize, DataError>);
 
 /// The columns of a file's batches that an input is made from: a single column, or one column per field of a tuple.
 #[derive(Clone, Debug)]
-enum Pick {
+enum ColumnSource {
     Column(usize),
-    Tuple(QType, Vec<Pick>),
+    Tuple(QType, Vec<ColumnSource>),
 }
 
 /// The conversion of a file's columns to the requested columns: the model's inputs, and the columns that are copied to the results.
 #[derive(Debug)]
 pub(crate) struct Conversion {
-    leaves: Vec<(Column, Pick)>,
+    leaves: Vec<(Column, ColumnSource)>,
     kept: Vec<usize>,
     schema: SchemaRef,
     tolerant: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Conversion {
 }
 
 /// The result of matching a request with the columns of a file.
-pub(crate) struct Planned {
+pub(crate) struct ConversionPlan {
     /// The indices of the file's columns that must be read, in the order of the file.
     pub(crate) projection: Vec<usize>,
     /// The inputs that are read from the file, with their types.
@@ -94,7 +94,7 @@ impl Conversion {
         tolerant: bool,
         most_bytes: u64,
         spelling: Spelling,
-    ) -> Result<Planned, DataError> {
+    ) -> Result<ConversionPlan, DataError> {
         let mut positions = BTreeMap::new();
         for (at, field) in file.fields().iter().enumerate() {
             if positions.insert(field.name().as_str(), at).is_some() {
@@ -145,7 +145,7 @@ impl Conversion {
         }
         let needs = |scalar: &Scalar| {
             let without = spelling.without(*scalar);
-            let of = |(column, _): &(Column, Pick)| {
+            let of = |(column, _): &(Column, ColumnSource)| {
                 pick(&column.name, &column.qtype, &positions, file, &without, &mut Vec::new()).is_err()
             };
             leaves.iter().any(of)
@@ -179,7 +179,7 @@ impl Conversion {
             Named { name: field.name().clone(), form }
         });
         let named = named.collect();
-        Ok(Planned {
+        Ok(ConversionPlan {
             leaves: leaves.iter().map(|(column, _)| column.clone()).collect(),
             kept: named,
             counted,
@@ -257,7 +257,7 @@ impl Conversion {
 
     /// The requested columns, and the errors of the rows without values for them.
     fn columns(&self, rows: &RecordBatch, first: u64) -> Result<Columns, DataError> {
-        let mut reading = Reading {
+        let mut reading = RowConversion {
             first: Some(first),
             tolerant: self.tolerant,
             is_empty_by_default: false,
@@ -287,13 +287,13 @@ fn pick(
     file: &Schema,
     spelling: &Spelling,
     absent: &mut Vec<String>,
-) -> Result<Pick, DataError> {
+) -> Result<ColumnSource, DataError> {
     // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
     match (positions.get(path), qtype) {
         (Some(at), _) => {
             let field = file.field(*at);
             if becomes(field.data_type(), qtype, spelling) {
-                return Ok(Pick::Column(*at));
+                return Ok(ColumnSource::Column(*at));
             }
             let message = format!("expected {qtype}, found a column of {}", field.data_type());
             let error = DataError::new(DataCode::ColumnType, message).in_column(path);
@@ -303,8 +303,8 @@ fn pick(
         }
         (None, QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
             match pick(path, &types::all_optional(of), positions, file, spelling, absent)? {
-                Pick::Tuple(_, parts) => Ok(Pick::Tuple(qtype.clone(), parts)),
-                Pick::Column(at) => Ok(Pick::Column(at)),
+                ColumnSource::Tuple(_, parts) => Ok(ColumnSource::Tuple(qtype.clone(), parts)),
+                ColumnSource::Column(at) => Ok(ColumnSource::Column(at)),
             }
         }
         (None, QType::Tuple(fields)) if qtype.element().is_none() && !fields.is_empty() => {
@@ -312,11 +312,11 @@ fn pick(
             let parts = each.map(|(at, field)| {
                 pick(&format!("{path}.{}", fields.label(at)), field, positions, file, spelling, absent)
             });
-            Ok(Pick::Tuple(qtype.clone(), parts.collect::<Result<_, _>>()?))
+            Ok(ColumnSource::Tuple(qtype.clone(), parts.collect::<Result<_, _>>()?))
         }
         (None, _) => {
             absent.push(path.to_owned());
-            Ok(Pick::Column(0))
+            Ok(ColumnSource::Column(0))
         }
     }
 }
@@ -381,16 +381,16 @@ impl Lists<'_> {
     }
 }
 
-impl Pick {
+impl ColumnSource {
     /// Appends the lists in the columns that an input is made from.
     fn lists<'r>(&self, rows: &'r RecordBatch, qtype: &QType, lists: &mut Vec<Lists<'r>>) {
         match self {
-            Pick::Column(at) => {
+            ColumnSource::Column(at) => {
                 if let Some(column) = rows.columns().get(*at) {
                     Lists::add(column.as_ref(), qtype, lists);
                 }
             }
-            Pick::Tuple(_, parts) => {
+            ColumnSource::Tuple(_, parts) => {
                 let fields = qtype.as_optional_struct().unwrap_or(qtype).as_tuple();
                 let fields = fields.into_iter().flat_map(|fields| fields.iter());
                 parts.iter().zip(fields).for_each(|(part, of)| part.lists(rows, of, lists));
@@ -400,21 +400,21 @@ impl Pick {
 
     fn columns(&self, into: &mut Vec<usize>) {
         match self {
-            Pick::Column(at) => into.push(*at),
-            Pick::Tuple(_, parts) => parts.iter().for_each(|part| part.columns(into)),
+            ColumnSource::Column(at) => into.push(*at),
+            ColumnSource::Tuple(_, parts) => parts.iter().for_each(|part| part.columns(into)),
         }
     }
 
     fn moved(&mut self, place: &impl Fn(&usize) -> usize) {
         match self {
-            Pick::Column(at) => *at = place(at),
-            Pick::Tuple(_, parts) => parts.iter_mut().for_each(|part| part.moved(place)),
+            ColumnSource::Column(at) => *at = place(at),
+            ColumnSource::Tuple(_, parts) => parts.iter_mut().for_each(|part| part.moved(place)),
         }
     }
 }
 
 /// A conversion of rows in progress, with their errors.
-struct Reading<'s> {
+struct RowConversion<'s> {
     /// The row number of the first row, for messages. `None` if the values are elements of a list: their messages give the index in the list.
     first: Option<u64>,
     tolerant: bool,
@@ -426,7 +426,7 @@ struct Reading<'s> {
     spelling: &'s Spelling,
 }
 
-impl Reading<'_> {
+impl RowConversion<'_> {
     /// Records an error for `row`, unless the row has one already.
     fn refuse(&mut self, row: usize, error: DataError) {
         let error = match self.first {
@@ -437,15 +437,15 @@ impl Reading<'_> {
     }
 
     /// The values of an input in the type `qtype`, from its columns in `rows`.
-    fn values(&mut self, pick: &Pick, rows: &RecordBatch, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
+    fn values(&mut self, pick: &ColumnSource, rows: &RecordBatch, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
         match (pick, qtype) {
-            (Pick::Tuple(..), QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
+            (ColumnSource::Tuple(..), QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
                 let loose = types::all_optional(of);
                 let fields = self.values(pick, rows, &loose, place);
                 let parts = fields.as_struct_opt().map(|fields| fields.columns().to_vec()).unwrap_or_default();
                 self.checked(of, structs::of_fields(&loose, parts, rows.num_rows()), place)
             }
-            (Pick::Tuple(_, parts), QType::Tuple(fields)) => {
+            (ColumnSource::Tuple(_, parts), QType::Tuple(fields)) => {
                 let each = parts.iter().zip(fields.iter()).enumerate();
                 let arrays = each.map(|(at, (part, qtype))| {
                     let path = format!("{}.{}", place.path, fields.label(at));
@@ -454,8 +454,8 @@ impl Reading<'_> {
                 let arrays = arrays.collect();
                 cells::tuple(qtype, arrays, rows.num_rows(), self.tolerant)
             }
-            (Pick::Column(at), _) => self.convert(rows.column(*at), qtype, place),
-            (Pick::Tuple(whole, _), _) => missing(whole, rows.num_rows()),
+            (ColumnSource::Column(at), _) => self.convert(rows.column(*at), qtype, place),
+            (ColumnSource::Tuple(whole, _), _) => missing(whole, rows.num_rows()),
         }
     }
 
@@ -526,7 +526,7 @@ impl Reading<'_> {
     fn checked(&mut self, of: &QType, structs: ArrayRef, place: ColumnPlace<'_>) -> ArrayRef {
         let mut lacking = Vec::new();
         structs::lacking(of, &structs, place.path, &mut lacking);
-        for Lacking { row, path, scalar } in lacking {
+        for MissingField { row, path, scalar } in lacking {
             self.refuse(row, ColumnPlace { path: &path, ..place }.missing(scalar));
         }
         structs
@@ -549,7 +549,7 @@ impl Reading<'_> {
         let rows = array.len();
         let nothing = || missing(qtype, rows);
         let (Some(lists), Some(field)) = (self.large_lists(array), types::element_of(qtype)) else { return nothing() };
-        let mut inner = Reading {
+        let mut inner = RowConversion {
             first: None,
             tolerant: false,
             is_empty_by_default: false,

@@ -3,12 +3,12 @@
 //! decoded.
 
 use super::chunks::METADATA_SHARE;
-use super::conversion::{Conversion, Planned};
+use super::conversion::{Conversion, ConversionPlan};
 use super::guard::guarded;
 use super::input::{Bytes, Input};
 use super::messages::{CONTINUES, Messages, check_batch, check_schema};
 use super::parquet::ArrowPiece;
-use super::unread::{Unread, of_same_bytes, schema_of};
+use super::unread::{UnreadableColumns, of_same_bytes, schema_of};
 use super::{HeldBlock, Piece, ReadOptions, Request, Source, Spelling, Table};
 use crate::error::DataError;
 use crate::schema::Inferred;
@@ -40,7 +40,7 @@ type Stream = Messages<BufReader<Bytes>>;
 pub(crate) struct ArrowData {
     stream: Stream,
     schema: SchemaRef,
-    unread: Unread,
+    unread: UnreadableColumns,
     batch_rows: usize,
     tolerant: bool,
     spelling: Spelling,
@@ -77,7 +77,7 @@ impl ArrowData {
     }
 
     /// Opens a stream that begins with its schema.
-    fn in_front(bytes: Bytes, options: &ReadOptions) -> Result<(Stream, (Schema, Unread)), DataError> {
+    fn in_front(bytes: Bytes, options: &ReadOptions) -> Result<(Stream, (Schema, UnreadableColumns)), DataError> {
         let mut stream = Messages::new(BufReader::with_capacity(BUFFER_BYTES, bytes), options.most_bytes);
         let schema = guarded("Arrow", || {
             let metadata = stream.metadata()?.ok_or_else(|| DataError::unreadable("not Arrow: there is no schema"))?;
@@ -92,7 +92,7 @@ impl ArrowData {
     }
 
     /// Opens a file by its footer, which has the schema and the positions of messages.
-    fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, (Schema, Unread)), DataError> {
+    fn in_footer(mut file: File, options: &ReadOptions) -> Result<(Stream, (Schema, UnreadableColumns)), DataError> {
         let footer = footer(&mut file, options.most_bytes)?;
         let (schema, messages) = guarded("Arrow", || {
             let contents =
@@ -132,7 +132,7 @@ impl ArrowData {
     /// If a requested column is absent, or its type does not fit.
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         self.unread.check(request)?;
-        let Planned { projection, leaves, kept, counted, conversion } =
+        let ConversionPlan { projection, leaves, kept, counted, conversion } =
             Conversion::plan(&self.schema, request, self.tolerant, self.stream.most_bytes(), self.spelling)?;
         let ArrowData { stream, schema: stored, batch_rows, .. } = self;
         let schema = conversion.schema().clone();

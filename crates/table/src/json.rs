@@ -18,7 +18,9 @@ use super::{
 };
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
-use crate::schema::{Ahead, Column, ColumnPlace, Decided, Inferred, RequestedLeaf, absent_columns, quoted};
+use crate::schema::{
+    Column, ColumnPlace, Inferred, InferredAt, LookAheadLimits, RequestedLeaf, absent_columns, quoted,
+};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::doors::{JsonKind, JsonText};
@@ -30,7 +32,7 @@ use seen::{BEYOND, JsonForm, Kind, better, is_large, is_unsigned, lacks, loses};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::sync::Arc;
-use written::Carried;
+use written::MemberCopy;
 
 /// The read buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -94,7 +96,7 @@ struct RowForm {
     /// The names of the columns with a negative number in the first rows.
     below_zero: HashSet<String>,
     /// The members (keys and values) that are copied to the results as they are written; `None` if the results are not JSON.
-    carried: Option<Carried>,
+    carried: Option<MemberCopy>,
     /// The indices of inputs with a declared type that are also copied to the results. Fields that the type lacks must not be lost in the copy.
     strict: HashSet<usize>,
     /// The indices of columns whose value is copied to the results as it is written, in each row whose value lacks a field of the column's type.
@@ -136,7 +138,7 @@ impl JsonData {
         if self.looked_ahead {
             return Ok(());
         }
-        let mut left = Ahead::new();
+        let mut left = LookAheadLimits::new();
         let mut bytes = Vec::new();
         while left.goes_on()
             && let Some(cut) = self.objects.cut(&mut bytes)?
@@ -236,8 +238,8 @@ impl JsonData {
         let mut kept: Vec<Named> =
             kept.map(|one| Named { name: one.name.clone(), form: Form::Values(one.qtype.clone()) }).collect();
         let outputs = as_written.filter(|_| is_all || !kept.is_empty());
-        let carried =
-            outputs.map(|outputs| Carried::new(kept.iter().map(|kept| kept.name.clone()).collect(), outputs, is_all));
+        let carried = outputs
+            .map(|outputs| MemberCopy::new(kept.iter().map(|kept| kept.name.clone()).collect(), outputs, is_all));
         let all_columns = columns.clone();
         let (columns, distinct, shown) = read_once(columns);
         let is_lenient = |(at, of): (&usize, &Column)| (of.inferred && !columns[*at].inferred).then_some(*at);
@@ -255,7 +257,7 @@ impl JsonData {
         });
         let mut fields = fields.collect::<Result<Vec<_>, DataError>>()?;
         if carried.is_some() {
-            kept.push(Carried::column());
+            kept.push(MemberCopy::column());
             fields.push(types::stored_field("", &TEXTS, false)?);
         }
         let schema = types::schema(fields);
@@ -311,7 +313,7 @@ impl JsonData {
         let mut seen = JsonForm { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
         let type_of = |seen: &JsonForm| if is_kept { seen.qtype().to_optional() } else { seen.qtype() };
-        let mut decided = Decided::nothing();
+        let mut decided = InferredAt::nothing();
         for object in self.ahead.iter().flatten() {
             let value = object.row.get(name);
             found |= value.is_some();
@@ -480,37 +482,37 @@ fn read_once(columns: Vec<Column>) -> (Vec<Column>, usize, Vec<usize>) {
 }
 
 /// An object that is not decoded yet.
-enum Unread<'b> {
+enum UndecodedObject<'b> {
     /// An object that was read ahead to infer types.
     First(FirstRow),
     Cut(Cut, &'b [u8]),
 }
 
-impl Unread<'_> {
+impl UndecodedObject<'_> {
     fn line(&self) -> u64 {
         match self {
-            Unread::First(Ok(object)) => object.line,
-            Unread::First(Err(broken)) => broken.line,
-            Unread::Cut(cut, _) => cut.line,
+            UndecodedObject::First(Ok(object)) => object.line,
+            UndecodedObject::First(Err(broken)) => broken.line,
+            UndecodedObject::Cut(cut, _) => cut.line,
         }
     }
 
     fn text(&self) -> Option<&str> {
         match self {
-            Unread::First(row) => Some(row.as_ref().ok()?.row.text().as_str()),
-            Unread::Cut(cut, bytes) => str::from_utf8(bytes).ok().filter(|_| !cut.is_broken),
+            UndecodedObject::First(row) => Some(row.as_ref().ok()?.row.text().as_str()),
+            UndecodedObject::Cut(cut, bytes) => str::from_utf8(bytes).ok().filter(|_| !cut.is_broken),
         }
     }
 
     /// The row that was read ahead; `None` for an object of the piece's bytes.
     fn into_first(self) -> Option<FirstRow> {
-        if let Unread::First(row) = self { Some(row) } else { None }
+        if let UndecodedObject::First(row) = self { Some(row) } else { None }
     }
 
     fn read(self) -> Result<Object, DataError> {
         match self {
-            Unread::First(row) => row.map_err(|broken| broken.error),
-            Unread::Cut(cut, bytes) => cut.parse(bytes),
+            UndecodedObject::First(row) => row.map_err(|broken| broken.error),
+            UndecodedObject::Cut(cut, bytes) => cut.parse(bytes),
         }
     }
 }
@@ -548,14 +550,14 @@ impl Source for JsonSource {
 
 impl JsonPiece {
     /// The next object that is not decoded; `None` after the last. Those read ahead come first.
-    fn next(&mut self) -> Option<Unread<'_>> {
+    fn next(&mut self) -> Option<UndecodedObject<'_>> {
         if let Some(row) = self.ahead.pop_front() {
-            return Some(Unread::First(row));
+            return Some(UndecodedObject::First(row));
         }
         let cut = *self.cuts.get(self.read)?;
         let start = self.read.checked_sub(1).and_then(|before| self.cuts.get(before)).map_or(0, |before| before.end);
         self.read += 1;
-        Some(Unread::Cut(cut, &self.bytes[start..cut.end]))
+        Some(UndecodedObject::Cut(cut, &self.bytes[start..cut.end]))
     }
 
     /// Returns the object that was taken last to the piece.

@@ -50,8 +50,8 @@ pub use guard::is_guarded;
 use input::Input;
 use place::Places;
 use schema::{Column, Inferred, RequestedLeaf};
-use several::Later;
-pub use several::{ColumnTypes, Following};
+use several::LaterFile;
+pub use several::{ColumnTypes, FileOpener};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -361,7 +361,7 @@ pub struct Dataset {
     form: Opened,
     most_bytes: u64,
     /// The files after the first one. Their columns' names are in `later_names`, sorted.
-    later: Vec<Later>,
+    later: Vec<LaterFile>,
     later_names: Vec<String>,
 }
 
@@ -416,10 +416,10 @@ impl Dataset {
     ///
     /// # Errors
     /// If a file cannot be opened, or has another format than the first one.
-    pub fn followed_by(mut self, files: Vec<Following>) -> Result<Dataset, DataError> {
+    pub fn followed_by(mut self, files: Vec<FileOpener>) -> Result<Dataset, DataError> {
         let mut names = Vec::new();
         for file in files {
-            let later = Later::look(file, &self, &mut names)?;
+            let later = LaterFile::look(file, &self, &mut names)?;
             self.later.push(later);
             names.sort_unstable();
             names.dedup();

@@ -172,7 +172,7 @@ pub fn read_npy_file(file: &mut impl Read, bytes: u64, most_bytes: u64) -> Resul
 }
 
 /// The description of an array, from the header of a `.npy` file.
-pub(crate) struct Described {
+pub(crate) struct ArrayHeader {
     descr: String,
     /// The extent of each axis of the array.
     pub(crate) shape: Vec<usize>,
@@ -188,7 +188,7 @@ pub(crate) struct Described {
     bytes: u64,
 }
 
-impl Described {
+impl ArrayHeader {
     /// The error that the size of a file, `bytes`, does not match the array in its header.
     fn misfit(&self, bytes: u64) -> DataError {
         misfit(&self.shape, &self.descr, bytes)
@@ -203,7 +203,7 @@ fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
 ///
 /// # Errors
 /// If the bytes are not a `.npy` file, if tensors cannot have the element type, or if `known` does not match the header.
-pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Described, DataError> {
+pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<ArrayHeader, DataError> {
     let (Header { descr, fortran_order, shape }, before) = header(reader)?;
     // This is checked before the shape is shown: a header has room for thirty thousand axes.
     if shape.len() > MOST_AXES {
@@ -234,7 +234,7 @@ pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Des
     let bytes = len.and_then(|len| len.checked_mul(size)).map(|bytes| bytes as u64);
     match (len, bytes) {
         (Some(len), Some(bytes)) if known.is_none_or(|known| bytes == known) => {
-            Ok(Described { descr, shape, fortran_order, scalar, is_big, before, len, bytes })
+            Ok(ArrayHeader { descr, shape, fortran_order, scalar, is_big, before, len, bytes })
         }
         _ => Err(misfit(&shape, &descr, known.unwrap_or(0))),
     }
@@ -245,11 +245,11 @@ pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<Des
 /// memory only once.
 fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) -> Result<(Tensor, u64), DataError> {
     let described = describe(reader, known)?;
-    let Described { ref descr, ref shape, fortran_order, scalar, is_big, before, len, bytes } = described;
+    let ArrayHeader { ref descr, ref shape, fortran_order, scalar, is_big, before, len, bytes } = described;
     let all = before.checked_add(bytes).filter(|all| *all <= left).ok_or_else(|| too_many(most))?;
-    let short = |error: Short| match error {
-        Short::At(read) => described.misfit(read),
-        Short::Error(error) => error,
+    let short = |error: ReadFailure| match error {
+        ReadFailure::At(read) => described.misfit(read),
+        ReadFailure::Error(error) => error,
     };
     let data = match scalar {
         Scalar::Boolean => {
@@ -288,7 +288,7 @@ fn tensor(data: Data, shape: &[usize], fortran_order: bool) -> Result<Tensor, ce
 }
 
 /// The reason why elements cannot be read.
-enum Short {
+enum ReadFailure {
     /// The data end too early, after this number of bytes.
     At(u64),
     Error(DataError),
@@ -300,11 +300,11 @@ fn numbers<const N: usize, T>(
     len: usize,
     is_big: bool,
     number: fn([u8; N]) -> T,
-) -> Result<Vec<T>, Short> {
+) -> Result<Vec<T>, ReadFailure> {
     let mut made = Vec::new();
     if made.try_reserve_exact(len).is_err() {
         let message = format!("the array has {len} elements of {N} bytes, for which the system has no memory");
-        return Err(Short::Error(DataError::unreadable(message)));
+        return Err(ReadFailure::Error(DataError::unreadable(message)));
     }
     let turned = is_big != cfg!(target_endian = "big");
     let of = |bytes: &[u8; N]| {
@@ -317,10 +317,10 @@ fn numbers<const N: usize, T>(
     let mut piece = vec![0; PIECE_BYTES.min(len.saturating_mul(N))];
     while made.len() < len {
         let wanted = piece.len().min((len - made.len()).saturating_mul(N));
-        let filled = fill(reader, &mut piece[..wanted]).map_err(Short::Error)?;
+        let filled = fill(reader, &mut piece[..wanted]).map_err(ReadFailure::Error)?;
         let (numbers, _) = piece[..filled].as_chunks::<N>();
         if filled < wanted {
-            return Err(Short::At((made.len() * N + filled) as u64));
+            return Err(ReadFailure::At((made.len() * N + filled) as u64));
         }
         made.extend(numbers.iter().map(of));
     }

@@ -4,7 +4,7 @@
 //! the last step, so a failure leaves the previous file unchanged.
 
 use super::error::DataError;
-use crate::unfinished::Unfinished;
+use crate::unfinished::PendingFile;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub enum Output {
     /// The results go to a regular file, which is not at its path yet.
     File {
         /// The file while it is written.
-        unfinished: Unfinished,
+        unfinished: PendingFile,
         /// The path that the file gets when it is complete.
         place: PathBuf,
     },
@@ -58,7 +58,7 @@ impl Output {
         let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // Checked first, because later messages would name a temporary file that the user does not know.
         fs::metadata(folder)?;
-        let unfinished = Unfinished::create(folder)?;
+        let unfinished = PendingFile::create(folder)?;
         if let Some(there) = before {
             unfinished.file().set_permissions(there.permissions())?;
         }

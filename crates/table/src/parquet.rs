@@ -1,11 +1,11 @@
 //! Reader for Parquet. It decodes only the requested columns, and only the rows of one batch at a time.
 
 use super::chunks::{Chunks, Rows};
-use super::conversion::{Conversion, Planned};
+use super::conversion::{Conversion, ConversionPlan};
 use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
-use super::unread::{Unread, schema_of};
+use super::unread::{UnreadableColumns, schema_of};
 use super::{Decoded, HeldBlock, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
 use crate::error::{DataCode, DataError};
 use crate::foreign;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub(crate) struct ParquetData {
     chunks: Chunks,
     metadata: ArrowReaderMetadata,
-    unread: Unread,
+    unread: UnreadableColumns,
     batch_rows: usize,
     most_bytes: u64,
     tolerant: bool,
@@ -72,7 +72,7 @@ impl ParquetData {
     pub(crate) fn bind(self, request: &Request) -> Result<Table, DataError> {
         let ParquetData { chunks, metadata, unread, batch_rows, most_bytes, tolerant, spelling } = self;
         unread.check(request)?;
-        let Planned { projection, leaves, kept, counted, conversion } =
+        let ConversionPlan { projection, leaves, kept, counted, conversion } =
             Conversion::plan(metadata.schema(), request, tolerant, most_bytes, spelling)?;
         let parquet = metadata.metadata().clone();
         let total = u64::try_from(parquet.file_metadata().num_rows()).ok();
@@ -195,7 +195,7 @@ fn broken(error: ParquetError) -> DataError {
 ///
 /// # Errors
 /// If the Arrow schema nests too deep, or has more fields than bytes.
-fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unread), DataError> {
+fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, UnreadableColumns), DataError> {
     let file = metadata.file_metadata();
     let pairs = || file.key_value_metadata().into_iter().flatten();
     let values = pairs().filter(|pair| pair.key == ARROW_SCHEMA_META_KEY).filter_map(|pair| pair.value.as_ref());
@@ -215,7 +215,7 @@ fn with_arrow_schema(metadata: ParquetMetaData) -> Result<(ParquetMetaData, Unre
         found = Some(schema_of(schema, |at, _| Some(own.as_ref()?.fields().get(at)?.data_type().clone()))?);
     }
     let Some((schema, unread)) = found.filter(|(_, unread)| !unread.is_empty()) else {
-        return Ok((metadata, Unread::default()));
+        return Ok((metadata, UnreadableColumns::default()));
     };
     let others = pairs().filter(|pair| pair.key != ARROW_SCHEMA_META_KEY).cloned();
     let readable = KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), encode_arrow_schema(&schema));

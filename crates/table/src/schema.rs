@@ -23,16 +23,16 @@ const INFERENCE_BYTES: usize = 16 << 20;
 const INFERENCE_VALUES: usize = RECORD_VALUES;
 
 /// The rows, bytes and values that may still be read ahead to infer types.
-pub(crate) struct Ahead {
+pub(crate) struct LookAheadLimits {
     rows: usize,
     bytes: usize,
     values: usize,
 }
 
-impl Ahead {
+impl LookAheadLimits {
     /// Returns the limits on reading ahead, before any row has been read.
     pub(crate) const fn new() -> Self {
-        Ahead { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
+        LookAheadLimits { rows: INFERENCE_ROWS, bytes: INFERENCE_BYTES, values: INFERENCE_VALUES }
     }
 
     /// Returns true if the limits on reading ahead allow one more row.
@@ -106,14 +106,14 @@ impl Inferred {
 
 /// The type inferred from the rows so far, and the line of the row that decided it: the type has not changed since that row.
 #[derive(Clone, Debug)]
-pub(crate) struct Decided<T> {
+pub(crate) struct InferredAt<T> {
     found: Option<(T, u64)>,
 }
 
-impl<T: PartialEq> Decided<T> {
+impl<T: PartialEq> InferredAt<T> {
     /// Returns the state before the first row, in which no type is inferred.
     pub(crate) const fn nothing() -> Self {
-        Decided { found: None }
+        InferredAt { found: None }
     }
 
     /// Records that the inferred type is `now` after the row on the line `line`.

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A data file whose rows follow those of the first file.
-pub struct Following {
+pub struct FileOpener {
     /// Opens the data file. The argument is true to read its rows, false to check its columns only.
     pub open: Box<dyn Fn(bool) -> Result<Dataset, DataError> + Send>,
     /// True if the data file can be opened again; false for a pipe.
@@ -19,8 +19,8 @@ pub struct Following {
 }
 
 /// A data file after the first one, whose columns were checked. `dataset` is its open data if it cannot be opened again.
-pub(crate) struct Later {
-    following: Following,
+pub(crate) struct LaterFile {
+    following: FileOpener,
     dataset: Option<Dataset>,
 }
 
@@ -59,12 +59,16 @@ impl ColumnTypes {
     }
 }
 
-impl Later {
+impl LaterFile {
     /// Opens the file `following` and checks its format, which must be that of `first`. Appends the names of its columns to `names`.
     ///
     /// # Errors
     /// If the file cannot be opened, or has another format.
-    pub(crate) fn look(following: Following, first: &Dataset, names: &mut Vec<String>) -> Result<Later, DataError> {
+    pub(crate) fn look(
+        following: FileOpener,
+        first: &Dataset,
+        names: &mut Vec<String>,
+    ) -> Result<LaterFile, DataError> {
         let dataset = (following.open)(!following.reopens)?;
         if std::mem::discriminant(&dataset.form) != std::mem::discriminant(&first.form) {
             let (found, wanted) = (dataset.format.name(), first.format.name());
@@ -76,7 +80,7 @@ impl Later {
         }
         names.extend(dataset.names().into_iter().map(str::to_owned));
         let dataset = Some(dataset).filter(|_| !following.reopens);
-        Ok(Later { following, dataset })
+        Ok(LaterFile { following, dataset })
     }
 }
 
@@ -167,7 +171,7 @@ impl Plan {
 ///
 /// # Errors
 /// If a later file lacks a column, or has one of another type.
-pub(crate) fn after(first: Table, later: Vec<Later>, request: &Request) -> Result<Table, DataError> {
+pub(crate) fn after(first: Table, later: Vec<LaterFile>, request: &Request) -> Result<Table, DataError> {
     let request = Request { found: Some(ColumnTypes::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
     let mut total = first.total;
@@ -198,7 +202,7 @@ struct Files {
     /// The index of the open file.
     index: u64,
     files: u64,
-    later: VecDeque<Later>,
+    later: VecDeque<LaterFile>,
 }
 
 impl Source for Files {
@@ -209,9 +213,9 @@ impl Source for Files {
                 let HeldBlock { block, bytes } = piece.held();
                 // Each file numbers its blocks from the same number on. The index of the file makes the numbers differ.
                 let held = HeldBlock { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
-                return Ok(Some(Box::new(OfFile { piece, name: name.clone(), columns: columns.clone(), held })));
+                return Ok(Some(Box::new(FilePiece { piece, name: name.clone(), columns: columns.clone(), held })));
             }
-            let Some(Later { following, dataset }) = self.later.pop_front() else { return Ok(None) };
+            let Some(LaterFile { following, dataset }) = self.later.pop_front() else { return Ok(None) };
             let dataset = dataset.map_or_else(|| (following.open)(true), Ok)?;
             let name: Arc<str> = dataset.name.as_str().into();
             let (Table { source, .. }, columns) = self.plan.bind(dataset)?;
@@ -232,20 +236,20 @@ fn named(error: DataError, file: &str) -> DataError {
 
 /// A piece of one of several files. It adds the file's name to errors and places, and brings the columns into the order
 /// of the first file.
-struct OfFile {
+struct FilePiece {
     piece: Box<dyn Piece>,
     name: Arc<str>,
     columns: Option<Vec<usize>>,
     held: HeldBlock,
 }
 
-impl Piece for OfFile {
+impl Piece for FilePiece {
     fn held(&self) -> HeldBlock {
         self.held
     }
 
     fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
-        let OfFile { piece, name, columns, held } = *self;
+        let FilePiece { piece, name, columns, held } = *self;
         let (mut decoded, rest) = piece.decode_within(room);
         decoded.error = decoded.error.map(|error| named(error, &name));
         if let Some(columns) = &columns {
@@ -255,7 +259,7 @@ impl Piece for OfFile {
             }
         }
         decoded.batch.places = decoded.batch.places.in_file(name.clone());
-        let rest = rest.map(|piece| -> Box<dyn Piece> { Box::new(OfFile { piece, name, columns, held }) });
+        let rest = rest.map(|piece| -> Box<dyn Piece> { Box::new(FilePiece { piece, name, columns, held }) });
         (decoded, rest)
     }
 }

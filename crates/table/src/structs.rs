@@ -9,7 +9,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use cembra_runtime::{QType, Scalar};
 
 /// A field that lacks a value although its type is not optional and its struct is present.
-pub(crate) struct Lacking {
+pub(crate) struct MissingField {
     /// The row of the batch that has the struct.
     pub(crate) row: usize,
     /// The path to the field that lacks a value, as in `p.x`.
@@ -35,7 +35,7 @@ fn any_there(arrays: &[ArrayRef], rows: usize) -> BooleanBuffer {
 }
 
 /// Appends to `found` each field that lacks a required value in a present struct of `structs`, a column of type `of` at the path `path`.
-pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Vec<Lacking>) {
+pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Vec<MissingField>) {
     let (Some(fields), Some(structs)) = (of.as_tuple(), structs.as_struct_opt()) else { return };
     let is_there = |row: usize| structs.nulls().is_none_or(|nulls| nulls.is_valid(row));
     for (at, (field, array)) in fields.iter().zip(structs.columns()).enumerate() {
@@ -43,7 +43,7 @@ pub(crate) fn lacking(of: &QType, structs: &ArrayRef, path: &str, found: &mut Ve
         match field {
             QType::Scalar(scalar) if array.null_count() > 0 => {
                 let rows = (0..structs.len()).filter(|row| array.is_null(*row) && is_there(*row));
-                found.extend(rows.map(|row| Lacking { row, path: path.clone(), scalar: *scalar }));
+                found.extend(rows.map(|row| MissingField { row, path: path.clone(), scalar: *scalar }));
             }
             QType::Tuple(_) if field.as_tuple().is_some() => {
                 let inner = cells::with_nulls(array, structs.nulls().cloned());

@@ -11,7 +11,7 @@ const PREFIX: &str = ".cembra-";
 
 /// A file that is being written, and moves to its path once it is complete. If it is dropped before it is complete, it is removed.
 #[derive(Debug)]
-pub struct Unfinished(Kind);
+pub struct PendingFile(Kind);
 
 /// The two kinds of files under construction.
 #[derive(Debug)]
@@ -21,24 +21,24 @@ enum Kind {
     Named(NamedTempFile),
 }
 
-impl Unfinished {
+impl PendingFile {
     /// Creates an unfinished file in `folder`, with the usual permissions of a new file.
     ///
     /// # Errors
     /// If no file can be created in `folder`.
-    pub fn create(folder: &Path) -> io::Result<Unfinished> {
+    pub fn create(folder: &Path) -> io::Result<PendingFile> {
         #[cfg(target_os = "linux")]
         if let Some(file) = nameless(folder) {
-            return Ok(Unfinished(Kind::Nameless(file)));
+            return Ok(PendingFile(Kind::Nameless(file)));
         }
-        Unfinished::named(folder)
+        PendingFile::named(folder)
     }
 
     /// Creates an unfinished file with a temporary name in `folder`, as on file systems that do not support files without a name.
     ///
     /// # Errors
     /// If no file can be created in `folder`.
-    pub fn named(folder: &Path) -> io::Result<Unfinished> {
+    pub fn named(folder: &Path) -> io::Result<PendingFile> {
         let mut builder = tempfile::Builder::new();
         #[cfg(unix)]
         {
@@ -48,7 +48,7 @@ impl Unfinished {
         let file = builder.prefix(PREFIX).tempfile_in(folder)?;
         #[cfg(unix)]
         ended::remove(file.path());
-        Ok(Unfinished(Kind::Named(file)))
+        Ok(PendingFile(Kind::Named(file)))
     }
 
     /// The unfinished file, open for reading and writing.
@@ -173,13 +173,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let place = folder.path().join("out");
         for text in ["one", "two"] {
-            let mut file = Unfinished::named(folder.path()).expect("a file");
+            let mut file = PendingFile::named(folder.path()).expect("a file");
             file.file_mut().write_all(text.as_bytes()).expect("written");
             assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1 + usize::from(text == "two"));
             file.finish(&place).expect("in its place");
             assert_eq!(fs::read_to_string(&place).expect("a text"), text);
         }
-        drop(Unfinished::named(folder.path()).expect("a file"));
+        drop(PendingFile::named(folder.path()).expect("a file"));
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }
 }

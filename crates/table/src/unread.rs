@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 /// The names of the file's columns that cannot be read, each with the name of its type.
 #[derive(Default)]
-pub(crate) struct Unread(BTreeMap<String, String>);
+pub(crate) struct UnreadableColumns(BTreeMap<String, String>);
 
-impl Unread {
+impl UnreadableColumns {
     /// Returns true if the file has no column that cannot be read.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -55,9 +55,9 @@ impl Unread {
 pub(crate) fn schema_of(
     schema: arrow_ipc::Schema<'_>,
     stand_in: impl Fn(usize, arrow_ipc::Field<'_>) -> Option<DataType>,
-) -> Result<(Schema, Unread), DataError> {
+) -> Result<(Schema, UnreadableColumns), DataError> {
     let broken = match guarded("Arrow", || Ok(fb_to_schema(schema))) {
-        Ok(schema) => return Ok((schema, Unread::default())),
+        Ok(schema) => return Ok((schema, UnreadableColumns::default())),
         Err(broken) => broken,
     };
     let (mut fields, mut unread) = (Vec::new(), BTreeMap::new());
@@ -71,7 +71,7 @@ pub(crate) fn schema_of(
         fields.push(Field::new(name, stand_in, true));
         unread.insert(name.to_owned(), of);
     }
-    if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), Unread(unread))) }
+    if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), UnreadableColumns(unread))) }
 }
 
 /// The Arrow type that stands in for the unreadable type of `field` in an Arrow stream, because its values take as many bytes; `None` if the field

@@ -22,9 +22,9 @@ pub use cell::{Cell, Datum, Presence};
 pub use expansion::{scaling, splitting};
 pub use instr::{Bin, Cmp, Instr, Mask, Output, Shift, Un, Val};
 pub use lanes::{
-    BitColumns, Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneFault, LaneProgram, Load, MemoSegment, MemoStore,
-    Origin, OutputColumns, Segment, Source, Store, TapeSegment, ValuePart,
+    BitColumns, Body, ColumnId, KernelReason, KernelSegment, LaneColumn, LaneFault, LaneProgram, Load, MemoSegment,
+    MemoStore, Origin, OutputColumns, Segment, Source, Store, TapeSegment, ValuePart,
 };
 pub use loops::{CanPlay, Port, TapeLoop};
-pub use stretch::StretchFault;
+pub use stretch::SkippableRangeFault;
 pub use tape::Tape;

@@ -8,7 +8,7 @@ use std::fmt;
 /// The reason why a stretch (the instructions from a `Begin` to its `End`) cannot be jumped over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum StretchFault {
+pub enum SkippableRangeFault {
     /// The `Begin` or `End` at this position has no counterpart.
     Unpaired(usize),
     /// The instruction at this position uses a result of a stretch in lanes where the stretch's mask need not hold.
@@ -20,18 +20,18 @@ pub enum StretchFault {
     Stops(usize),
 }
 
-impl fmt::Display for StretchFault {
+impl fmt::Display for SkippableRangeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StretchFault::Unpaired(at) => write!(f, "the marker v{at} has no other"),
-            StretchFault::Used(at) => write!(f, "v{at} uses what a stretch made outside of its mask"),
-            StretchFault::Output(number) => write!(f, "output {number} is made in a stretch"),
-            StretchFault::Stops(at) => write!(f, "v{at} stops evaluations outside of the mask of its stretch"),
+            SkippableRangeFault::Unpaired(at) => write!(f, "the marker v{at} has no other"),
+            SkippableRangeFault::Used(at) => write!(f, "v{at} uses what a stretch made outside of its mask"),
+            SkippableRangeFault::Output(number) => write!(f, "output {number} is made in a stretch"),
+            SkippableRangeFault::Stops(at) => write!(f, "v{at} stops evaluations outside of the mask of its stretch"),
         }
     }
 }
 
-impl std::error::Error for StretchFault {}
+impl std::error::Error for SkippableRangeFault {}
 
 impl Tape {
     /// Checks that each stretch, from `Begin` to `End`, may be either jumped over or run. Outside of the stretch, a
@@ -41,7 +41,7 @@ impl Tape {
     ///
     /// # Errors
     /// The first problem that is found.
-    pub fn check_stretches(&self) -> Result<(), StretchFault> {
+    pub fn check_stretches(&self) -> Result<(), SkippableRangeFault> {
         let instrs = self.instrs();
         // For each instruction, the marker of the innermost stretch that contains it.
         let mut stretch_of: Vec<Option<usize>> = Vec::with_capacity(instrs.len());
@@ -50,12 +50,12 @@ impl Tape {
             stretch_of.push(if instr.is_shared() { None } else { open.last().copied() });
             match instr {
                 Instr::Begin(_) => open.push(at),
-                Instr::End => drop(open.pop().ok_or(StretchFault::Unpaired(at))?),
+                Instr::End => drop(open.pop().ok_or(SkippableRangeFault::Unpaired(at))?),
                 _ => {}
             }
         }
         if let Some(at) = open.last() {
-            return Err(StretchFault::Unpaired(*at));
+            return Err(SkippableRangeFault::Unpaired(*at));
         }
         for (at, instr) in instrs.iter().enumerate() {
             // The stretches that contain the instruction, innermost first.
@@ -63,7 +63,7 @@ impl Tape {
             if let Instr::FaultIf { mask, .. } = instr
                 && !around.iter().all(|marker| self.holds_within(*mask, *marker))
             {
-                return Err(StretchFault::Stops(at));
+                return Err(SkippableRangeFault::Stops(at));
             }
             let mut fault = None;
             instr.for_each_operand(|operand| {
@@ -71,14 +71,14 @@ impl Tape {
                     .filter(|marker| !around.contains(marker));
                 for marker in left {
                     if !self.counts_within(instr, operand, marker) {
-                        fault = Some(StretchFault::Used(at));
+                        fault = Some(SkippableRangeFault::Used(at));
                     }
                 }
             });
             fault.map_or(Ok(()), Err)?;
         }
         match self.outputs().iter().position(|output| stretch_of[output.index()].is_some()) {
-            Some(number) => Err(StretchFault::Output(number)),
+            Some(number) => Err(SkippableRangeFault::Output(number)),
             None => Ok(()),
         }
     }
@@ -156,18 +156,18 @@ mod tests {
         let used = tape(|tape, _, root, _| {
             tape.bin(Bin::Add, root, root);
         });
-        assert_eq!(used.check_stretches(), Err(StretchFault::Used(7)));
+        assert_eq!(used.check_stretches(), Err(SkippableRangeFault::Used(7)));
         let chooses = tape(|tape, mask, root, positive| {
             let zero = tape.konst(MachineType::F64, 0);
             let under = tape.select(mask, root, zero);
             tape.select(positive, under, zero);
         });
-        assert_eq!(chooses.check_stretches(), Err(StretchFault::Used(8)));
+        assert_eq!(chooses.check_stretches(), Err(SkippableRangeFault::Used(8)));
         let swapped = tape(|tape, mask, root, _| {
             let zero = tape.konst(MachineType::F64, 0);
             tape.select(mask, zero, root);
         });
-        assert_eq!(swapped.check_stretches(), Err(StretchFault::Used(7)));
+        assert_eq!(swapped.check_stretches(), Err(SkippableRangeFault::Used(7)));
         let wider = tape(|tape, mask, root, _| {
             let (zero, other) = (tape.konst(MachineType::F64, 0), tape.input_mask());
             let either = tape.mor(mask, other);
@@ -175,11 +175,11 @@ mod tests {
         });
         assert_eq!(
             wider.check_stretches(),
-            Err(StretchFault::Used(9)),
+            Err(SkippableRangeFault::Used(9)),
             "the mask may hold where the stretch's does not"
         );
         let stated = tape(|tape, _, root, _| tape.output(Output::Number(root)));
-        assert_eq!(stated.check_stretches(), Err(StretchFault::Output(0)));
+        assert_eq!(stated.check_stretches(), Err(SkippableRangeFault::Output(0)));
     }
 
     #[test]
@@ -196,14 +196,14 @@ mod tests {
             tape.check_stretches()
         };
         assert_eq!(stops(true), Ok(()));
-        assert_eq!(stops(false), Err(StretchFault::Stops(4)));
+        assert_eq!(stops(false), Err(SkippableRangeFault::Stops(4)));
         let mut tape = Tape::new();
         tape.end();
-        assert_eq!(tape.check_stretches(), Err(StretchFault::Unpaired(0)));
+        assert_eq!(tape.check_stretches(), Err(SkippableRangeFault::Unpaired(0)));
         let mut tape = Tape::new();
         let mask = tape.input_mask();
         tape.begin(mask);
-        assert_eq!(tape.check_stretches(), Err(StretchFault::Unpaired(1)));
+        assert_eq!(tape.check_stretches(), Err(SkippableRangeFault::Unpaired(1)));
     }
 
     #[test]

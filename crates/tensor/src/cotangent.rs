@@ -28,7 +28,7 @@ pub(crate) type OperandCotangents = SmallVec<[Option<Cotangent>; 3]>;
 /// elements only. In each way, an element of the operand receives a sum of elements of the result's cotangent, each
 /// with the factor 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Carried {
+pub(crate) enum CotangentRule {
     /// An element of the operand receives one element of the cotangent: the cotangent is viewed, as for a reshape.
     Seen,
     /// An element of the operand receives the sum of some of the cotangent's elements, as for a broadcast.
@@ -112,17 +112,17 @@ impl Cotangent {
         self,
         graph: &mut TensorGraph,
         operand: TensorNodeId,
-        how: Carried,
+        how: CotangentRule,
         carry: impl Fn(&mut TensorGraph, TensorNodeId) -> NodeResult,
     ) -> Result<Cotangent, Error> {
         let is_masked = self.is_masked(graph);
         // An input passes its cotangent on to no operand, so no mask is needed once the numbers are 0 elsewhere.
         let is_last = graph.node(operand).operands.is_empty();
         // A mask without axes stays as it is.
-        if !is_masked && (is_last || how != Carried::Placed || graph.is_for_tiles()) {
+        if !is_masked && (is_last || how != CotangentRule::Placed || graph.is_for_tiles()) {
             return Ok(Cotangent { value: carry(graph, self.value)?, ..self });
         }
-        let is_view = how == Carried::Seen && !is_last;
+        let is_view = how == CotangentRule::Seen && !is_last;
         let value = if is_view { self.value } else { self.with_zeros(graph)? };
         let value = carry(graph, value)?;
         if is_last {

@@ -1,11 +1,11 @@
 //! Derivatives: extends a graph by the cotangents of its nodes, which are ordinary nodes. The derivative of an
 //! elementwise operator is in the operator's entry of the registry; the derivatives of tensor operations are here.
 
-use crate::cotangent::{Carried, Cotangent, OperandCotangents};
+use crate::cotangent::{Cotangent, CotangentRule, OperandCotangents};
 use crate::node::{Axis, Labels, Node, Operation, Reduction};
 use crate::reverse_pass::ReversePass;
 use crate::{Extents, Slice, TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_ops::{Derived, Expansion, NodeHandle, OpId, TypeFault, id};
+use cembra_ops::{DerivativeCall, Expansion, NodeHandle, OpId, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{ScalarValue, Value};
@@ -190,27 +190,27 @@ impl TensorGraph {
             Operation::Contract(labels) => return self.contract_cotangents(labels, id, node, cotangent),
             Operation::Axes(to) => {
                 let to = widened(to);
-                let how = if to.len() == node.extents.len() { Carried::Seen } else { Carried::Placed };
+                let how = if to.len() == node.extents.len() { CotangentRule::Seen } else { CotangentRule::Placed };
                 carried(how, &|g, of| g.place_axes(of, &to, &extents))?
             }
-            Operation::PlaceAxes(to) => carried(Carried::Seen, &|g, of| g.with_axes(of, &widened(to)))?,
-            Operation::Slice(slices) => carried(Carried::Placed, &|g, of| g.place_slice_in(of, slices, operand))?,
-            Operation::PlaceSlice(slices) => carried(Carried::Seen, &|g, of| g.slice_anew(of, slices))?,
+            Operation::PlaceAxes(to) => carried(CotangentRule::Seen, &|g, of| g.with_axes(of, &widened(to)))?,
+            Operation::Slice(slices) => carried(CotangentRule::Placed, &|g, of| g.place_slice_in(of, slices, operand))?,
+            Operation::PlaceSlice(slices) => carried(CotangentRule::Seen, &|g, of| g.slice_anew(of, slices))?,
             Operation::Custom(custom) => {
                 let given = cotangent.with_zeros(self)?;
                 let made = custom.cotangents(self, &node.operands, id, given)?;
                 return Ok(cotangent.for_all(self, made));
             }
             Operation::Barrier(_) | Operation::CustomVjp(_) => cotangent,
-            Operation::Broadcast => carried(Carried::Added, &|g, of| g.summed_to(of, &extents))?,
-            Operation::Reshape => carried(Carried::Seen, &|g, of| g.reshape(of, &extents))?,
+            Operation::Broadcast => carried(CotangentRule::Added, &|g, of| g.summed_to(of, &extents))?,
+            Operation::Reshape => carried(CotangentRule::Seen, &|g, of| g.reshape(of, &extents))?,
             Operation::Take(axis) => {
                 let place = |g: &mut TensorGraph, of| g.place_take(of, node.operands[1], usize::from(*axis), &extents);
-                return Ok(smallvec![Some(carried(Carried::Placed, &place)?), None]);
+                return Ok(smallvec![Some(carried(CotangentRule::Placed, &place)?), None]);
             }
             Operation::PlaceTake(axis) => {
                 let take = |g: &mut TensorGraph, of| g.take(of, node.operands[1], usize::from(*axis));
-                return Ok(smallvec![Some(carried(Carried::Seen, &take)?), None]);
+                return Ok(smallvec![Some(carried(CotangentRule::Seen, &take)?), None]);
             }
             Operation::Concat(axis) => return self.concat_cotangents(*axis, node, cotangent),
         })])
@@ -247,7 +247,8 @@ impl TensorGraph {
         let operands: SmallVec<[NodeHandle; 3]> = node.operands.iter().map(|operand| handle(*operand)).collect();
         let mut elementwise = Elementwise { graph: self, error: None };
         let (result, given) = (handle(id), handle(cotangent.value));
-        let made = derivative(&mut Derived { graph: &mut elementwise, operands: &operands, result, cotangent: given });
+        let made =
+            derivative(&mut DerivativeCall { graph: &mut elementwise, operands: &operands, result, cotangent: given });
         if let Some(error) = elementwise.error {
             return Err(error);
         }
@@ -268,7 +269,7 @@ impl TensorGraph {
                     if node.extents == extents {
                         Some(made)
                     } else {
-                        Some(made.carried(self, *operand, Carried::Added, |g, of| g.summed_to(of, &extents))?)
+                        Some(made.carried(self, *operand, CotangentRule::Added, |g, of| g.summed_to(of, &extents))?)
                     }
                 }
                 None => None,
@@ -298,9 +299,9 @@ impl TensorGraph {
                 let of = g.reshape(of, &kept)?;
                 g.broadcast(of, &extents)
             };
-            return cotangent.carried(self, operand, Carried::Seen, spread).map(Some);
+            return cotangent.carried(self, operand, CotangentRule::Seen, spread).map(Some);
         }
-        let cotangent = cotangent.carried(self, result, Carried::Seen, |g, of| g.reshape(of, &kept))?;
+        let cotangent = cotangent.carried(self, result, CotangentRule::Seen, |g, of| g.reshape(of, &kept))?;
         Ok(Some(match reduction {
             Reduction::Max | Reduction::Min => {
                 let best = self.reshape(result, &kept)?;
@@ -412,7 +413,7 @@ impl TensorGraph {
             others.operands.truncate(1);
             let of_cotangent =
                 |g: &mut TensorGraph, of| g.spread(own, &extents, &others, |g, others| g.contract(others, &[of]));
-            let exists = cotangent.carried(self, *operand, Carried::Added, of_cotangent)?.exists;
+            let exists = cotangent.carried(self, *operand, CotangentRule::Added, of_cotangent)?.exists;
             made.push(Some(Cotangent { value, exists, is_zero_elsewhere: true }));
         }
         Ok(made)
@@ -517,7 +518,7 @@ impl TensorGraph {
             let count = self.extents(*operand)[usize::from(axis)];
             slices[usize::from(axis)] = Slice { start, step: 1, count };
             start += count;
-            made.push(Some(cotangent.carried(self, *operand, Carried::Seen, |g, of| g.slice(of, &slices))?));
+            made.push(Some(cotangent.carried(self, *operand, CotangentRule::Seen, |g, of| g.slice(of, &slices))?));
         }
         Ok(made)
     }

@@ -42,8 +42,8 @@ pub use maps::{ElementOperator, MapOperand};
 pub use node::{Axes, Axis, Labels, Leaf, Node, Operation, Reduction, TensorNodeId};
 pub use plan::{Plan, PlanCounters, pieces};
 pub use product::{
-    FusedLabels, Kernel, MatrixLayout, MatrixProduct, Multiplication, Places, PlainProduct, Preparation, ProductPlan,
-    multiply_plainly,
+    FusedLabels, Kernel, MatrixLayout, MatrixProduct, Multiplication, PlainProduct, Preparation, ProductPlan,
+    ProductPositions, multiply_plainly,
 };
 pub use reference::{evaluate, same_bits};
 pub use reverse_pass::ReversePass;

@@ -6,7 +6,7 @@
 
 use crate::node::{Node, Operation};
 use crate::{TensorErrorKind, TensorGraph, TensorNodeId};
-use cembra_ops::{Argument, OpId, Registry, Resolved, TypeFault};
+use cembra_ops::{Argument, OpId, Registry, ResolvedCall, TypeFault};
 use cembra_runtime::{Excerpt, QType, Scalar};
 use cembra_value::Error;
 use cembra_value::tensor::no_element;
@@ -96,7 +96,7 @@ pub(crate) fn resolve<'r>(
     registry: &'r Registry,
     op: &ElementOperator,
     operands: &[OperandType],
-) -> Result<Cow<'r, Resolved>, TypeFault> {
+) -> Result<Cow<'r, ResolvedCall>, TypeFault> {
     let given = operands.iter().map(|(scalar, _)| QType::Scalar(*scalar));
     let mut types = op.with_texts(given, |_| QType::Scalar(Scalar::Text));
     let behind = registry.get(op.op).params.iter().skip(types.len());

@@ -8,7 +8,7 @@ use crate::plan::branches;
 use crate::sums::Order;
 use crate::taken::{place_take, take};
 use crate::tensor_bytes::TensorBytes;
-use crate::walk::{GoOn, Watch};
+use crate::walk::{StopCheck, VisitCounter};
 use crate::{
     Axis, Data, Element, ElementOperator, Layout, Node, Strides, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
     check_bytes, sums,
@@ -255,7 +255,7 @@ fn map_value(
 /// # Errors
 /// If an index is outside of its axis, a user-defined operation fails, `go_on` ends the evaluation, or the node is an elementwise operator
 /// or a seed.
-pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: GoOn<'_>) -> Result<Tensor, Error> {
+pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: StopCheck<'_>) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
         Operation::Leaf(number) => Ok(inputs[*number as usize].clone()),
@@ -319,7 +319,7 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
 /// # Errors
 /// If the labels do not fit the operands, the labels have more index combinations than can be counted, the elements are not numbers, or
 /// `go_on` ends the work.
-pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
+pub fn contract(labels: &Labels, operands: &[&Tensor], node: &Node, go_on: StopCheck<'_>) -> Result<Data, Error> {
     let extents = labels.label_extents(&operands.iter().map(|operand| operand.extents()).collect::<Vec<_>>())?;
     labels.check_countable(&extents)?;
     let summed = (0..extents.len() as Axis).filter(|label| !labels.output.contains(label));
@@ -401,9 +401,9 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     [len, run]: [usize; 2],
     how: (T, C),
     narrow: impl Fn(T) -> N,
-    go_on: GoOn<'_>,
+    go_on: StopCheck<'_>,
 ) -> Result<Vec<N>, Error> {
-    let mut watch = Watch::new(go_on);
+    let mut watch = VisitCounter::new(go_on);
     let mut sums = zeros(len)?;
     for to in &mut sums {
         let mut sum = Order::Chains.fold(run, how);

@@ -2,7 +2,7 @@
 //! reduced axes, for any memory layout. Floats are added in FLOAT64. Some sums use several accumulators (a
 //! [`ChainFold`]); [`Order`] says which.
 
-use crate::walk::{CopiedAxis, FAR, GoOn, Watch, copy_axes};
+use crate::walk::{CopiedAxis, FAR, StopCheck, VisitCounter, copy_axes};
 use crate::{Axis, Data, DataMut, Element, Layout, Reduction, TensorErrorKind};
 use cembra_runtime::{ChainFold, ChainFolds, fold_whole, is_in_order, sum_blocks};
 use cembra_value::Error;
@@ -51,7 +51,7 @@ impl Order {
 /// Combines each element of `row` with the accumulator in `sums` at the same position. The code is compiled for each
 /// vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
+pub fn take_row<T: Copy, W: Accumulator<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], row: &[T], combine: C) {
     for (sum, element) in sums.iter_mut().zip(row) {
         *sum = combine(*sum, W::of(*element));
     }
@@ -59,7 +59,7 @@ pub fn take_row<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(sums: &mut [W], 
 
 /// Extends a fold by the elements `elements`, which are adjacent in memory. The code is compiled for each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
+pub fn extend<T: Copy, W: Accumulator<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFold<W, C>, elements: &[T]) {
     fold.extend_slice(elements, W::of);
 }
 
@@ -67,7 +67,7 @@ pub fn extend<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(fold: &mut ChainFo
 /// [`Order::Chains`]. For many short lines this takes less time than a [`ChainFold`] for each. The code is compiled for
 /// each vector instruction set.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
-pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
+pub fn take_lines<T: Copy, W: Accumulator<T>, C: Fn(W, W) -> W + Copy>(
     elements: &[T],
     length: usize,
     (neutral, combine): (W, C),
@@ -92,7 +92,7 @@ pub fn take_lines<T: Copy, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
 }
 
 /// An accumulator for a reduction of elements of type `T`, which may be wider than `T`.
-pub trait Folded<T>: Copy + Send + 'static {
+pub trait Accumulator<T>: Copy + Send + 'static {
     /// Converts an element to an accumulator of the reduction.
     fn of(element: T) -> Self;
 
@@ -107,13 +107,13 @@ pub trait Folded<T>: Copy + Send + 'static {
 }
 
 /// An element type that can be reduced. It defines accumulators, their neutral values, and how two accumulators are combined.
-pub trait Reduced: Element {
+pub trait ReducibleElement: Element {
     /// The accumulator of sums and products.
-    type Wide: Folded<Self>;
+    type Wide: Accumulator<Self>;
     /// The accumulator of the largest element.
-    type Above: Folded<Self>;
+    type Above: Accumulator<Self>;
     /// The accumulator of the smallest element.
-    type Below: Folded<Self>;
+    type Below: Accumulator<Self>;
     /// The sum of no elements.
     const ZERO: Self::Wide;
     /// The product of no elements.
@@ -137,7 +137,7 @@ pub trait Reduced: Element {
 
     /// Converts an accumulator of a reduction to an element.
     #[inline]
-    fn narrow<W: Folded<Self>>(folded: W) -> Self {
+    fn narrow<W: Accumulator<Self>>(folded: W) -> Self {
         folded.narrow()
     }
 }
@@ -149,19 +149,23 @@ macro_rules! with_reduction {
     ($ty:ty, $reduction:expr, $how:ident => $result:expr) => {
         match $reduction {
             $crate::Reduction::Sum => {
-                let $how = (<$ty as $crate::sums::Reduced>::ZERO, <$ty as $crate::sums::Reduced>::add);
+                let $how =
+                    (<$ty as $crate::sums::ReducibleElement>::ZERO, <$ty as $crate::sums::ReducibleElement>::add);
                 $result
             }
             $crate::Reduction::Product => {
-                let $how = (<$ty as $crate::sums::Reduced>::ONE, <$ty as $crate::sums::Reduced>::multiply);
+                let $how =
+                    (<$ty as $crate::sums::ReducibleElement>::ONE, <$ty as $crate::sums::ReducibleElement>::multiply);
                 $result
             }
             $crate::Reduction::Max | $crate::Reduction::Any => {
-                let $how = (<$ty as $crate::sums::Reduced>::LEAST, <$ty as $crate::sums::Reduced>::larger);
+                let $how =
+                    (<$ty as $crate::sums::ReducibleElement>::LEAST, <$ty as $crate::sums::ReducibleElement>::larger);
                 $result
             }
             $crate::Reduction::Min | $crate::Reduction::All => {
-                let $how = (<$ty as $crate::sums::Reduced>::MOST, <$ty as $crate::sums::Reduced>::smaller);
+                let $how =
+                    (<$ty as $crate::sums::ReducibleElement>::MOST, <$ty as $crate::sums::ReducibleElement>::smaller);
                 $result
             }
         }
@@ -171,16 +175,16 @@ macro_rules! with_reduction {
 /// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a
 /// NaN is above infinity. So the largest float has the largest key, and maxima use the vector instruction for integers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Above<U>(U);
+pub struct MaxKey<U>(U);
 
 /// An integer key for minima: the number of floats between a float and plus infinity, where a NaN is below minus
 /// infinity. So the smallest float has the largest key, and minima use the same vector instruction as maxima.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Below<U>(U);
+pub struct MinKey<U>(U);
 
 macro_rules! ranked {
     ($($float:ident as $bits:ty, $signed:ty;)*) => { $(
-        impl Above<$bits> {
+        impl MaxKey<$bits> {
             /// Maps bits of floats to integers in the order of the floats, with NaNs at both ends, and back.
             #[inline]
             const fn turned(bits: $bits) -> $bits {
@@ -214,54 +218,54 @@ macro_rules! ranked {
             }
         }
 
-        impl Folded<$float> for Above<$bits> {
+        impl Accumulator<$float> for MaxKey<$bits> {
             #[inline]
-            fn of(element: $float) -> Above<$bits> {
-                const LEAST: $bits = Above::<$bits>::turned($float::NEG_INFINITY.to_bits());
-                Above(Above::<$bits>::turned(element.to_bits()).wrapping_sub(LEAST))
+            fn of(element: $float) -> MaxKey<$bits> {
+                const LEAST: $bits = MaxKey::<$bits>::turned($float::NEG_INFINITY.to_bits());
+                MaxKey(MaxKey::<$bits>::turned(element.to_bits()).wrapping_sub(LEAST))
             }
 
             #[inline]
             fn narrow(self) -> $float {
-                const LEAST: $bits = Above::<$bits>::turned($float::NEG_INFINITY.to_bits());
-                let element = $float::from_bits(Above::<$bits>::turned(self.0.wrapping_add(LEAST)));
+                const LEAST: $bits = MaxKey::<$bits>::turned($float::NEG_INFINITY.to_bits());
+                let element = $float::from_bits(MaxKey::<$bits>::turned(self.0.wrapping_add(LEAST)));
                 // NaNs all become one, whichever came first.
                 if element.is_nan() { $float::NAN } else { element }
             }
 
             #[inline(always)]
-            fn of_line(line: &[$float]) -> Option<Above<$bits>> {
-                let largest = match Above::<$bits>::largest_bits(line) {
+            fn of_line(line: &[$float]) -> Option<MaxKey<$bits>> {
+                let largest = match MaxKey::<$bits>::largest_bits(line) {
                     None => $float::NAN,
-                    Some([above, _]) if !Above::<$bits>::have_sign(above) => $float::from_bits(above),
-                    Some(_) => $float::from_bits(Above::<$bits>::smallest_bits(line)),
+                    Some([above, _]) if !MaxKey::<$bits>::have_sign(above) => $float::from_bits(above),
+                    Some(_) => $float::from_bits(MaxKey::<$bits>::smallest_bits(line)),
                 };
-                Some(Folded::<$float>::of(largest))
+                Some(Accumulator::<$float>::of(largest))
             }
         }
 
-        impl Folded<$float> for Below<$bits> {
+        impl Accumulator<$float> for MinKey<$bits> {
             #[inline]
-            fn of(element: $float) -> Below<$bits> {
+            fn of(element: $float) -> MinKey<$bits> {
                 const MOST: $bits = $float::INFINITY.to_bits();
-                Below(MOST.wrapping_sub(Above::<$bits>::turned(element.to_bits())))
+                MinKey(MOST.wrapping_sub(MaxKey::<$bits>::turned(element.to_bits())))
             }
 
             #[inline]
             fn narrow(self) -> $float {
                 const MOST: $bits = $float::INFINITY.to_bits();
-                let element = $float::from_bits(Above::<$bits>::turned(MOST.wrapping_sub(self.0)));
+                let element = $float::from_bits(MaxKey::<$bits>::turned(MOST.wrapping_sub(self.0)));
                 if element.is_nan() { $float::NAN } else { element }
             }
 
             #[inline(always)]
-            fn of_line(line: &[$float]) -> Option<Below<$bits>> {
-                let smallest = match Above::<$bits>::largest_bits(line) {
+            fn of_line(line: &[$float]) -> Option<MinKey<$bits>> {
+                let smallest = match MaxKey::<$bits>::largest_bits(line) {
                     None => $float::NAN,
-                    Some([_, high]) if Above::<$bits>::have_sign(high) => $float::from_bits(high),
-                    Some(_) => $float::from_bits(Above::<$bits>::smallest_bits(line)),
+                    Some([_, high]) if MaxKey::<$bits>::have_sign(high) => $float::from_bits(high),
+                    Some(_) => $float::from_bits(MaxKey::<$bits>::smallest_bits(line)),
                 };
-                Some(Folded::<$float>::of(smallest))
+                Some(Accumulator::<$float>::of(smallest))
             }
         }
     )* };
@@ -275,7 +279,7 @@ ranked! {
 macro_rules! reduced {
     ($($ty:ty: $wide:ty, $above:ty, $below:ty; $zero:expr, $one:expr, $least:expr, $most:expr;
         |$x:ident| $narrow:expr, |$a:ident, $b:ident| $add:expr, $multiply:expr, $larger:expr, $smaller:expr;)*) => { $(
-        impl Folded<$ty> for $wide {
+        impl Accumulator<$ty> for $wide {
             #[inline]
             fn of(element: $ty) -> $wide {
                 element.into()
@@ -288,7 +292,7 @@ macro_rules! reduced {
             }
         }
 
-        impl Reduced for $ty {
+        impl ReducibleElement for $ty {
             type Wide = $wide;
             type Above = $above;
             type Below = $below;
@@ -321,8 +325,8 @@ macro_rules! reduced {
 }
 
 reduced! {
-    f32: f64, Above<u32>, Below<u32>; 0.0, 1.0, Above(0), Below(0); |x| x as f32, |a, b| a + b, a * b, a.max(b), a.max(b);
-    f64: f64, Above<u64>, Below<u64>; 0.0, 1.0, Above(0), Below(0); |x| x, |a, b| a + b, a * b, a.max(b), a.max(b);
+    f32: f64, MaxKey<u32>, MinKey<u32>; 0.0, 1.0, MaxKey(0), MinKey(0); |x| x as f32, |a, b| a + b, a * b, a.max(b), a.max(b);
+    f64: f64, MaxKey<u64>, MinKey<u64>; 0.0, 1.0, MaxKey(0), MinKey(0); |x| x, |a, b| a + b, a * b, a.max(b), a.max(b);
     i32: i32, i32, i32; 0, 1, i32::MIN, i32::MAX; |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
     i64: i64, i64, i64; 0, 1, i64::MIN, i64::MAX; |x| x, |a, b| a.wrapping_add(b), a.wrapping_mul(b), a.max(b), a.min(b);
     bool: bool, bool, bool; false, true, false, true; |x| x, |a, b| a ^ b, a & b, a | b, a & b;
@@ -337,7 +341,7 @@ pub fn reduce(
     axes: &[Axis],
     data: &Data,
     layout: &Layout,
-    go_on: GoOn<'_>,
+    go_on: StopCheck<'_>,
 ) -> Result<Data, Error> {
     let is_kept = |(axis, _): &(usize, &usize)| !axes.contains(&(*axis as Axis));
     let len = layout.extents().iter().enumerate().filter(is_kept).map(|(_, extent)| extent).product();
@@ -375,17 +379,17 @@ pub fn reduce_into(
     data: &Data,
     layout: &Layout,
     to: DataMut<'_>,
-    go_on: GoOn<'_>,
+    go_on: StopCheck<'_>,
 ) -> Result<(), Error> {
-    fn all<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy>(
+    fn all<T: ReducibleElement, W: Accumulator<T>, C: Fn(W, W) -> W + Copy>(
         elements: &[T],
         order: Order,
         how: (W, C),
         [whole, kept, reduced]: [&Layout; 3],
         to: &mut [T],
-        go_on: GoOn<'_>,
+        go_on: StopCheck<'_>,
     ) -> Result<(), Error> {
-        let mut watch = Watch::new(go_on);
+        let mut watch = VisitCounter::new(go_on);
         let mut see = |count: usize| watch.see(count);
         if reduced.is_row_major() && !reduced.is_empty() {
             let length = reduced.len();
@@ -467,13 +471,13 @@ pub fn reduce_into(
         }
         Ok(())
     }
-    fn of_type<T: Reduced>(
+    fn of_type<T: ReducibleElement>(
         elements: &[T],
         reduction: Reduction,
         order: Order,
         parts: [&Layout; 3],
         to: DataMut<'_>,
-        go_on: GoOn<'_>,
+        go_on: StopCheck<'_>,
     ) -> Result<(), Error> {
         let to = T::of_part(to).filter(|to| to.len() == parts[1].len());
         let to = to.ok_or_else(|| {

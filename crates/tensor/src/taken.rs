@@ -2,7 +2,7 @@
 //! The gathered elements may be a view of more elements than there is memory for, so no list of positions or indices is
 //! made.
 
-use crate::walk::{GoOn, WalkedAxis, Watch, try_walk};
+use crate::walk::{StopCheck, VisitCounter, WalkedAxis, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
 use cembra_value::Error;
 use cembra_value::tensor::zeros;
@@ -10,19 +10,19 @@ use cembra_value::with_data;
 use smallvec::SmallVec;
 
 /// The integers in the memory of an index tensor. The layout of the tensor maps its indices to them.
-enum Named<'t> {
+enum IndexElements<'t> {
     Narrow(&'t [i32]),
     Wide(&'t [i64]),
 }
 
-impl Named<'_> {
+impl IndexElements<'_> {
     /// Returns the integers of a tensor, which must be indices of an axis with `extent` indices. Each integer is
     /// checked once, however often a view repeats it, because a view may repeat integers more often than there is time
     /// for.
-    fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut Watch<'_>) -> Result<Named<'t>, Error> {
+    fn of<'t>(indices: &'t Tensor, extent: usize, watch: &mut VisitCounter<'_>) -> Result<IndexElements<'t>, Error> {
         let named = match indices.data() {
-            Data::Int32(narrow) => Named::Narrow(narrow),
-            Data::Int64(wide) => Named::Wide(wide),
+            Data::Int32(narrow) => IndexElements::Narrow(narrow),
+            Data::Int64(wide) => IndexElements::Wide(wide),
             _ => return Err(Error::tensors(TensorErrorKind::ElementType, "indices must be i32 or i64")),
         };
         let layout = indices.layout();
@@ -39,8 +39,8 @@ impl Named<'_> {
     #[inline]
     fn get(&self, at: usize) -> i64 {
         match self {
-            Named::Narrow(narrow) => i64::from(narrow[at]),
-            Named::Wide(wide) => wide[at],
+            IndexElements::Narrow(narrow) => i64::from(narrow[at]),
+            IndexElements::Wide(wide) => wide[at],
         }
     }
 }
@@ -54,9 +54,9 @@ type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
 /// source, `taken` to the result, and `indices` to `named`. No list of positions is made.
 fn visit_taken(
     [layout, taken, indices]: [&Layout; 3],
-    named: &Named<'_>,
+    named: &IndexElements<'_>,
     axis: Axis,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
     visit: Visit<'_>,
 ) -> Result<(), Error> {
     if taken.is_empty() {
@@ -91,8 +91,8 @@ fn visit_taken(
         let [own, index, to] = starts;
         let distance = stride.wrapping_mul(named.get(index) as isize);
         // A view may repeat memory, so a line may have more elements than there are in memory.
-        for start in (0..count).step_by(Watch::ELEMENTS) {
-            let count = Watch::ELEMENTS.min(count - start);
+        for start in (0..count).step_by(VisitCounter::ELEMENTS) {
+            let count = VisitCounter::ELEMENTS.min(count - start);
             watch.see(count)?;
             let [own_start, to_start] = steps.map(|step| step.wrapping_mul(start.cast_signed()));
             let own = own.wrapping_add_signed(distance.wrapping_add(own_start));
@@ -106,7 +106,13 @@ fn visit_taken(
 ///
 /// # Errors
 /// If an index is outside of its axis, or `go_on` ends the work.
-pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go_on: GoOn<'_>) -> Result<Data, Error> {
+pub(crate) fn take(
+    operand: &Tensor,
+    named: &Tensor,
+    axis: Axis,
+    node: &Node,
+    go_on: StopCheck<'_>,
+) -> Result<Data, Error> {
     fn of<T: Element>(
         from: &[T],
         len: usize,
@@ -124,8 +130,8 @@ pub(crate) fn take(operand: &Tensor, named: &Tensor, axis: Axis, node: &Node, go
         })?;
         Ok(T::data(made))
     }
-    let mut watch = Watch::new(go_on);
-    let indices = Named::of(named, operand.extents()[usize::from(axis)], &mut watch)?;
+    let mut watch = VisitCounter::new(go_on);
+    let indices = IndexElements::of(named, operand.extents()[usize::from(axis)], &mut watch)?;
     let taken = Layout::row_major(&node.extents)?;
     with_data!(operand.data(), from => of(from, taken.len(), |visit| {
         visit_taken([operand.layout(), &taken, named.layout()], &indices, axis, &mut watch, visit)
@@ -141,11 +147,11 @@ pub(crate) fn place_take(
     operand: &Tensor,
     named: &Tensor,
     axis: Axis,
-    go_on: GoOn<'_>,
+    go_on: StopCheck<'_>,
 ) -> Result<Tensor, Error> {
-    let mut watch = Watch::new(go_on);
+    let mut watch = VisitCounter::new(go_on);
     let whole = Layout::row_major(&node.extents)?;
-    let indices = Named::of(named, node.extents[usize::from(axis)], &mut watch)?;
+    let indices = IndexElements::of(named, node.extents[usize::from(axis)], &mut watch)?;
     let mut data = Data::zeros(node.scalar, whole.len())?;
     let mut walk =
         |visit: Visit<'_>| visit_taken([&whole, operand.layout(), named.layout()], &indices, axis, &mut watch, visit);

@@ -6,24 +6,24 @@ pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 
 /// A check that returns an error if the work must end, for example after cancellation. It is called regularly, because even a small
 /// tensor may have a view of very many elements.
-pub type GoOn<'g> = &'g dyn Fn() -> Result<(), Error>;
+pub type StopCheck<'g> = &'g dyn Fn() -> Result<(), Error>;
 
-/// Counts the elements that a loop visits, and calls a [`GoOn`] each time that [`ELEMENTS`](Watch::ELEMENTS) more were visited.
-pub struct Watch<'g> {
-    go_on: GoOn<'g>,
+/// Counts the elements that a loop visits, and calls a [`StopCheck`] each time that [`ELEMENTS`](Watch::ELEMENTS) more were visited.
+pub struct VisitCounter<'g> {
+    go_on: StopCheck<'g>,
     /// The number of elements since the last call.
     seen: usize,
 }
 
-impl<'g> Watch<'g> {
+impl<'g> VisitCounter<'g> {
     /// The number of elements that are visited between two calls of the check.
     pub const ELEMENTS: usize = 1 << 16;
 
     /// Begins a count at 0 visited elements, for calls of `go_on`.
     #[must_use]
     #[inline]
-    pub const fn new(go_on: GoOn<'g>) -> Watch<'g> {
-        Watch { go_on, seen: 0 }
+    pub const fn new(go_on: StopCheck<'g>) -> VisitCounter<'g> {
+        VisitCounter { go_on, seen: 0 }
     }
 
     /// Counts `count` more visited elements, and calls the check if it is due.
@@ -33,7 +33,7 @@ impl<'g> Watch<'g> {
     #[inline]
     pub fn see(&mut self, count: usize) -> Result<(), Error> {
         self.seen = self.seen.saturating_add(count);
-        if self.seen < Watch::ELEMENTS { Ok(()) } else { self.ask() }
+        if self.seen < VisitCounter::ELEMENTS { Ok(()) } else { self.ask() }
     }
 
     #[cold]

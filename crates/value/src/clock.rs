@@ -20,7 +20,7 @@ thread_local! {
 
 /// The moment at which a thread started some work, in processor time and in wall-clock time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Began {
+pub(crate) struct WorkStart {
     thread: ThreadId,
     /// The processor time that the thread had used at the start; `None` if the system does not measure it.
     spent: Option<Duration>,
@@ -28,11 +28,11 @@ pub(crate) struct Began {
     on_the_wall: Instant,
 }
 
-impl Began {
+impl WorkStart {
     /// Records this moment as the start of some work.
-    pub(crate) fn now() -> Began {
+    pub(crate) fn now() -> WorkStart {
         let on_the_wall = Instant::now();
-        Began { thread: thread::current().id(), spent: spent_before(on_the_wall), on_the_wall }
+        WorkStart { thread: thread::current().id(), spent: spent_before(on_the_wall), on_the_wall }
     }
 
     /// Returns true if this thread has used more than `most` of processor time since the start. Processor time does not
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn waiting_is_no_time() {
-        let began = Began::now();
+        let began = WorkStart::now();
         // Work began an hour ago, and the thread has done nothing since, as after a host was suspended.
         let Some(earlier) = Instant::now().checked_sub(Duration::from_secs(3600)) else { return };
-        let suspended = Began { on_the_wall: earlier, ..began };
+        let suspended = WorkStart { on_the_wall: earlier, ..began };
         assert!(!suspended.is_longer_ago_than(Duration::from_secs(1800)), "{:?}", suspended.elapsed());
         // Another thread has its own processor time, so wall-clock time counts there.
         let is_longer = move || suspended.is_longer_ago_than(Duration::from_secs(1800));
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn work_takes_time() {
-        let began = Began::now();
+        let began = WorkStart::now();
         // Ends as soon as the clock has advanced at all.
         while began.elapsed().is_zero() {
             std::hint::spin_loop();

@@ -8,27 +8,27 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Elements that are borrowed from another owner, and read in that owner's memory.
-pub(crate) struct Lent<T> {
+pub(crate) struct BorrowedSlice<T> {
     elements: NonNull<T>,
     len: usize,
     _owner: Arc<dyn Any + Send + Sync>,
 }
 
 // SAFETY: LENT-MEMORY: it is a shared reference to elements and a shared owner, both of which may go to and be used by other threads.
-unsafe impl<T: Sync> Send for Lent<T> {}
+unsafe impl<T: Sync> Send for BorrowedSlice<T> {}
 // SAFETY: LENT-MEMORY: as above.
-unsafe impl<T: Sync> Sync for Lent<T> {}
+unsafe impl<T: Sync> Sync for BorrowedSlice<T> {}
 
-impl<T: 'static> Lent<T> {
+impl<T: 'static> BorrowedSlice<T> {
     /// Borrows the elements that `owner` has in its memory. `as_ref` is called once.
-    pub(crate) fn of(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Lent<T> {
+    pub(crate) fn of(owner: impl AsRef<[T]> + Send + Sync + 'static) -> BorrowedSlice<T> {
         let owner = Arc::new(owner);
         let elements: &[T] = (*owner).as_ref();
-        Lent { elements: NonNull::from(elements).cast(), len: elements.len(), _owner: owner }
+        BorrowedSlice { elements: NonNull::from(elements).cast(), len: elements.len(), _owner: owner }
     }
 }
 
-impl<T> Deref for Lent<T> {
+impl<T> Deref for BorrowedSlice<T> {
     type Target = [T];
 
     #[inline]
@@ -39,7 +39,7 @@ impl<T> Deref for Lent<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Lent<T> {
+impl<T: fmt::Debug> fmt::Debug for BorrowedSlice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn an_owner_is_asked_once_and_kept() {
         let [asked, dropped] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
-        let lent = Lent::of(Owner { elements: vec![7, 8, 9], asked: asked.clone(), dropped: dropped.clone() });
+        let lent = BorrowedSlice::of(Owner { elements: vec![7, 8, 9], asked: asked.clone(), dropped: dropped.clone() });
         assert_eq!((&lent[..], &lent[..]), (&[7, 8, 9][..], &[7, 8, 9][..]));
         let count = || (asked.load(Ordering::Relaxed), dropped.load(Ordering::Relaxed));
         assert_eq!(count(), (1, 0));

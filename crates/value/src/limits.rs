@@ -2,7 +2,7 @@
 //! that reads, compiles or runs a model checks its own limits, and reports an exceeded one with [`Limits::exceeded`].
 //! What a limit protects and what happens beyond it is in `docs/limits.md`.
 
-use crate::clock::Began;
+use crate::clock::WorkStart;
 use crate::threads::note_process;
 use crate::{Code, Diagnostic, is_compile_ended};
 use cembra_runtime::{Arena, Context, Extent, QType};
@@ -274,7 +274,7 @@ impl Limits {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Budget {
     limits: Limits,
-    started: Option<Began>,
+    started: Option<WorkStart>,
 }
 
 impl Budget {
@@ -292,7 +292,7 @@ impl Budget {
     pub fn start(limits: Limits) -> Self {
         // Models outlive forks, and their runs use thread pools.
         note_process();
-        Budget { limits, started: Some(Began::now()) }
+        Budget { limits, started: Some(WorkStart::now()) }
     }
 
     /// The limits of the compilation.

@@ -4,7 +4,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::lent::Lent;
+use crate::lent::BorrowedSlice;
 use cembra_runtime::{LINE, advise_huge_pages, byte_length, has_room};
 use std::ops::{Deref, DerefMut};
 
@@ -18,7 +18,7 @@ pub struct Words {
     /// The index in `all` of the list's first word; the words before it are unused.
     first: usize,
     /// The words of another owner, which replace `all`; `None` if the words are owned.
-    lent: Option<Box<Lent<u64>>>,
+    lent: Option<Box<BorrowedSlice<u64>>>,
 }
 
 impl Words {
@@ -60,7 +60,7 @@ impl Words {
     /// the words are read, and they are copied before one is written.
     #[must_use]
     pub fn lent(owner: impl AsRef<[u64]> + Send + Sync + 'static) -> Self {
-        Words { lent: Some(Box::new(Lent::of(owner))), ..Words::default() }
+        Words { lent: Some(Box::new(BorrowedSlice::of(owner))), ..Words::default() }
     }
 
     /// Copies lent words to owned memory.

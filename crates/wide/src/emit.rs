@@ -4,15 +4,15 @@
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
 use crate::homes::{ARRAYS, BYTE, FAILED, PORTS, STORED, bit_memory, chain_memory, row_memory};
 use crate::isa::Isa;
-use crate::program::{Class, Kind, Op, Program, Value};
+use crate::program::{Class, MachineOpKind, Op, Program, Value};
 use crate::quotient::Division;
 use crate::rare::Site;
-use crate::registers::{Registers, Waiting};
+use crate::registers::{PreservedRegister, Registers};
 use cembra_runtime::{LINE, RuntimeFn};
 
 /// The distance in bytes from the current rows of an input to the rows that are prefetched. It is large enough for the
 /// start of the next page, which processors do not prefetch by themselves.
-const AHEAD: u32 = 2048;
+const PREFETCH_DISTANCE: u32 = 2048;
 
 /// The immediates of `vpternlog` for `C ? B : A`, where A, B, C are the operands in order, and with the first two swapped.
 const MERGE: [u8; 2] = [0xD8, 0xE4];
@@ -37,7 +37,7 @@ pub(crate) struct Emission<'a> {
     pub(crate) sites: &'a mut Vec<Site>,
     /// The positions in the code that jump to a division, taken if a multiplication by the inverse is not exact for a row.
     pub(crate) divisions: &'a mut Vec<Division>,
-    pub(crate) waiting: &'a mut Vec<Waiting>,
+    pub(crate) waiting: &'a mut Vec<PreservedRegister>,
     /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
     /// The index of the first stack slot that holds half a byte of an output's mask until the other half is computed. Each output has one such slot.
@@ -57,18 +57,18 @@ impl Emission<'_> {
         for (at, op) in self.program.ops.iter().enumerate() {
             self.registers.next_instruction();
             match op.kind {
-                Kind::Plain(code) => self.plain(at, op, code),
-                Kind::Fma => self.fma(at, op),
-                Kind::Merge => self.merge(at, op),
-                Kind::Store(port) => self.store(at, op, port),
-                Kind::StoreChains(port, row) => self.store_chains(at, op, port, row),
-                Kind::Carry => self.carry(at, op),
-                Kind::StoreMask(port) => self.store_mask(at, op, port),
-                Kind::Keep(slot) => self.keep(at, op, slot),
-                Kind::Fault => self.fault(at, op),
-                Kind::Rare(function) => self.rare(at, op, function),
-                Kind::Quotient(divisor) => self.quotient(at, op, divisor),
-                Kind::Begin => {
+                MachineOpKind::Plain(code) => self.plain(at, op, code),
+                MachineOpKind::Fma => self.fma(at, op),
+                MachineOpKind::Merge => self.merge(at, op),
+                MachineOpKind::Store(port) => self.store(at, op, port),
+                MachineOpKind::StoreChains(port, row) => self.store_chains(at, op, port, row),
+                MachineOpKind::Carry => self.carry(at, op),
+                MachineOpKind::StoreMask(port) => self.store_mask(at, op, port),
+                MachineOpKind::Keep(slot) => self.keep(at, op, slot),
+                MachineOpKind::Fault => self.fault(at, op),
+                MachineOpKind::Rare(function) => self.rare(at, op, function),
+                MachineOpKind::Quotient(divisor) => self.quotient(at, op, divisor),
+                MachineOpKind::Begin => {
                     let mask = self.fetch(op.mask);
                     self.used(at, op);
                     self.registers.begin_stretch(at, self.asm.position());
@@ -76,7 +76,7 @@ impl Emission<'_> {
                     let before = [self.sites.len(), self.divisions.len()];
                     over = Some((self.asm.jump_if(Condition::Equal), before));
                 }
-                Kind::End => {
+                MachineOpKind::End => {
                     let (position, bytes) = self.registers.end_stretch(self.asm, self.program);
                     if let Some((Label(jump), [sites, divisions])) = over.take() {
                         self.asm.bind(Label(jump + bytes), self.asm.position());
@@ -106,7 +106,7 @@ impl Emission<'_> {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         for line in (0..bytes).step_by(LINE) {
             let first = row_memory(self.asm, port, element, 0);
-            let at = self.asm.nothing(Memory { offset: (AHEAD + line).cast_signed(), ..first });
+            let at = self.asm.nothing(Memory { offset: (PREFETCH_DISTANCE + line).cast_signed(), ..first });
             let (opcode, bits) = FETCHES;
             self.changes.extend([(at as u32, opcode), (at as u32 + 1, self.asm.bytes[at + 1] | bits)]);
         }

@@ -6,7 +6,7 @@
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::homes::{BYTE, END, PORTS, ROW, STORED};
 use crate::isa::Isa;
-use crate::program::{Kind, Op, Program};
+use crate::program::{MachineOpKind, Op, Program};
 use cembra_runtime::LINE;
 
 /// The general register with the index of the row after the head or the tail. It is also `BYTE`, because loops with a
@@ -14,7 +14,7 @@ use cembra_runtime::LINE;
 const NEXT: Gpr = BYTE;
 
 /// The fewest iterations for which a loop has a head. For fewer, the head would cost more time than aligned loads save.
-const WORTH: u32 = 4;
+const MIN_HEAD_ITERATIONS: u32 = 4;
 
 /// A mask that finds the counts of two or more among counts of four bits each: bits 1 and 2 of each count, one of which
 /// is set if the count is from two to seven.
@@ -22,7 +22,7 @@ const SEVERAL: u64 = 0x6666_6666_6666_6666;
 
 /// The registers and sizes from which the code for a loop's head and tail is written: the registers with the addresses of inputs, and the rows of a
 /// vector.
-pub(crate) struct Ends {
+pub(crate) struct LoopEnds {
     /// The size of an element in bytes, which is equal in all columns that are read.
     element: u8,
     /// The registers with the addresses of the columns that are read.
@@ -33,14 +33,14 @@ pub(crate) struct Ends {
     least: u32,
 }
 
-impl Ends {
+impl LoopEnds {
     /// Describes the ends of a loop. Returns `None` if computing rows that are not stored would have effects other than
     /// stores, or if a vector of the inputs that are read is not exactly a cache line.
-    pub(crate) fn of(isa: Isa, single: &Program, steps: u8, read: &[(u32, u8)], ports: usize) -> Option<Ends> {
+    pub(crate) fn of(isa: Isa, single: &Program, steps: u8, read: &[(u32, u8)], ports: usize) -> Option<LoopEnds> {
         let (_, element) = *read.first()?;
         let stores = |op: &Op| match op.kind {
-            Kind::Plain(_) | Kind::Fma | Kind::Merge => true,
-            Kind::Store(_) => matches!(single.info(op.operands[0]).element, 4 | 8),
+            MachineOpKind::Plain(_) | MachineOpKind::Fma | MachineOpKind::Merge => true,
+            MachineOpKind::Store(_) => matches!(single.info(op.operands[0]).element, 4 | 8),
             _ => false,
         };
         let is_able = isa == Isa::Avx512
@@ -53,8 +53,8 @@ impl Ends {
             read.iter().all(|(_, other)| *other == element) && single.rows as usize * usize::from(element) == LINE;
         let registers =
             read.iter().map(|(port, _)| PORTS.get(*port as usize).copied()).collect::<Option<Vec<Gpr>>>()?;
-        let least = single.rows * u32::from(steps) * WORTH;
-        (is_able && is_line).then_some(Ends { element, read: registers, rows: single.rows, least })
+        let least = single.rows * u32::from(steps) * MIN_HEAD_ITERATIONS;
+        (is_able && is_line).then_some(LoopEnds { element, read: registers, rows: single.rows, least })
     }
 
     /// Writes the code after the last full vector, which prepares the masked computation of the remaining rows. The code of one vector must follow.

@@ -3,7 +3,7 @@
 
 use crate::encode::{Assembler, Code, Gpr, Length, Memory, Operands, Prefix, Rm};
 use crate::isa::Isa;
-use crate::program::{Class, Home, Info};
+use crate::program::{Class, Info, ValueMemory};
 use crate::registers::Registers;
 use cembra_runtime::CHAINS;
 
@@ -56,20 +56,20 @@ impl Registers {
     /// The memory operand that reads a value from its home (the memory that always has it). The operand's address may use `rax`.
     pub(crate) fn home(&self, asm: &mut Assembler, info: &Info, rows: u32) -> Rm {
         match info.home {
-            Home::Pool(offset) => {
+            ValueMemory::Pool(offset) => {
                 let memory = Memory::at(POOL, offset.cast_signed());
                 if self.isa == Isa::Avx512 { Rm::Broadcast(memory) } else { Rm::Memory(memory) }
             }
-            Home::Halves(offset) => {
+            ValueMemory::Halves(offset) => {
                 asm.half_of_rbx();
                 Rm::Memory(Memory { base: POOL, index: Some((Gpr::Rax, 3)), offset: offset.cast_signed() })
             }
-            Home::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port, Gpr::Rax), 0)),
-            Home::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
-            Home::Chains(port, row) => Rm::Memory(chain_memory(asm, port, u32::from(row))),
-            Home::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
-            Home::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
-            Home::None => {
+            ValueMemory::Shared(port) => Rm::Broadcast(Memory::at(port_base(asm, port, Gpr::Rax), 0)),
+            ValueMemory::Rows(port, step) => Rm::Memory(row_memory(asm, port, info.element, u32::from(step) * rows)),
+            ValueMemory::Chains(port, row) => Rm::Memory(chain_memory(asm, port, u32::from(row))),
+            ValueMemory::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
+            ValueMemory::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
+            ValueMemory::None => {
                 debug_assert!(false, "a value without a home is asked for");
                 Rm::Memory(self.slot(info.class, 0))
             }
@@ -85,15 +85,22 @@ impl Registers {
             other => other,
         };
         let (code, length, from) = match (info.class, info.home) {
-            (Class::Mask, Home::Bits(..)) if rows == 8 => at_length(Code::MaskLoad8, Length::X, from),
-            (Class::Mask, Home::Bits(..)) => at_length(Code::MaskLoad16, Length::X, from),
+            (Class::Mask, ValueMemory::Bits(..)) if rows == 8 => at_length(Code::MaskLoad8, Length::X, from),
+            (Class::Mask, ValueMemory::Bits(..)) => at_length(Code::MaskLoad16, Length::X, from),
             (Class::Mask, _) => at_length(Code::MaskLoad64, Length::X, from),
-            (Class::Vector, Home::Bits(..)) => at_length(Code::BroadcastByte, Length::Y, from),
-            (Class::Vector, Home::Rows(..) | Home::Chains(..) | Home::Slot(_) | Home::Halves(_) | Home::None) => {
+            (Class::Vector, ValueMemory::Bits(..)) => at_length(Code::BroadcastByte, Length::Y, from),
+            (
+                Class::Vector,
+                ValueMemory::Rows(..)
+                | ValueMemory::Chains(..)
+                | ValueMemory::Slot(_)
+                | ValueMemory::Halves(_)
+                | ValueMemory::None,
+            ) => at_length(Code::Load32, info.length, from),
+            (Class::Vector, ValueMemory::Pool(_)) if self.isa == Isa::Avx2 => {
                 at_length(Code::Load32, info.length, from)
             }
-            (Class::Vector, Home::Pool(_)) if self.isa == Isa::Avx2 => at_length(Code::Load32, info.length, from),
-            (Class::Vector, Home::Pool(_) | Home::Shared(_)) => {
+            (Class::Vector, ValueMemory::Pool(_) | ValueMemory::Shared(_)) => {
                 let code = if info.element == 8 { Code::Broadcast64 } else { Code::Broadcast32 };
                 at_length(code, info.length, memory(from))
             }
@@ -107,7 +114,7 @@ impl Registers {
     pub(crate) fn move_sums(&self, asm: &mut Assembler, stores: bool) {
         let code = if stores { Code::Store32 } else { Code::Load32 };
         for (info, register) in self.fixed() {
-            if let Home::Chains(port, row) = info.home {
+            if let ValueMemory::Chains(port, row) = info.home {
                 let memory = Memory::at(port_base(asm, port, Gpr::R11), 8 * i32::from(row));
                 asm.vector(self.prefix(), code, info.length, Operands::new(*register, 0, Rm::Memory(memory)));
             }

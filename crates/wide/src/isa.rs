@@ -51,7 +51,7 @@ impl Isa {
         }
         let is_mended = |divisor: Val| is_shared(tape, inputs, divisor);
         let live = tape.live();
-        let mends = self.mends(tape, live);
+        let mends = self.divides_by_inverse(tape, live);
         let work = Work::of(tape, live, |divisor| mends && is_mended(divisor));
         if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
     }
@@ -59,7 +59,7 @@ impl Isa {
     /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse,
     /// because divisions would take most of the tape's time. `played` has, for each instruction of the tape, whether it
     /// is executed.
-    pub(crate) fn mends(self, tape: &Tape, played: &[bool]) -> bool {
+    pub(crate) fn divides_by_inverse(self, tape: &Tape, played: &[bool]) -> bool {
         Work::of(tape, played, |_| false).is_dividing(self)
     }
 
@@ -77,7 +77,7 @@ impl Isa {
 const BITS: usize = 4;
 
 /// The cost of a division that is computed as a multiplication by the inverse, in the units of [`Work`].
-const MENDED: usize = 7;
+const CORRECTED_DIVISION_COST: usize = 7;
 
 /// An estimate of a tape's time, in cycles that narrow vectors take for as many rows as a wide vector has: for
 /// divisions and square roots, for other instructions, and for masks that are stored as bits.
@@ -98,7 +98,7 @@ impl Work {
             match instr {
                 &Instr::Bin(Bin::Div, _, b) if tape.ty(b).is_float() && !is_power_of_two(tape, b) => {
                     if is_mended(b) {
-                        work.others += MENDED;
+                        work.others += CORRECTED_DIVISION_COST;
                     } else {
                         work.dividing += if is_double(b) { 16 } else { 10 };
                     }
@@ -263,7 +263,7 @@ mod tests {
             let mut tape = tape.clone();
             tape.output(Output::Number(quotient));
             tape.finish();
-            (Isa::Avx512.suited(&tape, &ports), Isa::ALL.map(|isa| isa.mends(&tape, tape.live())))
+            (Isa::Avx512.suited(&tape, &ports), Isa::ALL.map(|isa| isa.divides_by_inverse(&tape, tape.live())))
         };
         let narrow = if Isa::Avx2.is_supported() { Isa::Avx2 } else { Isa::Avx512 };
         assert_eq!(suited(&tape, quotient, [Port::Rows; 2]), (narrow, [true; 2]));

@@ -5,16 +5,16 @@
 use crate::divisor::Divisor;
 use crate::emit::Emission;
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
-use crate::ends::Ends;
+use crate::ends::LoopEnds;
 use crate::error::Reason;
 use crate::homes::{ARRAYS, BYTE, END, FAILED, POOL, PORTS, ROW, SAVED, STORED, port_base};
 use crate::isa::{Isa, element};
 use crate::limits::Limits;
-use crate::overlap::Overlap;
-use crate::program::{Class, Home, Kind, Op, Preset, Program};
+use crate::overlap::PipelinedParts;
+use crate::program::{Class, MachineOpKind, Op, Preset, Program, ValueMemory};
 use crate::quotient::Division;
 use crate::rare::{Calls, STACK, Site};
-use crate::registers::{Registers, Waiting};
+use crate::registers::{PreservedRegister, Registers};
 use crate::schedule::Schedule;
 use crate::select::Selection;
 use cembra_runtime::{CHAINS, MachineType};
@@ -63,7 +63,7 @@ enum Iteration {
 
 /// The purpose for which a program's code is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Turn {
+enum ProgramRole {
     /// The main loop's code, which runs most iterations and is written first. The values that stay in registers are chosen for it.
     First,
     /// The code that is written after the main loop: its remaining steps, or the first and last part of a pipelined loop. It stores all rows.
@@ -77,14 +77,14 @@ enum Turn {
 pub(crate) struct Workspace {
     selection: Selection,
     schedule: Schedule,
-    overlap: Overlap,
+    overlap: PipelinedParts,
     program: Program,
     single: Program,
     registers: Registers,
     asm: Assembler,
     sites: Vec<Site>,
     divisions: Vec<Division>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PreservedRegister>,
     /// The inputs whose rows are read, by their index, each with the size of an element in bytes.
     read: Vec<(u32, u8)>,
     /// The inputs of `read` for which the code prefetches. For each, the caller passes one more address after all other
@@ -204,10 +204,10 @@ impl Workspace {
             && ports <= PORTS.len()
             && self.program.divisors.is_empty()
             && !self.program.faults
-            && !self.program.ops.iter().any(|op| matches!(op.kind, Kind::Rare(_)))
+            && !self.program.ops.iter().any(|op| matches!(op.kind, MachineOpKind::Rare(_)))
             && !self.program.uses_bits();
         let ends = match iteration {
-            Iteration::Several if sums == 0 => Ends::of(isa, &self.single, STEPS, &self.read, ports),
+            Iteration::Several if sums == 0 => LoopEnds::of(isa, &self.single, STEPS, &self.read, ports),
             _ => None,
         };
         let entry = self.write(isa, ports, iteration, lines, ends.as_ref(), limits)?;
@@ -235,16 +235,16 @@ impl Workspace {
         ports: usize,
         iteration: Iteration,
         lines: bool,
-        ends: Option<&Ends>,
+        ends: Option<&LoopEnds>,
         limits: &Limits,
     ) -> Result<(usize, Label), Reason> {
         let Workspace { overlap, program, single, registers, asm, sites, divisions, .. } = self;
         let Workspace { waiting, read, fetched, changes, .. } = self;
         let halves = registers.reserve(Class::Mask, if program.rows == 4 { ports as u32 } else { 0 });
         let walks_bits = program.uses_bits();
-        let mut body = |program: &Program, asm: &mut Assembler, turn: Turn, registers: &mut Registers| {
-            let first = turn == Turn::First;
-            let stores_some = turn == Turn::End;
+        let mut body = |program: &Program, asm: &mut Assembler, turn: ProgramRole, registers: &mut Registers| {
+            let first = turn == ProgramRole::First;
+            let stores_some = turn == ProgramRole::End;
             registers.begin(program, first);
             if stores_some {
                 registers.leave_mask(STORED);
@@ -276,7 +276,7 @@ impl Workspace {
                 return Err(Reason::Code(limits.code_bytes));
             }
             if stores_some {
-                Ends::go_on(asm);
+                LoopEnds::go_on(asm);
                 return Ok(());
             }
             let rows = program.rows * u32::from(program.steps);
@@ -301,7 +301,7 @@ impl Workspace {
             let over = asm.jump_if(before);
             asm.align(32);
             let top = asm.position();
-            body(program, asm, Turn::First, registers)?;
+            body(program, asm, ProgramRole::First, registers)?;
             asm.address(Gpr::Rax, next);
             asm.compare(Gpr::Rax, END);
             let again = asm.jump_if(behind);
@@ -311,11 +311,11 @@ impl Workspace {
         }
         if iteration == Iteration::Parts {
             std::mem::swap(&mut program.ops, &mut overlap.behind);
-            body(program, asm, Turn::Rest, registers)?;
+            body(program, asm, ProgramRole::Rest, registers)?;
         } else {
             let (played, turn) = match iteration {
-                Iteration::Several => (&*single, Turn::Rest),
-                _ => (&*program, Turn::First),
+                Iteration::Several => (&*single, ProgramRole::Rest),
+                _ => (&*program, ProgramRole::First),
             };
             let compare = |asm: &mut Assembler| {
                 let mut row = ROW;
@@ -340,7 +340,7 @@ impl Workspace {
         if let Some(ends) = ends {
             let over = ends.behind(asm);
             end = Some((ends, asm.position()));
-            body(single, asm, Turn::End, registers)?;
+            body(single, asm, ProgramRole::End, registers)?;
             asm.compare(ROW, END);
             let again = asm.jump_if(Condition::Below);
             asm.bind(again, 0);
@@ -351,7 +351,7 @@ impl Workspace {
         let start = if iteration == Iteration::Parts { asm.position() } else { 0 };
         if iteration == Iteration::Parts {
             std::mem::swap(&mut program.ops, &mut overlap.ahead);
-            body(program, asm, Turn::Rest, registers)?;
+            body(program, asm, ProgramRole::Rest, registers)?;
             let begins = asm.jump();
             asm.bind(begins, 0);
         }
@@ -412,10 +412,11 @@ impl Iteration {
     /// steps would need its own jumps.
     fn of(program: &Program, carries: bool) -> Iteration {
         let length = program.ops.len();
-        let is_plain = |op: &Op| !matches!(op.kind, Kind::Begin | Kind::Rare(_) | Kind::Quotient(_));
+        let is_plain =
+            |op: &Op| !matches!(op.kind, MachineOpKind::Begin | MachineOpKind::Rare(_) | MachineOpKind::Quotient(_));
         if length <= SHORT || carries && length <= SHORT_OF_SUMS && program.ops.iter().all(is_plain) {
             Iteration::Several
-        } else if length > LONG || program.ops.iter().any(|op| op.kind == Kind::Begin) {
+        } else if length > LONG || program.ops.iter().any(|op| op.kind == MachineOpKind::Begin) {
             Iteration::One
         } else if length < MEDIUM {
             Iteration::Two
@@ -506,7 +507,7 @@ fn enter(
         registers.move_slot(asm, class, u8::from(class == Class::Mask), to, true);
     }
     registers.move_sums(asm, false);
-    for (info, register) in registers.fixed().iter().filter(|(info, _)| !matches!(info.home, Home::Chains(..))) {
+    for (info, register) in registers.fixed().iter().filter(|(info, _)| !matches!(info.home, ValueMemory::Chains(..))) {
         registers.load_home(asm, info, program.rows, *register);
     }
     if program.faults {

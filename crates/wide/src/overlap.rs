@@ -3,7 +3,7 @@
 //! instructions that cannot begin yet. Values that the first part computes for the second are stored in stack slots.
 
 use crate::encode::Length;
-use crate::program::{Home, Kind, Op, Program, Value};
+use crate::program::{MachineOpKind, Op, Program, Value, ValueMemory};
 use crate::schedule::{latency, operands};
 
 /// The number of equal pieces that a program is divided into, to search for the place where it is cut into two parts.
@@ -13,7 +13,7 @@ const PLACES: usize = 16;
 /// The two parts of a software-pipelined program that run outside of its loop: one before the first iteration, one after the last. Also buffers to
 /// compute them.
 #[derive(Debug, Default)]
-pub(crate) struct Overlap {
+pub(crate) struct PipelinedParts {
     /// The first part of the first step, which runs before the loop.
     pub(crate) ahead: Vec<Op>,
     /// The second part of the last step, which runs after the loop.
@@ -33,7 +33,7 @@ pub(crate) struct Overlap {
     waiting: Vec<(Value, u32, usize)>,
 }
 
-impl Overlap {
+impl PipelinedParts {
     /// Turns `program`, which has one step and no instructions that a jump may skip, into an iteration that runs parts of two steps. `slots` are the
     /// numbers of vector and mask stack slots in use; the slots that this function adds follow them.
     pub(crate) fn apply(&mut self, program: &mut Program, slots: &mut [u32; 2]) {
@@ -87,16 +87,16 @@ impl Overlap {
                 let value = *operand;
                 let mut info = *program.info(value);
                 match &mut info.home {
-                    home @ (Home::Rows(..) | Home::Chains(..) | Home::Bits(..)) if at < cut => {
+                    home @ (ValueMemory::Rows(..) | ValueMemory::Chains(..) | ValueMemory::Bits(..)) if at < cut => {
                         *home = home.later(program.steps, program.rows);
                     }
-                    home @ Home::None if at >= cut && (self.makers[value.index()] as usize) < cut => {
+                    home @ ValueMemory::None if at >= cut && (self.makers[value.index()] as usize) < cut => {
                         if let Some(known) = self.crossing.iter_mut().find(|(crossing, ..)| *crossing == value) {
                             known.2 = at - cut;
                         } else {
                             let slot = &mut slots[info.class as usize];
                             self.crossing.push((value, *slot, at - cut));
-                            *home = Home::Slot(*slot);
+                            *home = ValueMemory::Slot(*slot);
                             *slot += 1;
                         }
                     }
@@ -169,5 +169,5 @@ fn is_behind(done: usize, first: usize, done_behind: usize, second: usize) -> bo
 
 /// The instruction that stores a value in a slot.
 fn keep(value: Value, slot: u32) -> Op {
-    Op { operands: [value, Value::NONE, Value::NONE, Value::NONE], ..Op::new(Kind::Keep(slot), Length::X) }
+    Op { operands: [value, Value::NONE, Value::NONE, Value::NONE], ..Op::new(MachineOpKind::Keep(slot), Length::X) }
 }

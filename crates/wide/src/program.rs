@@ -34,7 +34,7 @@ pub(crate) enum Class {
 
 /// The home of a value: memory from which the value can be loaded at any time, such as an input array, a constant or a stack slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Home {
+pub(crate) enum ValueMemory {
     /// The value has no home: it is not in memory, but an instruction computes it into a register.
     None,
     /// The value is among the constants after the code, at this offset in bytes.
@@ -57,13 +57,13 @@ pub(crate) enum Home {
     Slot(u32),
 }
 
-impl Home {
+impl ValueMemory {
     /// The home (the memory) of the value of a later step: `steps` steps later, where each step has `rows` rows.
-    pub(crate) const fn later(self, steps: u8, rows: u32) -> Home {
+    pub(crate) const fn later(self, steps: u8, rows: u32) -> ValueMemory {
         match self {
-            Home::Rows(port, step) => Home::Rows(port, step + steps),
-            Home::Bits(port, step) => Home::Bits(port, step + steps),
-            Home::Chains(port, row) => Home::Chains(port, row + steps * rows as u8),
+            ValueMemory::Rows(port, step) => ValueMemory::Rows(port, step + steps),
+            ValueMemory::Bits(port, step) => ValueMemory::Bits(port, step + steps),
+            ValueMemory::Chains(port, row) => ValueMemory::Chains(port, row + steps * rows as u8),
             other => other,
         }
     }
@@ -72,7 +72,7 @@ impl Home {
 /// The properties of a value: its home (the memory that always has it), the kind of its register, and its sizes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Info {
-    pub(crate) home: Home,
+    pub(crate) home: ValueMemory,
     pub(crate) class: Class,
     pub(crate) length: Length,
     /// The size in bytes of the value's elements.
@@ -81,7 +81,7 @@ pub(crate) struct Info {
 
 /// The operation that an instruction of a program performs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum MachineOpKind {
     /// An instruction of the encoder's table. Its first operand is always in a register. Its second may be in memory. A blend with vectors has a
     /// third operand, whose register is in the immediate.
     Plain(Code),
@@ -115,17 +115,17 @@ pub(crate) enum Kind {
     End,
 }
 
-impl Kind {
+impl MachineOpKind {
     /// Returns true if the instruction stores to an output.
     pub(crate) fn is_store(self) -> bool {
-        matches!(self, Kind::Store(_) | Kind::StoreChains(..) | Kind::StoreMask(_))
+        matches!(self, MachineOpKind::Store(_) | MachineOpKind::StoreChains(..) | MachineOpKind::StoreMask(_))
     }
 }
 
 /// An instruction of a program, with its virtual registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Op {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MachineOpKind,
     pub(crate) length: Length,
     pub(crate) immediate: u8,
     /// True if lanes of the instruction's result become zero where its mask is not set.
@@ -139,7 +139,7 @@ pub(crate) struct Op {
 
 impl Op {
     /// Makes an instruction of the iteration's first step, without operands, result or mask.
-    pub(crate) const fn new(kind: Kind, length: Length) -> Op {
+    pub(crate) const fn new(kind: MachineOpKind, length: Length) -> Op {
         Op {
             kind,
             length,
@@ -188,8 +188,8 @@ pub(crate) struct Program {
 impl Program {
     /// Returns true if the program reads or writes arrays of bits, one bit per row.
     pub(crate) fn uses_bits(&self) -> bool {
-        self.infos.iter().any(|info| matches!(info.home, Home::Bits(..)))
-            || self.ops.iter().any(|op| matches!(op.kind, Kind::StoreMask(_)))
+        self.infos.iter().any(|info| matches!(info.home, ValueMemory::Bits(..)))
+            || self.ops.iter().any(|op| matches!(op.kind, MachineOpKind::StoreMask(_)))
     }
 
     pub(crate) fn clear(&mut self) {
@@ -219,19 +219,21 @@ impl Program {
         for at in 0..self.infos.len() {
             let mut info = self.infos[at];
             let second = match &mut info.home {
-                Home::Rows(..) | Home::Chains(..) | Home::Bits(..) => {
+                ValueMemory::Rows(..) | ValueMemory::Chains(..) | ValueMemory::Bits(..) => {
                     info.home = info.home.later(1, self.rows);
                     self.value(info)
                 }
-                Home::None => self.value(info),
-                Home::Pool(_) | Home::Halves(_) | Home::Shared(_) | Home::Slot(_) => Value(at as u32),
+                ValueMemory::None => self.value(info),
+                ValueMemory::Pool(_) | ValueMemory::Halves(_) | ValueMemory::Shared(_) | ValueMemory::Slot(_) => {
+                    Value(at as u32)
+                }
             };
             self.seconds.push(second);
         }
         let second = |value: Value| if value.is_some() { self.seconds[value.index()] } else { value };
         let is_store = |op: &&Op| op.kind.is_store();
-        let later = |kind: Kind| match kind {
-            Kind::StoreChains(port, row) => Kind::StoreChains(port, row + self.rows as u8),
+        let later = |kind: MachineOpKind| match kind {
+            MachineOpKind::StoreChains(port, row) => MachineOpKind::StoreChains(port, row + self.rows as u8),
             other => other,
         };
         let copy = |op: &Op| Op {
@@ -254,7 +256,7 @@ impl Program {
     /// Moves the stores of bits to the end of an iteration with several steps, if the masks to store can wait in registers. This is correct, because
     /// no step reads bits that another step stores.
     pub(crate) fn store_bits_last(&mut self) {
-        let is_last = |op: &&Op| matches!(op.kind, Kind::StoreMask(_));
+        let is_last = |op: &&Op| matches!(op.kind, MachineOpKind::StoreMask(_));
         if self.ops.iter().filter(is_last).count() > MOST_BITS {
             return;
         }

@@ -5,7 +5,7 @@ use crate::encode::{Assembler, Code, Gpr, Label, Length, Memory, Operands, Prefi
 use crate::homes::{ARRAYS, FAILED, PORTS};
 use crate::isa::{Isa, MOST_ARGUMENTS};
 use crate::program::{Class, Info};
-use crate::registers::{Back, Registers, Waiting};
+use crate::registers::{PreservedRegister, Registers, RestoreMethod};
 use cembra_runtime::RuntimeFn;
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ pub(crate) struct Calls<'a> {
     /// some of them, so these are loaded again.
     pub(crate) ports: usize,
     pub(crate) faults: bool,
-    pub(crate) waiting: &'a [Waiting],
+    pub(crate) waiting: &'a [PreservedRegister],
 }
 
 impl Calls<'_> {
@@ -82,7 +82,7 @@ impl Calls<'_> {
             asm.vector(registers.prefix(), Code::Store32, whole, Operands::new(register, 0, Rm::Memory(to)));
         };
         let waiting = &self.waiting[site.waiting.clone()];
-        for kept in waiting.iter().filter(|kept| kept.back == Back::Saved) {
+        for kept in waiting.iter().filter(|kept| kept.back == RestoreMethod::Saved) {
             let to = self.saved(kept.info.class, kept.register);
             registers.move_slot(asm, kept.info.class, kept.register, to, true);
         }
@@ -112,15 +112,15 @@ impl Calls<'_> {
         }
         for kept in waiting {
             match kept.back {
-                Back::Saved => {
+                RestoreMethod::Saved => {
                     let from = self.saved(kept.info.class, kept.register);
                     registers.move_slot(asm, kept.info.class, kept.register, from, false);
                 }
-                Back::Slot(slot) => {
+                RestoreMethod::Slot(slot) => {
                     let from = registers.slot(kept.info.class, slot);
                     registers.move_slot(asm, kept.info.class, kept.register, from, false);
                 }
-                Back::Home => registers.load_home(asm, &kept.info, site.rows, kept.register),
+                RestoreMethod::Home => registers.load_home(asm, &kept.info, site.rows, kept.register),
             }
         }
         if let Some((class, register)) = self.failed() {

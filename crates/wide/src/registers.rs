@@ -4,7 +4,7 @@
 
 use crate::encode::{Assembler, Code, Rm, Shape, Tuple};
 use crate::isa::Isa;
-use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
+use crate::program::{Class, Info, MachineOpKind, Op, Program, Value, ValueMemory};
 
 /// The fewest vector registers that are left for values of a single iteration, so that not all have constants. An
 /// instruction uses at most five.
@@ -14,7 +14,7 @@ const NEEDED: u32 = 8;
 pub(crate) const NEVER: u32 = u32::MAX;
 
 /// The register number of a value that is in no register.
-const NOWHERE: u8 = u8::MAX;
+const NO_REGISTER: u8 = u8::MAX;
 
 /// The register and the stack slot of a value while code is written, and its next use.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ struct ValueState {
 
 /// The state of the registers of one class, vectors or masks.
 #[derive(Clone, Copy, Debug)]
-struct File {
+struct RegisterFile {
     /// The value in each register; `Value::NONE` if the register is empty.
     holds: [Value; 32],
     free: u32,
@@ -43,9 +43,9 @@ struct File {
     kept: u32,
 }
 
-impl File {
-    fn new(usable: u32) -> File {
-        File { holds: [Value::NONE; 32], free: usable, pinned: 0, fixed: 0, kept: 0 }
+impl RegisterFile {
+    fn new(usable: u32) -> RegisterFile {
+        RegisterFile { holds: [Value::NONE; 32], free: usable, pinned: 0, fixed: 0, kept: 0 }
     }
 }
 
@@ -65,15 +65,15 @@ impl Slots {
 
 /// A value in a register that a call overwrites, and how the value is restored after the call.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PreservedRegister {
     pub(crate) register: u8,
     pub(crate) info: Info,
-    pub(crate) back: Back,
+    pub(crate) back: RestoreMethod,
 }
 
 /// The way in which a value is restored after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Back {
+pub(crate) enum RestoreMethod {
     /// The value is loaded from its home (the memory that always has it).
     Home,
     /// The value is loaded from the stack slot with this index, which has it already.
@@ -99,7 +99,7 @@ pub(crate) struct Registers {
     /// For each instruction: the index of the next instruction that uses each of its operands, and its mask. [`NEVER`]
     /// if there is no such instruction.
     uses: Vec<[u32; 5]>,
-    files: [File; 2],
+    files: [RegisterFile; 2],
     slots: [Slots; 2],
     stretch: Option<Stretch>,
     /// The slots that become free when the next instruction begins. The current instruction may still read them.
@@ -118,7 +118,7 @@ impl Default for Registers {
             isa: Isa::Avx512,
             places: Vec::new(),
             uses: Vec::new(),
-            files: [File::new(0); 2],
+            files: [RegisterFile::new(0); 2],
             slots: [Slots::default(), Slots::default()],
             stretch: None,
             released: Vec::new(),
@@ -177,7 +177,7 @@ impl Registers {
     /// all iterations are chosen too.
     pub(crate) fn begin(&mut self, program: &Program, first: bool) {
         let ops = &program.ops;
-        let place = ValueState { register: NOWHERE, fixed: false, slot: NEVER, next: NEVER, born: 0 };
+        let place = ValueState { register: NO_REGISTER, fixed: false, slot: NEVER, next: NEVER, born: 0 };
         self.places.clear();
         self.places.resize(program.infos.len(), place);
         self.uses.clear();
@@ -200,7 +200,7 @@ impl Registers {
         if first {
             self.keep(program, vectors);
         }
-        self.files = [File::new(vectors), File::new(0xFE)];
+        self.files = [RegisterFile::new(vectors), RegisterFile::new(0xFE)];
         for slots in &mut self.slots {
             slots.free.clear();
         }
@@ -224,7 +224,9 @@ impl Registers {
         for (info, at) in program.infos.iter().zip(0..) {
             // Partial sums are excluded: they were stored in memory after the main loop.
             let same = |fixed: &&(Info, u8)| {
-                fixed.0.home == info.home && fixed.0.element == info.element && !matches!(info.home, Home::Chains(..))
+                fixed.0.home == info.home
+                    && fixed.0.element == info.element
+                    && !matches!(info.home, ValueMemory::Chains(..))
             };
             if let Some((_, register)) = self.fixed.iter().find(same) {
                 fix(Value(at), *register);
@@ -246,29 +248,32 @@ impl Registers {
         let mut carried = 0;
         self.weights.clear();
         self.weights.extend(program.infos.iter().zip(0..).map(|(_, at)| (0, Value(at))));
-        let waits = |info: &Info| info.class == Class::Vector && !matches!(info.home, Home::Pool(_) | Home::Shared(_));
+        let waits = |info: &Info| {
+            info.class == Class::Vector && !matches!(info.home, ValueMemory::Pool(_) | ValueMemory::Shared(_))
+        };
         for (op, uses) in program.ops.iter().zip(&self.uses) {
             for (number, operand) in operands(op).enumerate().filter(|(_, operand)| operand.is_some()) {
                 let info = program.info(operand);
                 let repeated = operands(op).take(number).any(|other| other == operand);
                 let foldable = match op.kind {
-                    Kind::Plain(code) => number == 1 || number == 0 && code.form().commutes,
-                    Kind::Fma => true,
-                    Kind::Merge => number == 2,
+                    MachineOpKind::Plain(code) => number == 1 || number == 0 && code.form().commutes,
+                    MachineOpKind::Fma => true,
+                    MachineOpKind::Merge => number == 2,
                     _ => false,
                 };
                 let weight = &mut self.weights[operand.index()].0;
-                if matches!(info.home, Home::Rows(..) | Home::Chains(..) | Home::Slot(_))
+                if matches!(info.home, ValueMemory::Rows(..) | ValueMemory::Chains(..) | ValueMemory::Slot(_))
                     && *weight == 0
                     && uses[number] != NEVER
                 {
                     live += 1;
                 }
-                if uses[number] == NEVER && !repeated && waits(info) && (info.home == Home::None || *weight > 0) {
+                if uses[number] == NEVER && !repeated && waits(info) && (info.home == ValueMemory::None || *weight > 0)
+                {
                     live = live.saturating_sub(1);
                 }
                 *weight += if foldable { 1 } else { 8 };
-                if op.kind == Kind::Carry && matches!(info.home, Home::Chains(..)) {
+                if op.kind == MachineOpKind::Carry && matches!(info.home, ValueMemory::Chains(..)) {
                     (*weight, carried) = (u32::MAX, carried + 1);
                 }
             }
@@ -279,7 +284,8 @@ impl Registers {
         }
         let left = usable.count_ones().saturating_sub(NEEDED.max(most + 2)) as usize;
         self.weights.retain(|(weight, value)| {
-            *weight == u32::MAX || *weight > 0 && matches!(program.info(*value).home, Home::Pool(_) | Home::Shared(_))
+            *weight == u32::MAX
+                || *weight > 0 && matches!(program.info(*value).home, ValueMemory::Pool(_) | ValueMemory::Shared(_))
         });
         self.weights.sort_unstable_by_key(|(weight, value)| (std::cmp::Reverse(*weight), value.0));
         let register = |number: usize| usable.count_ones() as u8 - 1 - number as u8;
@@ -300,13 +306,13 @@ impl Registers {
     /// The register that holds a value; `None` if the value is in no register.
     pub(crate) fn register(&self, value: Value) -> Option<u8> {
         let register = self.places[value.index()].register;
-        (register != NOWHERE).then_some(register)
+        (register != NO_REGISTER).then_some(register)
     }
 
     /// Returns true if the instruction `op`, at index `at`, may overwrite the register of its operand `value`: the operand has no later uses, or it
     /// was loaded for this instruction from memory that still has it.
     pub(crate) fn can_overwrite(&self, at: usize, value: Value, op: &Op, program: &Program) -> bool {
-        let fresh = self.register(value).is_none() && program.info(value).home != Home::None;
+        let fresh = self.register(value).is_none() && program.info(value).home != ValueMemory::None;
         fresh || self.dies(at, value, op)
     }
 
@@ -322,20 +328,20 @@ impl Registers {
     pub(crate) fn in_memory(&self, at: usize, value: Value, code: Code, op: &Op, program: &Program) -> bool {
         let place = &self.places[value.index()];
         let form = code.form();
-        if place.register != NOWHERE || (self.isa == Isa::Avx2 && matches!(form.shape, Shape::Vm(_))) {
+        if place.register != NO_REGISTER || (self.isa == Isa::Avx2 && matches!(form.shape, Shape::Vm(_))) {
             return false;
         }
         let info = program.info(value);
         let whole = !matches!(form.tuple, Tuple::Scalar(_) | Tuple::None) && form.shape != Shape::Mr;
         let last = operands(op).zip(self.uses[at]).any(|(operand, next)| operand == value && next == NEVER);
         match info.home {
-            Home::Pool(_) | Home::Shared(_) if self.isa == Isa::Avx512 => {
+            ValueMemory::Pool(_) | ValueMemory::Shared(_) if self.isa == Isa::Avx512 => {
                 matches!(form.tuple, Tuple::Full(element) | Tuple::Half(element) if element == info.element)
             }
-            Home::Pool(_) | Home::Slot(_) => whole && info.class == Class::Vector,
-            Home::Rows(..) | Home::Chains(..) | Home::Halves(_) => whole && last,
-            Home::None => whole && last && info.class == Class::Vector && place.slot != NEVER,
-            Home::Shared(_) | Home::Bits(..) => false,
+            ValueMemory::Pool(_) | ValueMemory::Slot(_) => whole && info.class == Class::Vector,
+            ValueMemory::Rows(..) | ValueMemory::Chains(..) | ValueMemory::Halves(_) => whole && last,
+            ValueMemory::None => whole && last && info.class == Class::Vector && place.slot != NEVER,
+            ValueMemory::Shared(_) | ValueMemory::Bits(..) => false,
         }
     }
 
@@ -343,7 +349,7 @@ impl Registers {
     pub(crate) fn memory(&self, asm: &mut Assembler, value: Value, program: &Program) -> Rm {
         let (info, place) = (program.info(value), &self.places[value.index()]);
         match info.home {
-            Home::None => Rm::Memory(self.slot(info.class, place.slot)),
+            ValueMemory::None => Rm::Memory(self.slot(info.class, place.slot)),
             _ => self.home(asm, info, program.rows),
         }
     }
@@ -352,11 +358,11 @@ impl Registers {
     pub(crate) fn fetch(&mut self, asm: &mut Assembler, value: Value, program: &Program) -> u8 {
         let info = *program.info(value);
         let place = self.places[value.index()];
-        let register = if place.register != NOWHERE {
+        let register = if place.register != NO_REGISTER {
             place.register
         } else {
             let register = self.take(asm, info.class, program);
-            if info.home == Home::None {
+            if info.home == ValueMemory::None {
                 debug_assert!(place.slot != NEVER, "{value:?} is nowhere");
                 self.move_slot(asm, info.class, register, self.slot(info.class, place.slot), false);
             } else {
@@ -388,7 +394,7 @@ impl Registers {
     pub(crate) fn rename(&mut self, from: Value, to: Value, program: &Program) -> u8 {
         let class = program.info(to).class;
         let register = self.places[from.index()].register;
-        self.places[from.index()].register = NOWHERE;
+        self.places[from.index()].register = NO_REGISTER;
         self.files[class as usize].kept &= !(1 << register);
         self.put(to, class, register);
         register
@@ -422,12 +428,12 @@ impl Registers {
         if place.fixed {
             return;
         }
-        if place.register != NOWHERE {
+        if place.register != NO_REGISTER {
             let file = &mut self.files[info.class as usize];
             file.free |= 1 << place.register;
             file.kept &= !(1 << place.register);
             file.holds[place.register as usize] = Value::NONE;
-            place.register = NOWHERE;
+            place.register = NO_REGISTER;
         }
         if place.slot != NEVER {
             self.released.push((info.class, place.slot));
@@ -443,7 +449,7 @@ impl Registers {
             self.files[class as usize].free &= !(1 << register);
             return register;
         }
-        let (mut chosen, mut farthest) = (NOWHERE, 0);
+        let (mut chosen, mut farthest) = (NO_REGISTER, 0);
         for register in 0..32_u8 {
             let held = file.holds[register as usize];
             if (file.pinned | file.fixed) >> register & 1 == 1 || !held.is_some() {
@@ -451,14 +457,14 @@ impl Registers {
             }
             let place = &self.places[held.index()];
             // A value that need not be stored is a little cheaper to evict.
-            let cheap = place.slot != NEVER || program.info(held).home != Home::None;
+            let cheap = place.slot != NEVER || program.info(held).home != ValueMemory::None;
             let distance = place.next.saturating_add(if cheap { 8 } else { 0 });
-            if chosen == NOWHERE || distance > farthest {
+            if chosen == NO_REGISTER || distance > farthest {
                 (chosen, farthest) = (register, distance);
             }
         }
-        debug_assert!(chosen != NOWHERE, "an instruction uses more registers than there are");
-        let chosen = if chosen == NOWHERE { 0 } else { chosen };
+        debug_assert!(chosen != NO_REGISTER, "an instruction uses more registers than there are");
+        let chosen = if chosen == NO_REGISTER { 0 } else { chosen };
         self.evict(asm, class, chosen, program);
         self.files[class as usize].free &= !(1 << chosen);
         chosen
@@ -471,7 +477,7 @@ impl Registers {
         let held = self.files[class as usize].holds[register as usize];
         if held.is_some() {
             let place = self.places[held.index()];
-            if program.info(held).home == Home::None && place.slot == NEVER {
+            if program.info(held).home == ValueMemory::None && place.slot == NEVER {
                 let slots = &mut self.slots[class as usize];
                 let early = self.stretch.is_some_and(|stretch| place.born < stretch.begin);
                 let slot = if early { slots.fresh() } else { slots.free.pop().unwrap_or_else(|| slots.fresh()) };
@@ -485,7 +491,7 @@ impl Registers {
                     self.move_slot(asm, class, register, memory, true);
                 }
             }
-            self.places[held.index()].register = NOWHERE;
+            self.places[held.index()].register = NO_REGISTER;
         }
         let file = &mut self.files[class as usize];
         file.holds[register as usize] = Value::NONE;
@@ -516,7 +522,7 @@ impl Registers {
                     continue;
                 }
                 let place = &self.places[held.index()];
-                if program.info(held).home != Home::None || place.born < stretch.begin {
+                if program.info(held).home != ValueMemory::None || place.born < stretch.begin {
                     self.evict(asm, class, register, program);
                 }
             }
@@ -530,7 +536,7 @@ impl Registers {
 
     /// Appends to `out` the values in registers that a call must preserve: all except `result`, the result of the instruction
     /// that calls.
-    pub(crate) fn waiting(&self, result: Value, program: &Program, out: &mut Vec<Waiting>) {
+    pub(crate) fn waiting(&self, result: Value, program: &Program, out: &mut Vec<PreservedRegister>) {
         for class in [Class::Vector, Class::Mask] {
             let file = &self.files[class as usize];
             for register in 0..32_u8 {
@@ -540,13 +546,13 @@ impl Registers {
                 }
                 let (info, place) = (*program.info(held), &self.places[held.index()]);
                 let back = match (info.home, place.slot) {
-                    (Home::None, NEVER) => Back::Saved,
-                    (Home::None, slot) => Back::Slot(slot),
+                    (ValueMemory::None, NEVER) => RestoreMethod::Saved,
+                    (ValueMemory::None, slot) => RestoreMethod::Slot(slot),
                     // The sums in memory are older than those in the register.
-                    (Home::Chains(..), _) if place.fixed => Back::Saved,
-                    _ => Back::Home,
+                    (ValueMemory::Chains(..), _) if place.fixed => RestoreMethod::Saved,
+                    _ => RestoreMethod::Home,
                 };
-                out.push(Waiting { register, info, back });
+                out.push(PreservedRegister { register, info, back });
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use crate::encode::Code;
 use crate::isa::Isa;
-use crate::program::{Class, Home, Kind, Op, Program, Value};
+use crate::program::{Class, MachineOpKind, Op, Program, Value, ValueMemory};
 
 /// The most instructions, from the first remaining one on, among which the next one is chosen. It also bounds the time
 /// of scheduling.
@@ -23,7 +23,7 @@ const fn most_waiting(isa: Isa) -> i32 {
 }
 
 /// The entry of `makers` for a value that no instruction of the current run computes.
-const NOBODY: u32 = u32::MAX;
+const NO_MAKER: u32 = u32::MAX;
 
 /// The buffers of the instruction scheduler, which a thread reuses from program to program.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Schedule {
             return;
         }
         self.makers.clear();
-        self.makers.resize(program.infos.len(), NOBODY);
+        self.makers.resize(program.infos.len(), NO_MAKER);
         self.uses.clear();
         self.uses.resize(program.infos.len(), 0);
         for op in &program.ops {
@@ -63,7 +63,7 @@ impl Schedule {
         let mut live = 0;
         let mut start = 0;
         while start < program.ops.len() {
-            let is_mark = |op: &Op| op.kind.is_store() || matches!(op.kind, Kind::Begin | Kind::End);
+            let is_mark = |op: &Op| op.kind.is_store() || matches!(op.kind, MachineOpKind::Begin | MachineOpKind::End);
             let length = program.ops[start..].iter().position(is_mark).unwrap_or(program.ops.len() - start);
             if length >= SHORT {
                 self.run(program, start..start + length, &mut live, most_waiting(isa));
@@ -97,7 +97,7 @@ impl Schedule {
             }
             for operand in operands(op) {
                 let maker = self.makers[operand.index()];
-                if maker != NOBODY {
+                if maker != NO_MAKER {
                     self.waits[at] += 1;
                     self.first[maker as usize + 1] += 1;
                 }
@@ -117,7 +117,7 @@ impl Schedule {
             self.heights[at] = height + latency(op);
             for operand in operands(op) {
                 let maker = self.makers[operand.index()];
-                if maker != NOBODY {
+                if maker != NO_MAKER {
                     let place = &mut self.times[maker as usize];
                     self.followers[(self.first[maker as usize] + *place) as usize] = at as u32;
                     *place += 1;
@@ -163,7 +163,7 @@ impl Schedule {
             self.ordered.push(*op);
         }
         for op in ops.iter().filter(|op| op.result.is_some()) {
-            self.makers[op.result.index()] = NOBODY;
+            self.makers[op.result.index()] = NO_MAKER;
         }
     }
 
@@ -221,7 +221,7 @@ fn account(op: &Op, program: &Program, uses: &mut [u32], live: &mut i32) {
 /// Returns true for a value that must wait in a vector register.
 fn waits(program: &Program, value: Value) -> bool {
     let info = program.info(value);
-    info.class == Class::Vector && info.home == Home::None
+    info.class == Class::Vector && info.home == ValueMemory::None
 }
 
 /// The operands of the instruction `op`, and its mask.
@@ -237,17 +237,17 @@ pub(crate) fn latency(op: &Op) -> u32 {
         Sqrt64, SubInt32, SubInt64, XorInt32, XorInt64, XorVector,
     };
     match op.kind {
-        Kind::Plain(Div32 | Sqrt32) => 34,
-        Kind::Plain(Div64 | Sqrt64) => 48,
-        Kind::Plain(MulInt64) => 30,
-        Kind::Plain(
+        MachineOpKind::Plain(Div32 | Sqrt32) => 34,
+        MachineOpKind::Plain(Div64 | Sqrt64) => 48,
+        MachineOpKind::Plain(MulInt64) => 30,
+        MachineOpKind::Plain(
             AddInt32 | AddInt64 | SubInt32 | SubInt64 | AndInt32 | AndInt64 | AndVector | OrInt32 | OrInt64 | OrVector
             | XorInt32 | XorInt64 | XorVector,
         ) => 2,
-        Kind::Plain(Code::And32 | Code::And64 | Code::Or32 | Code::Or64 | Code::Xor32 | Code::Xor64) => 2,
-        Kind::Plain(Code::Left32 | Code::Left64 | Code::Right32 | Code::Right64) => 2,
+        MachineOpKind::Plain(Code::And32 | Code::And64 | Code::Or32 | Code::Or64 | Code::Xor32 | Code::Xor64) => 2,
+        MachineOpKind::Plain(Code::Left32 | Code::Left64 | Code::Right32 | Code::Right64) => 2,
         // A processor predicts the ordinary path and continues with its value.
-        Kind::Rare(_) | Kind::Quotient(_) | Kind::Merge => 2,
+        MachineOpKind::Rare(_) | MachineOpKind::Quotient(_) | MachineOpKind::Merge => 2,
         _ => 8,
     }
 }

@@ -32,7 +32,7 @@ type Entry = LoopEntry;
 
 /// The properties of an input or output that are needed to run the last rows separately.
 #[derive(Clone, Copy, Debug)]
-struct Plug {
+struct PortUse {
     /// The size of an element in bytes; 0 for bits.
     element: u8,
     /// True if no rows of the array are read: all rows share an element, or the code does not use the input.
@@ -75,7 +75,7 @@ pub struct WideLoop {
     rows: usize,
     /// The number of rows in a vector.
     lanes: usize,
-    plugs: Vec<Plug>,
+    plugs: Vec<PortUse>,
     inputs: usize,
     /// True if an input or output that the code uses is an array of bits.
     has_bits: bool,
@@ -140,7 +140,7 @@ fn publish(
     let mut plugs = Vec::with_capacity(inputs.len() + tape.outputs().len());
     plugs.extend(tape.inputs().zip(inputs).map(|((at, ty), port)| {
         let untouched = *port == Port::Shared || !workspace.is_played(at);
-        Plug { element: element(ty), untouched, sums: false }
+        PortUse { element: element(ty), untouched, sums: false }
     }));
     let ports = outputs.iter().copied().chain(std::iter::repeat(Port::Rows));
     plugs.extend(tape.outputs().iter().zip(ports).map(|(output, port)| {
@@ -148,7 +148,7 @@ fn publish(
             Output::Number(val) => tape.ty(*val),
             Output::Mask(_) => MachineType::Flag,
         };
-        Plug { element: element(ty), untouched: false, sums: port == Port::Chains }
+        PortUse { element: element(ty), untouched: false, sums: port == Port::Chains }
     }));
     let streaming = OnceLock::new();
     let inputs = inputs.len();
@@ -379,7 +379,7 @@ impl WideLoop {
     }
 }
 
-impl Plug {
+impl PortUse {
     /// Returns the offset in bytes of row `first` in an array, and the size in bytes of `rows` rows.
     fn bytes(self, first: usize, rows: usize) -> (usize, usize) {
         match usize::from(self.element) {

@@ -225,7 +225,7 @@ struct Sorted {
 #[non_exhaustive]
 pub enum NameError {
     /// Two fields have the same name, which is given.
-    Twice(Arc<str>),
+    Duplicate(Arc<str>),
     /// The text is not a possible name of a field.
     Malformed(Arc<str>),
 }
@@ -233,7 +233,7 @@ pub enum NameError {
 impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NameError::Twice(name) => write!(f, "two fields are named `{}`", Excerpt::quoted(name)),
+            NameError::Duplicate(name) => write!(f, "two fields are named `{}`", Excerpt::quoted(name)),
             NameError::Malformed(name) => write!(
                 f,
                 "`{}` cannot be the name of a field: a name is not empty and has no comma in it and no white space around it",
@@ -259,7 +259,7 @@ impl Names {
         order.sort_unstable_by_key(|at| &names[*at as usize]);
         for pair in order.windows(2) {
             if names[pair[0] as usize] == names[pair[1] as usize] {
-                return Err(NameError::Twice(names[pair[0] as usize].clone()));
+                return Err(NameError::Duplicate(names[pair[0] as usize].clone()));
             }
         }
         Ok(Names(Arc::new(Sorted { names, order })))
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!(names.joined(), "b,a,first name");
         assert_eq!(["a", "b", "first name", "c"].map(|name| names.position(name)), [Some(1), Some(0), Some(2), None]);
         assert_eq!(Names::parse("").unwrap().len(), 0);
-        assert_eq!(Names::parse("a,b,a"), Err(NameError::Twice("a".into())));
+        assert_eq!(Names::parse("a,b,a"), Err(NameError::Duplicate("a".into())));
         for bad in ["a,", ",", "a,,b"] {
             assert_eq!(Names::parse(bad), Err(NameError::Malformed("".into())), "{bad}");
         }

@@ -51,14 +51,14 @@ pub(super) fn refined(target: Twofold, a: f64, b: f64, estimate: f64) -> Twofold
 }
 
 /// The logarithm of the incomplete beta function at a point (ln I), its derivative, and its second derivative divided by the first.
-struct Below {
+struct LogIntegral {
     ln: Twofold,
     slope: f64,
     bend: f64,
 }
 
 impl Beta {
-    fn at(&self, v: f64) -> Below {
+    fn at(&self, v: f64) -> LogIntegral {
         let (a, b) = (self.a, self.b);
         let one = Twofold::from(1.0);
         let grown = Twofold::from(-v.abs()).exp();
@@ -83,7 +83,7 @@ impl Beta {
             }
         };
         let slope = (density - ln).exp().rounded();
-        Below { ln, slope, bend: a * y.rounded() - b * x.rounded() - slope }
+        LogIntegral { ln, slope, bend: a * y.rounded() - b * x.rounded() - slope }
     }
 }
 

@@ -6,11 +6,11 @@
 //! elements of a float sum are stored too, and for a longer list they are added by the code for stored arrays in
 //! `cembra_ops::column`.
 
-use super::Unlooped;
+use super::LoopFailure;
 use super::nodes::Nodes;
 use crate::{Step, ValueId};
 use cembra_expr::NodeId;
-use cembra_ops::{Finish, Fold, Gathers, id};
+use cembra_ops::{Finish, Fold, Quantity, id};
 use cembra_prepare::{Id, Kind};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
@@ -33,12 +33,12 @@ impl FoldKind {
     fn of(fold: Fold, scalar: Scalar) -> Option<FoldKind> {
         let is_number = matches!(scalar, Scalar::Int32 | Scalar::Int64 | Scalar::Float32 | Scalar::Float64);
         Some(match fold.gathers.of(scalar) {
-            Gathers::Count | Gathers::Missing => FoldKind::Count,
+            Quantity::Count | Quantity::Missing => FoldKind::Count,
             _ if !is_number => return None,
-            Gathers::Sum if scalar.is_integer() => FoldKind::Sum,
-            Gathers::Sum | Gathers::FloatSum => FoldKind::FloatSum,
-            Gathers::Min => FoldKind::Best { is_max: false },
-            Gathers::Max => FoldKind::Best { is_max: true },
+            Quantity::Sum if scalar.is_integer() => FoldKind::Sum,
+            Quantity::Sum | Quantity::FloatSum => FoldKind::FloatSum,
+            Quantity::Min => FoldKind::Best { is_max: false },
+            Quantity::Max => FoldKind::Best { is_max: true },
             _ => return None,
         })
     }
@@ -100,7 +100,7 @@ impl LoopFold {
         state: &[Id],
         element: Id,
         next: &mut Vec<Id>,
-    ) -> Result<(), Unlooped> {
+    ) -> Result<(), LoopFailure> {
         if let Some(at) = self.value {
             let before = state[at];
             let after = match self.kind {
@@ -131,7 +131,7 @@ impl LoopFold {
     }
 
     /// Returns the fold's result, computed from the state after the loop and from `len`, the number of elements.
-    pub(super) fn finish(&self, nodes: &mut Nodes, state: &[Id], len: Id) -> Result<Id, Unlooped> {
+    pub(super) fn finish(&self, nodes: &mut Nodes, state: &[Id], len: Id) -> Result<Id, LoopFailure> {
         nodes.origin = self.origin;
         let count = self.count.map_or(len, |at| state[at]);
         let zero = nodes.number(0);
@@ -166,12 +166,12 @@ impl LoopFold {
 
     /// Adds the node `value ?? other`: `value`, or `other` where `value` is missing. Returns `value` itself if no
     /// element can be missing.
-    fn or(&self, nodes: &mut Nodes, value: Id, other: Id) -> Result<Id, Unlooped> {
+    fn or(&self, nodes: &mut Nodes, value: Id, other: Id) -> Result<Id, LoopFailure> {
         if self.element.is_optional() { nodes.apply(id::PRESENCE_OR, &[value, other]) } else { Ok(value) }
     }
 
     /// Converts an element to the type of the sum. Integers become FLOAT32 before they become FLOAT64.
-    fn widen(&self, nodes: &mut Nodes, element: Id) -> Result<Id, Unlooped> {
+    fn widen(&self, nodes: &mut Nodes, element: Id) -> Result<Id, LoopFailure> {
         match self.element.scalar() {
             _ if self.kind != FoldKind::FloatSum => Ok(element),
             Some(Scalar::Float64) => Ok(element),
@@ -184,7 +184,7 @@ impl LoopFold {
     }
 
     /// Converts a sum back to the type of the elements.
-    fn narrow(&self, nodes: &mut Nodes, sum: Id, scalar: Scalar) -> Result<Id, Unlooped> {
+    fn narrow(&self, nodes: &mut Nodes, sum: Id, scalar: Scalar) -> Result<Id, LoopFailure> {
         let is_wide = self.kind == FoldKind::FloatSum && scalar == Scalar::Float32;
         if is_wide { nodes.apply(id::TO_FLOAT32, &[sum]) } else { Ok(sum) }
     }

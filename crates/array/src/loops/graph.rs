@@ -9,7 +9,7 @@
 use super::folds::LoopFold;
 use super::members::{ElementStep, ElementWork, Members, Unit};
 use super::nodes::Nodes;
-use super::{Column, ColumnOrigin, EdgeInput, Form, InputPath, LoopLeaf, LoopModel, LoopOutput, Unlooped};
+use super::{Column, ColumnOrigin, EdgeInput, InputPath, LoopFailure, LoopLeaf, LoopModel, LoopOutput, LoopValue};
 use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
 use cembra_ops::{Effects, Fold, column, id};
 use cembra_prepare::{Id, Kind, LoopId, TypedModel};
@@ -24,7 +24,7 @@ pub(super) fn build(
     program: &ArrayProgram,
     parts: &[TypedModel],
     members: &Members<'_>,
-) -> Result<LoopModel, Unlooped> {
+) -> Result<LoopModel, LoopFailure> {
     let mut builder = Builder {
         program,
         parts,
@@ -54,7 +54,7 @@ pub(super) fn build(
             }
         }
         if waiting.len() == before {
-            return Err(Unlooped::new(None, "needs itself"));
+            return Err(LoopFailure::new(None, "needs itself"));
         }
         left = waiting;
     }
@@ -109,7 +109,7 @@ struct Round {
 impl<'p> Builder<'p> {
     fn literals(&mut self) {
         for (value, literal) in self.program.literals() {
-            if matches!(self.members.forms[value.index()], Some(Form::Framed)) {
+            if matches!(self.members.forms[value.index()], Some(LoopValue::Framed)) {
                 let node = self.nodes.literal(literal.clone());
                 self.scalars[value.index()] = Some(node);
             }
@@ -137,7 +137,7 @@ impl<'p> Builder<'p> {
     /// made yet.
     fn node(&mut self, value: ValueId) -> Option<Id> {
         let value = self.members.meant(value);
-        if let Some(Form::Leaf(path)) = &self.members.forms[value.index()] {
+        if let Some(LoopValue::Leaf(path)) = &self.members.forms[value.index()] {
             let qtype = self.program.qtype(value).clone();
             return Some(self.leaf((1, value.index()), || LoopLeaf::Value(path.clone()), &qtype));
         }
@@ -149,7 +149,7 @@ impl<'p> Builder<'p> {
     fn column(&mut self, array: ValueId) -> Option<usize> {
         let array = self.members.meant(array);
         match &self.members.forms[array.index()] {
-            Some(Form::Column(path, list)) => {
+            Some(LoopValue::Column(path, list)) => {
                 let element = match self.program.qtype(array) {
                     QType::Array(_, scalar) if self.program.is_full(array) => QType::Scalar(*scalar),
                     other => other.of_each(),
@@ -191,15 +191,15 @@ impl<'p> Builder<'p> {
     /// The node with the number of elements of an array; `None` while the loop that computes the array is not made yet.
     fn len(&mut self, array: ValueId) -> Option<Id> {
         match self.members.forms[self.members.meant(array).index()] {
-            Some(Form::Column(_, list)) => Some(self.count(list)),
-            Some(Form::Made { by, .. }) => self.ends[by],
+            Some(LoopValue::Column(_, list)) => Some(self.count(list)),
+            Some(LoopValue::Made { by, .. }) => self.ends[by],
             _ => None,
         }
     }
 
     /// Makes the nodes of a unit (a loop, or a step outside of loops). Returns false if an operand is not made yet; the
     /// unit is then tried again later.
-    fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, Unlooped> {
+    fn unit(&mut self, unit: &Unit<'_>) -> Result<bool, LoopFailure> {
         match unit {
             Unit::Scalar(step, block) => self.scalar(step, *block),
             Unit::Size(step, list) => {
@@ -210,7 +210,7 @@ impl<'p> Builder<'p> {
             Unit::Fold(step, fold, by) => {
                 self.nodes.origin = step.origin;
                 let is_of_input =
-                    matches!(self.members.forms[self.members.meant(step.args[0]).index()], Some(Form::Column(..)));
+                    matches!(self.members.forms[self.members.meant(step.args[0]).index()], Some(LoopValue::Column(..)));
                 if self.ends[*by].is_none() {
                     return Ok(false);
                 }
@@ -257,14 +257,14 @@ impl<'p> Builder<'p> {
     }
 
     /// Adds the node that aggregates all `len` elements of a column.
-    fn gather_all(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, Unlooped> {
+    fn gather_all(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, LoopFailure> {
         let zero = self.nodes.number(0);
         self.gather(step, fold, zero, len)
     }
 
     /// Adds the node that aggregates `len` elements of a column, from the position `start` on.
-    fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, Unlooped> {
-        let another = || Unlooped::new(Some(step.origin), "gathers elements of another type");
+    fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, LoopFailure> {
+        let another = || LoopFailure::new(Some(step.origin), "gathers elements of another type");
         let column = self.column(step.args[0]).ok_or_else(another)?;
         let element = &self.columns[column].element;
         let scalar = element.scalar().ok_or_else(another)?;
@@ -279,7 +279,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Looks up a key in a dictionary of the caller. Returns false if the key is not made yet.
-    fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, Unlooped> {
+    fn find(&mut self, step: &Step, map: &InputPath, key: ValueId, is_value: bool) -> Result<bool, LoopFailure> {
         let Some(key) = self.node(key) else { return Ok(false) };
         self.nodes.origin = step.origin;
         let qtype = self.program.qtype(step.outs[0]).clone();
@@ -289,7 +289,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Looks up an element in a dictionary. The result is missing if the element is.
-    fn find_element(&mut self, step: &Step, map: &InputPath, key: Id) -> Result<Id, Unlooped> {
+    fn find_element(&mut self, step: &Step, map: &InputPath, key: Id) -> Result<Id, LoopFailure> {
         let qtype = self.program.qtype(step.outs[0]).of_each();
         let QType::Optional(scalar) = *self.nodes.graph.qtype(key) else {
             return self.ask(map, key, qtype.scalar(), &qtype);
@@ -304,7 +304,7 @@ impl<'p> Builder<'p> {
 
     /// Adds the node that looks up `key` in a dictionary. The result is the value for the key, of type `value`; or, if
     /// `value` is `None`, whether the key exists.
-    fn ask(&mut self, map: &InputPath, key: Id, value: Option<Scalar>, qtype: &QType) -> Result<Id, Unlooped> {
+    fn ask(&mut self, map: &InputPath, key: Id, value: Option<Scalar>, qtype: &QType) -> Result<Id, LoopFailure> {
         let at = self.maps.iter().position(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
             self.maps.len() - 1
@@ -312,14 +312,14 @@ impl<'p> Builder<'p> {
         let view = self.leaf((4, at), || LoopLeaf::Map(map.clone()), &QType::UINT64);
         let key_type = self.nodes.graph.qtype(key).scalar();
         let overload = key_type.and_then(|key| column::find_overload(key, value));
-        let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "looks up keys of another type"))?;
+        let overload = overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "looks up keys of another type"))?;
         let op = if value.is_some() { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
         let kind = Kind::Operator { op, overload: Some(overload), lifted: false };
         Ok(self.nodes.add(kind, &[view, key], qtype))
     }
 
-    fn part(&self, part: PartId) -> Result<&'p TypedModel, Unlooped> {
-        self.parts.get(part.index()).ok_or(Unlooped::new(None, "has no model"))
+    fn part(&self, part: PartId) -> Result<&'p TypedModel, LoopFailure> {
+        self.parts.get(part.index()).ok_or(LoopFailure::new(None, "has no model"))
     }
 
     /// Copies the graph of a plan. The nodes `leaves` take the place of the plan's leaves. Returns the copies of the
@@ -340,15 +340,15 @@ impl<'p> Builder<'p> {
         part.outputs.iter().filter_map(|(_, output)| copies[output.index()]).collect()
     }
 
-    fn scalar(&mut self, step: &Step, block: BlockId) -> Result<bool, Unlooped> {
+    fn scalar(&mut self, step: &Step, block: BlockId) -> Result<bool, LoopFailure> {
         let Action::Scalar(part) = step.action else { return Ok(false) };
         let leaves: Option<Vec<Id>> = step.args.iter().map(|arg| self.node(*arg)).collect();
         let Some(leaves) = leaves else { return Ok(false) };
         let part = self.part(part)?;
         for (leaf, arg) in step.args.iter().enumerate() {
-            let is_row = matches!(self.members.forms[arg.index()], Some(Form::MapRow(..)));
+            let is_row = matches!(self.members.forms[arg.index()], Some(LoopValue::MapRow(..)));
             if is_row && !asks_presence_alone(part, leaf) {
-                return Err(Unlooped::new(Some(step.origin), "asks where in a dictionary a key is"));
+                return Err(LoopFailure::new(Some(step.origin), "asks where in a dictionary a key is"));
             }
         }
         let may_stop = self.stopping_nodes(part);
@@ -362,7 +362,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Makes the nodes of the loop with index `at`. Returns false if an operand is not made yet.
-    fn looped(&mut self, at: usize) -> Result<bool, Unlooped> {
+    fn looped(&mut self, at: usize) -> Result<bool, LoopFailure> {
         let of = &self.members.loops[at];
         let mut scalars: FxHashMap<ValueId, Id> = FxHashMap::default();
         // The ends of the loops that this loop waits for: first those over the same list, then the others.
@@ -370,15 +370,15 @@ impl<'p> Builder<'p> {
         for arg in of.steps.iter().flat_map(|member| &member.args) {
             let meant = self.members.meant(*arg);
             match self.members.forms[meant.index()] {
-                Some(Form::Made { by, .. }) if by == at => {}
-                Some(Form::Made { by, .. }) => {
+                Some(LoopValue::Made { by, .. }) if by == at => {}
+                Some(LoopValue::Made { by, .. }) => {
                     let Some(end) = self.ends[by] else { return Ok(false) };
                     let ends = if self.members.loops[by].list == of.list { &mut ends } else { &mut others };
                     if !ends.contains(&end) {
                         ends.push(end);
                     }
                 }
-                Some(Form::Column(..)) => {}
+                Some(LoopValue::Column(..)) => {}
                 _ => match self.node(meant) {
                     Some(node) => drop(scalars.insert(meant, node)),
                     None => return Ok(false),
@@ -465,7 +465,7 @@ impl<'p> Builder<'p> {
         member: &ElementStep<'_>,
         scalars: &FxHashMap<ValueId, Id>,
         here: &mut Round,
-    ) -> Result<(Vec<Id>, bool), Unlooped> {
+    ) -> Result<(Vec<Id>, bool), LoopFailure> {
         let step = member.step;
         match &member.work {
             ElementWork::Map(part) => {
@@ -503,7 +503,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Returns the position of a group's first element, and the number of elements in the group.
-    fn bounds(&mut self, edge: &EdgeInput, group: Id) -> Result<[Id; 2], Unlooped> {
+    fn bounds(&mut self, edge: &EdgeInput, group: Id) -> Result<[Id; 2], LoopFailure> {
         let points = self.given(ColumnOrigin::Points(edge.path.clone()), QType::INT64, edge.groups);
         let one = self.nodes.number(1);
         let next = self.nodes.apply(id::ADD, &[group, one])?;
@@ -511,13 +511,13 @@ impl<'p> Builder<'p> {
         Ok([start, self.nodes.apply(id::SUBTRACT, &[end, start])?])
     }
 
-    fn unread(&self) -> Unlooped {
-        Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read")
+    fn unread(&self) -> LoopFailure {
+        LoopFailure::new(Some(self.nodes.origin), "has elements that no loop can read")
     }
 
     /// Returns the initial state of a loop, and the folds (aggregations) that are part of the state. The state is the
     /// position, followed by the states of the folds.
-    fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), Unlooped> {
+    fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), LoopFailure> {
         let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
         for (step, fold) in self.members.loops[at].folds.iter().copied() {
             let array = self.members.meant(step.args[0]);
@@ -537,7 +537,7 @@ impl<'p> Builder<'p> {
     }
 
     /// The type of the elements in a step's result number `out`.
-    fn made_type(&mut self, member: &ElementStep<'_>, out: usize) -> Result<QType, Unlooped> {
+    fn made_type(&mut self, member: &ElementStep<'_>, out: usize) -> Result<QType, LoopFailure> {
         let qtype = self.program.qtype(member.step.outs[out]);
         let scalar = qtype.of_each().scalar().unwrap_or(Scalar::Unit);
         Ok(match &member.work {
@@ -560,7 +560,7 @@ impl<'p> Builder<'p> {
     }
 
     /// The node of the current element of an array. It is read from the array's column if it is not known in this round.
-    fn element(&mut self, array: ValueId, here: &mut Round) -> Result<Id, Unlooped> {
+    fn element(&mut self, array: ValueId, here: &mut Round) -> Result<Id, LoopFailure> {
         if let Some(known) = here.elements.get(&array) {
             return Ok(*known);
         }
@@ -571,10 +571,11 @@ impl<'p> Builder<'p> {
     }
 
     /// The node that reads the element of a column at a position.
-    fn read(&mut self, column: usize, position: Id) -> Result<Id, Unlooped> {
+    fn read(&mut self, column: usize, position: Id) -> Result<Id, LoopFailure> {
         let element = self.columns[column].element.clone();
         let overload = column::overload(&element);
-        let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "has elements that no loop can read"))?;
+        let overload =
+            overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "has elements that no loop can read"))?;
         let [base, stride] = self.place(column);
         let kind = Kind::Operator { op: id::COLUMN_READ, overload: Some(overload), lifted: false };
         Ok(self.nodes.add(kind, &[base, stride, position], &element))
@@ -582,10 +583,11 @@ impl<'p> Builder<'p> {
 
     /// Adds the node that writes an element of an array. The element's position is the result of the previous write,
     /// `before`, so that the writes stay in order.
-    fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, Unlooped> {
+    fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, LoopFailure> {
         let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);
-        let overload = overload.ok_or(Unlooped::new(Some(self.nodes.origin), "has elements that no loop can write"))?;
+        let overload =
+            overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "has elements that no loop can write"))?;
         let column = Column { element: qtype, list, from: ColumnOrigin::Plan };
         let column = self.add_column(ColumnKey::Made(array), column);
         let [base, stride] = self.place(column);
@@ -594,7 +596,7 @@ impl<'p> Builder<'p> {
     }
 
     /// Converts a value to or from an optional, as the type `wanted` demands.
-    fn fitted(&mut self, node: Id, wanted: &QType) -> Result<Id, Unlooped> {
+    fn fitted(&mut self, node: Id, wanted: &QType) -> Result<Id, LoopFailure> {
         match (self.nodes.graph.qtype(node).is_optional(), wanted.is_optional()) {
             (false, true) => self.nodes.apply(id::TO_OPTIONAL, &[node]),
             (true, false) => self.present(node),
@@ -603,7 +605,7 @@ impl<'p> Builder<'p> {
     }
 
     /// The value inside an optional that is certainly present. A node that is not optional is returned unchanged.
-    fn present(&mut self, node: Id) -> Result<Id, Unlooped> {
+    fn present(&mut self, node: Id) -> Result<Id, LoopFailure> {
         if self.nodes.graph.qtype(node).is_optional() {
             self.nodes.apply(id::GET_OPTIONAL_VALUE, &[node])
         } else {
@@ -628,22 +630,22 @@ impl<'p> Builder<'p> {
         part.outputs.iter().any(|(_, output)| may_stop[output.index()])
     }
 
-    fn output(&mut self, value: ValueId, outputs: &mut Vec<Id>) -> Result<LoopOutput, Unlooped> {
+    fn output(&mut self, value: ValueId, outputs: &mut Vec<Id>) -> Result<LoopOutput, LoopFailure> {
         let value = self.members.meant(value);
         // Types nest only as deep as the text that spelled them.
         Ok(match &self.members.forms[value.index()] {
-            Some(Form::Tuple(values)) => {
+            Some(LoopValue::Tuple(values)) => {
                 let fields = values.iter().map(|field| self.output(*field, outputs));
                 LoopOutput::Tuple(fields.collect::<Result<_, _>>()?)
             }
-            Some(Form::Framed | Form::Leaf(_)) => {
-                let node = self.node(value).ok_or(Unlooped::new(None, "has an output that nothing makes"))?;
+            Some(LoopValue::Framed | LoopValue::Leaf(_)) => {
+                let node = self.node(value).ok_or(LoopFailure::new(None, "has an output that nothing makes"))?;
                 outputs.push(node);
                 LoopOutput::Value(outputs.len() - 1)
             }
             _ => {
-                let column = self.column(value).ok_or(Unlooped::new(None, "has an output that nothing makes"))?;
-                if let Some(Form::Made { by, .. }) = &self.members.forms[value.index()] {
+                let column = self.column(value).ok_or(LoopFailure::new(None, "has an output that nothing makes"))?;
+                if let Some(LoopValue::Made { by, .. }) = &self.members.forms[value.index()] {
                     self.is_asked[*by] = true;
                 }
                 LoopOutput::Column(column)
@@ -651,7 +653,7 @@ impl<'p> Builder<'p> {
         })
     }
 
-    fn finish(mut self) -> Result<LoopModel, Unlooped> {
+    fn finish(mut self) -> Result<LoopModel, LoopFailure> {
         let mut nodes = Vec::new();
         let outputs = self.program.outputs().iter().map(|(_, value)| self.output(*value, &mut nodes));
         let outputs = outputs.collect::<Result<Vec<_>, _>>()?;

@@ -2,11 +2,11 @@
 //! order of evaluation, each step after the steps that compute its operands.
 
 use super::folds::reads_column;
-use super::{EdgeInput, Form, InputPath, LoopList, Unlooped, field_type, is_unspecified};
-use crate::joined::Joined;
+use super::{EdgeInput, InputPath, LoopFailure, LoopList, LoopValue, field_type, is_unspecified};
+use crate::joined::UnionFind;
 use crate::{Action, ArrayProgram, BlockId, PartId, Step, ValueId};
 use cembra_expr::NodeId;
-use cembra_ops::{Fold, InStrips, id};
+use cembra_ops::{Fold, StripMethod, id};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 use rustc_hash::FxHashMap;
 
@@ -85,10 +85,10 @@ pub(super) struct Members<'p> {
     pub(super) program: &'p ArrayProgram,
     /// For each value of the program, its representation in the model with loops, such as a column or a tuple; `None` if the
     /// value has not been visited.
-    pub(super) forms: Vec<Option<Form>>,
+    pub(super) forms: Vec<Option<LoopValue>>,
     pub(super) lists: Vec<LoopList>,
     /// Sets of lists that must have the same length (disjoint sets of the indices of lists).
-    spaces: Joined,
+    spaces: UnionFind,
     pub(super) loops: Vec<Loop<'p>>,
     pub(super) units: Vec<Unit<'p>>,
     /// For each value, the loops whose results it depends on, one bit per loop.
@@ -102,15 +102,15 @@ pub(super) struct Members<'p> {
 }
 
 impl<'p> Members<'p> {
-    pub(super) fn of(program: &'p ArrayProgram) -> Result<Members<'p>, Unlooped> {
+    pub(super) fn of(program: &'p ArrayProgram) -> Result<Members<'p>, LoopFailure> {
         // A value has at most two lists: the elements and the groups of an edge.
-        let first = Members::read(program, Joined::new(2 * program.value_count()))?;
+        let first = Members::read(program, UnionFind::new(2 * program.value_count()))?;
         // In the second pass, lists get the same indices, and all lists of the same length are known. So steps over such lists
         // share loops.
         Members::read(program, first.spaces)
     }
 
-    fn read(program: &'p ArrayProgram, spaces: Joined) -> Result<Members<'p>, Unlooped> {
+    fn read(program: &'p ArrayProgram, spaces: UnionFind) -> Result<Members<'p>, LoopFailure> {
         let count = program.value_count();
         let mut members = Members {
             program,
@@ -130,9 +130,9 @@ impl<'p> Members<'p> {
         }
         for (value, literal) in program.literals() {
             let form = match literal {
-                literal if is_unspecified(literal) => Form::Unspecified,
-                _ if program.qtype(*value).is_framed() => Form::Framed,
-                _ => return Err(Unlooped::new(None, "is a literal array")),
+                literal if is_unspecified(literal) => LoopValue::Unspecified,
+                _ if program.qtype(*value).is_framed() => LoopValue::Framed,
+                _ => return Err(LoopFailure::new(None, "is a literal array")),
             };
             members.forms[value.index()] = Some(form);
         }
@@ -145,20 +145,20 @@ impl<'p> Members<'p> {
 
     /// Returns the representation of an input, or of a field of an input, in the model with loops. `list` is the index
     /// of the list of structs that encloses the field; `None` if there is none.
-    fn of_input(&mut self, path: InputPath, qtype: &QType, list: Option<usize>) -> Result<Form, Unlooped> {
+    fn of_input(&mut self, path: InputPath, qtype: &QType, list: Option<usize>) -> Result<LoopValue, LoopFailure> {
         Ok(match qtype {
-            _ if qtype.is_framed() => Form::Leaf(path),
+            _ if qtype.is_framed() => LoopValue::Leaf(path),
             QType::Array(ArrayKind::Dense, _) => {
                 let list = list.unwrap_or_else(|| self.list(LoopList::Items(path.clone())));
-                Form::Column(path, list)
+                LoopValue::Column(path, list)
             }
             QType::Edge(EdgeType::Arrays(ArrayKind::Dense)) => {
                 let elements = self.list(LoopList::EdgeElements(path.clone()));
                 let groups = self.list(LoopList::EdgeGroups(path.clone()));
-                Form::Edge(EdgeInput { path, elements, groups })
+                LoopValue::Edge(EdgeInput { path, elements, groups })
             }
-            QType::Tuple(_) => Form::Input(path),
-            _ => return Err(Unlooped::new(None, "is an input of a type that no loop reads")),
+            QType::Tuple(_) => LoopValue::Input(path),
+            _ => return Err(LoopFailure::new(None, "is an input of a type that no loop reads")),
         })
     }
 
@@ -178,16 +178,16 @@ impl<'p> Members<'p> {
     }
 
     /// Returns the representation of field `at` of the input value at `path`.
-    fn field_of_input(&mut self, path: &InputPath, at: u32) -> Result<Form, Unlooped> {
+    fn field_of_input(&mut self, path: &InputPath, at: u32) -> Result<LoopValue, LoopFailure> {
         let mut qtype = self.program.qtype(self.program.inputs()[path.input].value);
         // The outermost list of structs on the path determines the number of elements.
         let mut list = qtype.element().map(|_| InputPath { input: path.input, fields: Vec::new() });
         let mut fields = Vec::with_capacity(path.fields.len() + 1);
         for field in path.fields.iter().copied().chain([at]) {
             if qtype.as_map().is_some() {
-                return Ok(Form::MapPart(path.clone(), field == 0));
+                return Ok(LoopValue::MapPart(path.clone(), field == 0));
             }
-            qtype = field_type(qtype, field).ok_or(Unlooped::new(None, "has no such field"))?;
+            qtype = field_type(qtype, field).ok_or(LoopFailure::new(None, "has no such field"))?;
             fields.push(field);
             if list.is_none() && qtype.element().is_some() && matches!(qtype, QType::Tuple(_)) {
                 list = Some(InputPath { input: path.input, fields: fields.clone() });
@@ -197,13 +197,13 @@ impl<'p> Members<'p> {
         self.of_input(InputPath { input: path.input, fields }, qtype, list)
     }
 
-    fn block(&mut self, block: BlockId, depth: usize) -> Result<(), Unlooped> {
+    fn block(&mut self, block: BlockId, depth: usize) -> Result<(), LoopFailure> {
         let program = self.program;
         for step in &program.block(block).steps {
             self.steps += 1;
             let origin = Some(step.origin);
             if self.steps > MOST_STEPS || depth > MOST_DEPTH {
-                return Err(Unlooped::new(origin, "has more steps than one loop may have"));
+                return Err(LoopFailure::new(origin, "has more steps than one loop may have"));
             }
             match step.action {
                 Action::Sweep(sweep) => {
@@ -214,7 +214,7 @@ impl<'p> Members<'p> {
                 Action::Where { on, off } => {
                     let out = step.outs[0];
                     if !program.qtype(out).is_framed() {
-                        return Err(Unlooped::new(origin, "chooses between arrays"));
+                        return Err(LoopFailure::new(origin, "chooses between arrays"));
                     }
                     let mut needs = self.needs_of(&step.args);
                     for branch in [on, off] {
@@ -239,19 +239,19 @@ impl<'p> Members<'p> {
     /// per loop.
     fn framed(&mut self, values: &[ValueId], needs: u64) {
         for value in values {
-            self.forms[value.index()] = Some(Form::Framed);
+            self.forms[value.index()] = Some(LoopValue::Framed);
             self.needs[value.index()] = needs;
         }
     }
 
-    fn form(&self, value: ValueId) -> Result<Form, Unlooped> {
-        self.forms[value.index()].clone().ok_or(Unlooped::new(None, "comes after its user"))
+    fn form(&self, value: ValueId) -> Result<LoopValue, LoopFailure> {
+        self.forms[value.index()].clone().ok_or(LoopFailure::new(None, "comes after its user"))
     }
 
-    fn step(&mut self, block: BlockId, step: &'p Step) -> Result<(), Unlooped> {
+    fn step(&mut self, block: BlockId, step: &'p Step) -> Result<(), LoopFailure> {
         let program = self.program;
         let origin = Some(step.origin);
-        let refuse = |why| Err(Unlooped::new(origin, why));
+        let refuse = |why| Err(LoopFailure::new(origin, why));
         match step.action {
             Action::Scalar(_) => {
                 if !step.outs.iter().all(|out| program.qtype(*out).is_framed()) {
@@ -267,11 +267,11 @@ impl<'p> Members<'p> {
             Action::Field(at) => {
                 let [of, out] = [step.args[0], step.outs[0]];
                 let form = match self.form(self.meant(of))? {
-                    Form::Input(path) => self.field_of_input(&path, at)?,
-                    Form::Tuple(values) => match values.get(at as usize) {
+                    LoopValue::Input(path) => self.field_of_input(&path, at)?,
+                    LoopValue::Tuple(values) => match values.get(at as usize) {
                         Some(value) => {
                             self.needs[out.index()] = self.needs[value.index()];
-                            Form::Same(self.meant(*value))
+                            LoopValue::Same(self.meant(*value))
                         }
                         None => return refuse("has no such field"),
                     },
@@ -279,13 +279,13 @@ impl<'p> Members<'p> {
                 };
                 self.forms[out.index()] = Some(form);
             }
-            Action::MakeTuple => self.forms[step.outs[0].index()] = Some(Form::Tuple(step.args.clone())),
+            Action::MakeTuple => self.forms[step.outs[0].index()] = Some(LoopValue::Tuple(step.args.clone())),
             Action::Operator(id::ARRAY_SIZE) => {
                 let (list, _) = self.array(step.args[0], origin)?;
                 self.size(step, list);
             }
             Action::Operator(op @ (id::EDGE_SIZES | id::EDGE_CHILD_SIZE | id::EDGE_PARENT_SIZE)) => {
-                let Form::Edge(edge) = self.form(self.meant(step.args[0]))? else {
+                let LoopValue::Edge(edge) = self.form(self.meant(step.args[0]))? else {
                     return refuse("has groups that are not those of an input");
                 };
                 match op {
@@ -295,31 +295,31 @@ impl<'p> Members<'p> {
                 }
             }
             Action::Operator(id::ARRAY_EXPAND) => {
-                let Form::Edge(edge) = self.form(self.meant(step.args[1]))? else {
+                let LoopValue::Edge(edge) = self.form(self.meant(step.args[1]))? else {
                     return refuse("has groups that are not those of an input");
                 };
                 let args = vec![step.args[0]];
                 self.member(block, ElementStep { step, args, work: ElementWork::Expand(edge) })?;
             }
             Action::Operator(id::DICT_ROWS) => {
-                let Form::MapPart(path, true) = self.form(self.meant(step.args[0]))? else {
+                let LoopValue::MapPart(path, true) = self.form(self.meant(step.args[0]))? else {
                     return refuse("looks keys up in arrays");
                 };
                 let (out, key) = (step.outs[0], self.meant(step.args[1]));
                 if matches!(program.qtype(key), QType::Array(..)) {
-                    self.forms[out.index()] = Some(Form::MapRow(path, key));
+                    self.forms[out.index()] = Some(LoopValue::MapRow(path, key));
                     return Ok(());
                 }
                 if program.qtype(key).is_optional() {
                     return refuse("looks a key up that may be missing");
                 }
-                self.forms[out.index()] = Some(Form::MapRow(path.clone(), key));
+                self.forms[out.index()] = Some(LoopValue::MapRow(path.clone(), key));
                 self.needs[out.index()] = self.needs[key.index()];
                 self.units.push(Unit::Find { step, map: path, key, is_value: false });
             }
             Action::Operator(id::ARRAY_AT) => {
                 let [values, row] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
-                let (Form::MapPart(of, false), Form::MapRow(path, key)) = (values?, row?) else {
+                let (LoopValue::MapPart(of, false), LoopValue::MapRow(path, key)) = (values?, row?) else {
                     return refuse("is an operator on whole arrays");
                 };
                 if of != path {
@@ -333,11 +333,11 @@ impl<'p> Members<'p> {
                 self.units.push(Unit::Find { step, map: path, key, is_value: true });
             }
             Action::Operator(op) => match program.registry().get(op).in_strips {
-                Some(InStrips::Fold(fold)) => {
+                Some(StripMethod::Fold(fold)) => {
                     let of = step.args[0];
                     match step.args.get(1).map(|into| self.form(self.meant(*into))).transpose()? {
-                        None | Some(Form::Unspecified) => {}
-                        Some(Form::Edge(edge)) => {
+                        None | Some(LoopValue::Unspecified) => {}
+                        Some(LoopValue::Edge(edge)) => {
                             let work = ElementWork::Fold(fold, edge);
                             return self.member(block, ElementStep { step, args: vec![of], work });
                         }
@@ -355,7 +355,7 @@ impl<'p> Members<'p> {
                     self.loops[by].folds.push((step, fold));
                     self.units.push(Unit::Fold(step, fold, by));
                 }
-                Some(InStrips::Scan(_)) => return refuse("is a scan"),
+                Some(StripMethod::Scan(_)) => return refuse("is a scan"),
                 None => return refuse("is an operator on whole arrays"),
             },
             Action::Loop { .. } => return refuse("is a loop that carries arrays"),
@@ -374,38 +374,38 @@ impl<'p> Members<'p> {
     /// itself.
     pub(super) fn meant(&self, value: ValueId) -> ValueId {
         match self.forms[value.index()] {
-            Some(Form::Same(other)) => other,
+            Some(LoopValue::Same(other)) => other,
             _ => value,
         }
     }
 
     /// Returns the index of the list whose elements an array has, and the index of the loop that computes the array;
     /// `None` for the loop of an input.
-    fn array(&self, value: ValueId, origin: Option<NodeId>) -> Result<(usize, Option<usize>), Unlooped> {
+    fn array(&self, value: ValueId, origin: Option<NodeId>) -> Result<(usize, Option<usize>), LoopFailure> {
         match self.form(self.meant(value))? {
-            Form::Column(_, list) => Ok((list, None)),
-            Form::Made { by, list } => Ok((list, Some(by))),
-            _ => Err(Unlooped::new(origin, "is not of an array that a loop can read")),
+            LoopValue::Column(_, list) => Ok((list, None)),
+            LoopValue::Made { by, list } => Ok((list, Some(by))),
+            _ => Err(LoopFailure::new(origin, "is not of an array that a loop can read")),
         }
     }
 
     /// Records that an array must be written to memory.
     fn write(&mut self, value: ValueId) {
         let value = self.meant(value);
-        if matches!(self.forms[value.index()], Some(Form::Made { .. })) {
+        if matches!(self.forms[value.index()], Some(LoopValue::Made { .. })) {
             self.is_written[value.index()] = true;
         }
     }
 
     /// Records that the arrays in an output must be written to memory.
-    fn give_out(&mut self, output: ValueId) -> Result<(), Unlooped> {
+    fn give_out(&mut self, output: ValueId) -> Result<(), LoopFailure> {
         let mut stack = vec![output];
         while let Some(value) = stack.pop() {
             match self.form(value)? {
-                Form::Tuple(values) => stack.extend(values),
-                Form::Same(other) => stack.push(other),
-                Form::Input(_) | Form::MapPart(..) | Form::MapRow(..) | Form::Edge(_) => {
-                    return Err(Unlooped::new(None, "is an input that is also an output"));
+                LoopValue::Tuple(values) => stack.extend(values),
+                LoopValue::Same(other) => stack.push(other),
+                LoopValue::Input(_) | LoopValue::MapPart(..) | LoopValue::MapRow(..) | LoopValue::Edge(_) => {
+                    return Err(LoopFailure::new(None, "is an input that is also an output"));
                 }
                 _ => self.write(value),
             }
@@ -432,7 +432,7 @@ impl<'p> Members<'p> {
         list: usize,
         origin: Option<NodeId>,
         fits: impl Fn(&Self, usize) -> bool,
-    ) -> Result<usize, Unlooped> {
+    ) -> Result<usize, LoopFailure> {
         let list = self.spaces.find(list) as usize;
         let is_open = |at: &usize| {
             let of = &self.loops[*at];
@@ -442,7 +442,7 @@ impl<'p> Members<'p> {
             return Ok(at);
         }
         if self.loops.len() == MOST_LOOPS {
-            return Err(Unlooped::new(origin, "needs more than 64 loops"));
+            return Err(LoopFailure::new(origin, "needs more than 64 loops"));
         }
         let of = Loop { list, block, steps: Vec::new(), folds: Vec::new(), needs: 0, is_closed: false };
         self.loops.push(of);
@@ -458,7 +458,7 @@ impl<'p> Members<'p> {
 
     /// Adds a step to a loop over its list. The step joins an existing loop unless it needs a complete result of that
     /// loop; else a new loop is made.
-    fn member(&mut self, block: BlockId, member: ElementStep<'p>) -> Result<(), Unlooped> {
+    fn member(&mut self, block: BlockId, member: ElementStep<'p>) -> Result<(), LoopFailure> {
         let (step, args) = (member.step, member.args.clone());
         let origin = Some(step.origin);
         let (mut lists, mut scalars, mut makers) = (Vec::new(), 0, 0);
@@ -467,10 +467,10 @@ impl<'p> Members<'p> {
                 let (list, maker) = self.array(*arg, origin)?;
                 lists.push(list);
                 makers |= maker.map_or(0, |maker| 1 << maker);
-            } else if matches!(self.form(self.meant(*arg))?, Form::Framed | Form::Leaf(_)) {
+            } else if matches!(self.form(self.meant(*arg))?, LoopValue::Framed | LoopValue::Leaf(_)) {
                 scalars |= self.needs[arg.index()];
             } else {
-                return Err(Unlooped::new(origin, "is given a value that is neither a scalar nor a tuple"));
+                return Err(LoopFailure::new(origin, "is given a value that is neither a scalar nor a tuple"));
             }
         }
         // An array on the other side of an edge is read at another position than the element's, so the loop that makes it must be
@@ -488,7 +488,7 @@ impl<'p> Members<'p> {
                 Some(edge.elements)
             }
         };
-        let list = list.ok_or(Unlooped::new(origin, "is a map without arrays"))?;
+        let list = list.ok_or(LoopFailure::new(origin, "is a map without arrays"))?;
         for pair in lists.windows(2) {
             self.spaces.join(pair[0], pair[1]);
         }
@@ -507,12 +507,12 @@ impl<'p> Members<'p> {
         self.place(at);
         for arg in &args {
             let arg = self.meant(*arg);
-            if matches!(self.forms[arg.index()], Some(Form::Made { by, .. }) if by != at) {
+            if matches!(self.forms[arg.index()], Some(LoopValue::Made { by, .. }) if by != at) {
                 self.is_written[arg.index()] = true;
             }
         }
         for out in &step.outs {
-            self.forms[out.index()] = Some(Form::Made { by: at, list });
+            self.forms[out.index()] = Some(LoopValue::Made { by: at, list });
             self.needs[out.index()] = 1 << at;
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! over the same list share a loop, unless one needs an aggregation of the other's elements. `members` decides which
 //! steps become which loops, `graph` builds the model, and `folds` has the aggregations that a loop computes. Only
 //! elementwise plans, aggregations, expansions, plans on scalars and conditionals are supported; for any other step the
-//! result is an [`Unlooped`].
+//! result is an [`LoopFailure`].
 //!
 //! The groups of an edge (a grouping of elements) are a list as well, if the edge is an input with split points: the
 //! index of each group's first element, and the end. A loop over groups aggregates the elements between the group's two
@@ -28,16 +28,16 @@ use members::Members;
 
 /// The reason why an array program cannot become a plan with loops, and the node that is not supported.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unlooped {
+pub struct LoopFailure {
     /// The expression node that is not supported; `None` if the reason concerns no single node.
     pub origin: Option<NodeId>,
     /// The reason, as the rest of a sentence about the node, such as "is a scan".
     pub why: &'static str,
 }
 
-impl Unlooped {
-    const fn new(origin: Option<NodeId>, why: &'static str) -> Unlooped {
-        Unlooped { origin, why }
+impl LoopFailure {
+    const fn new(origin: Option<NodeId>, why: &'static str) -> LoopFailure {
+        LoopFailure { origin, why }
     }
 }
 
@@ -139,14 +139,14 @@ pub struct LoopModel {
 ///
 /// # Errors
 /// If a step cannot be part of such a model.
-pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, Unlooped> {
+pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, LoopFailure> {
     let members = Members::of(program)?;
     graph::build(program, parts, &members)
 }
 
 /// The representation of an array program's value in the model with loops, such as a column or a value in the frame.
 #[derive(Clone, Debug)]
-enum Form {
+enum LoopValue {
     /// An input, or a field of an input, that a frame cannot hold.
     Input(InputPath),
     /// An input, or a field of an input, that a frame can hold.

@@ -1,7 +1,7 @@
 //! The graph of a model with loops while it is built. A node is added together with its type, so that later nodes can
 //! be resolved.
 
-use super::Unlooped;
+use super::LoopFailure;
 use cembra_expr::NodeId;
 use cembra_ops::{OpId, Registry, id};
 use cembra_prepare::{Id, Kind, TypedGraph};
@@ -39,13 +39,13 @@ impl Nodes {
     }
 
     /// Adds the application of an operator. The operator's overload follows from the types of the operands.
-    pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, Unlooped> {
+    pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, LoopFailure> {
         let made = self.graph.apply(self.registry, op, operands, self.origin);
-        made.map_err(|_| Unlooped::new(Some(self.origin), "has elements of other types than it takes"))
+        made.map_err(|_| LoopFailure::new(Some(self.origin), "has elements of other types than it takes"))
     }
 
     /// Adds nodes that read the first `count` fields of a tuple.
-    pub(super) fn parts(&mut self, tuple: Id, count: usize) -> Result<Vec<Id>, Unlooped> {
+    pub(super) fn parts(&mut self, tuple: Id, count: usize) -> Result<Vec<Id>, LoopFailure> {
         let part = |at: usize| {
             let at = self.number(at as i64);
             self.apply(id::GET_NTH, &[tuple, at])

@@ -2,7 +2,7 @@
 //! becomes the plan. Operands that other steps compute become leaves of this model. Operators on arrays are resolved
 //! again for single elements, because the type of an element differs from the type of its array.
 
-use super::{Class, Splitter, Unsplit};
+use super::{Class, SplitFailure, Splitter};
 use crate::{Action, PartId, Step, SubPlan};
 use cembra_ops::{OpId, PresenceRule, TypeFault, id};
 use cembra_plan::Plan;
@@ -16,20 +16,20 @@ use std::sync::Arc;
 impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
     /// Inlines the body of a map into the model `part`. `operands` are the number of the body, followed by the operands
     /// for the body's leaves.
-    fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, Unsplit<E>> {
+    fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, SplitFailure<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
-        let body = graph.body(node).ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
+        let body = graph.body(node).ok_or(SplitFailure::Unsupported(graph.origin(node), "maps by nothing"))?;
         let needed = body.graph.reachable([body.result]);
         let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
         for inner in body.graph.ids().filter(|inner| needed[inner.index()]) {
             let copy = match body.graph.kind(inner) {
                 Kind::Leaf(leaf) => {
                     let operand = operands.get(1 + leaf as usize).copied();
-                    let operand = operand.ok_or(Unsplit::Unsupported(graph.origin(node), "maps by nothing"))?;
+                    let operand = operand.ok_or(SplitFailure::Unsupported(graph.origin(node), "maps by nothing"))?;
                     // An element that the same part makes need not be optional.
                     if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
                         let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));
-                        made.map_err(|fault| Unsplit::Element(graph.origin(node), fault))?
+                        made.map_err(|fault| SplitFailure::Element(graph.origin(node), fault))?
                     } else {
                         operand
                     }
@@ -123,7 +123,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
     }
 
     /// Makes the step that evaluates `members` by one plan. `is_result` marks the nodes whose values other steps need.
-    pub(super) fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, Unsplit<E>> {
+    pub(super) fn part(&mut self, members: &[Id], is_result: &[bool]) -> Result<Step, SplitFailure<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
         let of_elements = self.classes[members[0].index()] == Class::Element;
         let inside: FxHashMap<Id, ()> = members.iter().map(|member| (*member, ())).collect();
@@ -171,11 +171,11 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
                 Some(id::MAP) => self.mapped(&mut part, *member, &operands)?,
                 _ if of_elements && matches!(graph.kind(*member), Kind::Where { .. }) => {
                     let made = part.apply(registry, id::WHERE, &operands, origin);
-                    made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?
+                    made.map_err(|fault| SplitFailure::Element(graph.origin(*member), fault))?
                 }
                 Some(op) if of_elements => {
                     let made = self.apply_to_elements(&mut part, op, *member, &operands);
-                    let made = made.map_err(|fault| Unsplit::Element(graph.origin(*member), fault))?;
+                    let made = made.map_err(|fault| SplitFailure::Element(graph.origin(*member), fault))?;
                     match part.kind(made) {
                         // A conditional on elements chooses between values that are both computed.
                         Kind::Where { overload } => {
@@ -203,7 +203,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
             leaves,
             rewritten: self.placed.model.rewritten,
         };
-        let plan = (self.plan)(model).map_err(Unsplit::Part)?;
+        let plan = (self.plan)(model).map_err(SplitFailure::Part)?;
         let inputs = plan.inputs().iter().map(|input| input.leaf as usize).collect();
         self.program.parts.push(SubPlan { plan, inputs });
         let part = PartId(self.program.parts.len() as u32 - 1);

@@ -3,7 +3,7 @@
 
 use super::storage::Storage;
 use crate::{Action, ArrayProgram, PartId, Side, Stage, Step, Sweep, ValueId};
-use cembra_ops::{Finish, Fold, Gathers, InStrips, Scan, accumulator, id, scanner};
+use cembra_ops::{Finish, Fold, Quantity, Scan, StripMethod, accumulator, id, scanner};
 use cembra_plan::{Action as PlanAction, BlockId as PlanBlockId, Plan, ValueId as PlanValueId};
 use cembra_runtime::{EdgeType, QType, Scalar};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -34,7 +34,7 @@ pub enum Origin {
 
 /// A column of a sweep (a fused loop over elements): elements, or values of groups, that stages of the sweep read or write.
 #[derive(Clone, Debug)]
-pub struct Lane {
+pub struct SweepColumn {
     /// The value of the program whose elements are in the column.
     pub value: ValueId,
     /// The source of the column's data.
@@ -54,7 +54,7 @@ pub struct Lane {
     pub sum: Option<usize>,
 }
 
-impl Lane {
+impl SweepColumn {
     /// Returns true if the column's elements are only added to the sums of an accumulator and not stored. `adds` is
     /// true if the machine code of the run adds them itself.
     #[inline]
@@ -75,7 +75,7 @@ impl Lane {
 /// An input of a plan in a sweep (a fused loop over elements): the column that the plan reads, and whether the plan takes
 /// missing values.
 #[derive(Clone, Copy, Debug)]
-pub struct Port {
+pub struct PlanInput {
     /// The index of the column among the sweep's columns.
     pub lane: usize,
     /// True if the plan takes values that may be missing.
@@ -85,7 +85,7 @@ pub struct Port {
 /// The groups that a stage of a sweep (a fused loop over elements) goes over: a single group with all elements, or the groups of
 /// an edge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Over {
+pub enum GroupScope {
     /// The stage goes over one group, which contains all elements.
     Whole,
     /// The stage goes over the groups of this edge, which assigns elements to groups. The sweep does not compute the
@@ -111,7 +111,7 @@ pub enum Work {
         /// The plan that is evaluated.
         part: PartId,
         /// The columns that the plan's inputs are read from, in their order.
-        inputs: Vec<Port>,
+        inputs: Vec<PlanInput>,
         /// The indices of the columns that the plan's outputs are written to, in their order.
         outputs: Vec<usize>,
         /// Whether the plan is evaluated for elements or for groups.
@@ -124,7 +124,7 @@ pub enum Work {
         /// The index of the column that is accumulated.
         x: usize,
         /// The groups that the elements are accumulated by.
-        over: Over,
+        over: GroupScope,
     },
     /// Reads the results for the groups of the strip (block of elements) from an accumulator.
     Finish {
@@ -142,7 +142,7 @@ pub enum Work {
         /// The index of the column that receives the results of the scan.
         to: usize,
         /// The groups that are scanned, each by itself.
-        over: Over,
+        over: GroupScope,
     },
     /// Gives each element the value of its group.
     Expand {
@@ -151,7 +151,7 @@ pub enum Work {
         /// The index of the column that receives the values of the elements' groups.
         to: usize,
         /// The groups whose values are copied.
-        over: Over,
+        over: GroupScope,
         /// True if each group with an element certainly has a value.
         is_there: bool,
     },
@@ -164,32 +164,32 @@ pub enum Work {
         /// The index of the column that receives the quotients.
         to: usize,
         /// The groups that the elements are in.
-        over: Over,
+        over: GroupScope,
     },
 }
 
 /// The configuration of an accumulator (the state of an aggregation): what it aggregates, and over which groups.
 #[derive(Clone, Copy, Debug)]
-pub struct Gathering {
+pub struct AccumulatorSpec {
     /// The quantity that is accumulated per group, such as a sum.
-    pub gathers: Gathers,
+    pub gathers: Quantity,
     /// The type of the elements that are accumulated.
     pub scalar: Scalar,
     /// The groups that the elements are accumulated by.
-    pub over: Over,
+    pub over: GroupScope,
     /// The side (elements or groups) that the accumulated column belongs to.
     pub side: Side,
 }
 
 /// The configuration of a scanner (the state of a scan): which scan it computes, and over which groups.
 #[derive(Clone, Copy, Debug)]
-pub struct Scanning {
+pub struct ScannerSpec {
     /// The kind of scan.
     pub scan: Scan,
     /// The type of the elements that are scanned.
     pub scalar: Scalar,
     /// The groups that are scanned, each by itself.
-    pub over: Over,
+    pub over: GroupScope,
     /// The side (elements or groups) that the scanned column belongs to.
     pub side: Side,
 }
@@ -198,20 +198,20 @@ pub struct Scanning {
 /// nothing changes it. So code that runs a sweep trusts the layout's types and indices without checking them again.
 #[derive(Debug)]
 pub struct SweepLayout {
-    lanes: Vec<Lane>,
+    lanes: Vec<SweepColumn>,
     work: Vec<Work>,
     groups: Option<ValueId>,
     whole: Vec<(ValueId, Side)>,
-    accumulators: Vec<Gathering>,
+    accumulators: Vec<AccumulatorSpec>,
     results: Vec<(usize, FoldResult)>,
-    scanners: Vec<Scanning>,
+    scanners: Vec<ScannerSpec>,
 }
 
 impl SweepLayout {
     /// The columns of the sweep.
     #[inline]
     #[must_use]
-    pub fn lanes(&self) -> &[Lane] {
+    pub fn lanes(&self) -> &[SweepColumn] {
         &self.lanes
     }
 
@@ -241,7 +241,7 @@ impl SweepLayout {
     /// The configuration of each accumulator (the state of an aggregation) that the sweep needs.
     #[inline]
     #[must_use]
-    pub fn accumulators(&self) -> &[Gathering] {
+    pub fn accumulators(&self) -> &[AccumulatorSpec] {
         &self.accumulators
     }
 
@@ -255,7 +255,7 @@ impl SweepLayout {
     /// The configuration of each scanner (the state of a scan) that the sweep needs.
     #[inline]
     #[must_use]
-    pub fn scanners(&self) -> &[Scanning] {
+    pub fn scanners(&self) -> &[ScannerSpec] {
         &self.scanners
     }
 }
@@ -264,7 +264,7 @@ impl SweepLayout {
 struct Layout<'p> {
     program: &'p ArrayProgram,
     sweep: &'p Sweep,
-    lanes: Vec<Lane>,
+    lanes: Vec<SweepColumn>,
     /// The index of the column of each value, for elements or for groups. A value that the sweep does not compute may
     /// have a column for each of the two.
     of_values: FxHashMap<(ValueId, Side), usize>,
@@ -339,7 +339,7 @@ impl Layout<'_> {
 
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
         let (storage, bit) = (Storage::of(scalar), self.arrays);
-        self.lanes.push(Lane { value, origin, scalar, storage, over, has_bits, bit, sum: None });
+        self.lanes.push(SweepColumn { value, origin, scalar, storage, over, has_bits, bit, sum: None });
         self.arrays += u32::from(matches!(origin, Origin::Array | Origin::Looked));
         if origin != Origin::Looked {
             self.of_values.insert((value, over), self.lanes.len() - 1);
@@ -348,26 +348,26 @@ impl Layout<'_> {
     }
 
     /// The quantity that a fold accumulates. A count uses the accumulator of a sum over the same arguments, if there is one.
-    fn gathers(&self, fold: Fold, step: &Step, scalar: Scalar) -> Gathers {
+    fn gathers(&self, fold: Fold, step: &Step, scalar: Scalar) -> Quantity {
         match fold.gathers.of(scalar) {
-            Gathers::Count if self.sums.contains(&step.args[..]) => Gathers::Sum,
+            Quantity::Count if self.sums.contains(&step.args[..]) => Quantity::Sum,
             other => other,
         }
     }
 
     /// The groups that an aggregation, scan or expansion goes over; `None` if a sweep cannot go over them.
-    fn over(&self, step: &Step) -> Option<Over> {
+    fn over(&self, step: &Step) -> Option<GroupScope> {
         let edge = step.args.get(1).copied()?;
         Some(match self.program.qtype(edge) {
-            QType::Edge(EdgeType::Arrays(_)) => Over::Edge(edge),
-            QType::Edge(EdgeType::ToScalar(_)) | QType::Unspecified => Over::Whole,
+            QType::Edge(EdgeType::Arrays(_)) => GroupScope::Edge(edge),
+            QType::Edge(EdgeType::ToScalar(_)) | QType::Unspecified => GroupScope::Whole,
             _ => return None,
         })
     }
 }
 
 /// The way in which a step's operator is computed strip by strip; `None` if it needs whole arrays.
-fn in_strips(program: &ArrayProgram, step: &Step) -> Option<InStrips> {
+fn in_strips(program: &ArrayProgram, step: &Step) -> Option<StripMethod> {
     match step.action {
         Action::Operator(op) => program.registry.get(op).in_strips,
         _ => None,
@@ -380,7 +380,7 @@ fn is_of_own_groups(program: &ArrayProgram, value: ValueId, edge: ValueId) -> bo
     let stages = program.sweeps.iter().flat_map(|sweep| &sweep.stages);
     let mut makers = stages.map(|stage| &stage.step).filter(|step| step.outs.contains(&value));
     makers.any(|step| {
-        let is_there = matches!(in_strips(program, step), Some(InStrips::Fold(fold)) if fold.is_there_of_full());
+        let is_there = matches!(in_strips(program, step), Some(StripMethod::Fold(fold)) if fold.is_there_of_full());
         is_there && step.args.get(1) == Some(&edge) && program.is_full(step.args[0])
     })
 }
@@ -436,7 +436,7 @@ impl SweepLayout {
         };
         let sums = |stage: &'_ &Stage| {
             let in_strips = in_strips(program, &stage.step);
-            matches!(in_strips, Some(InStrips::Fold(Fold { gathers: Gathers::Sum, .. })))
+            matches!(in_strips, Some(StripMethod::Fold(Fold { gathers: Quantity::Sum, .. })))
         };
         let mut layout = Layout {
             program,
@@ -448,7 +448,7 @@ impl SweepLayout {
             sums: sweep.stages.iter().filter(sums).map(|stage| &stage.step.args[..]).collect(),
             arrays: 0,
         };
-        let mut folds: FxHashMap<(Gathers, usize, Over), usize> = FxHashMap::default();
+        let mut folds: FxHashMap<(Quantity, usize, GroupScope), usize> = FxHashMap::default();
         for stage in &sweep.stages {
             let step = &stage.step;
             if let Action::Map(part) = step.action {
@@ -463,7 +463,7 @@ impl SweepLayout {
             }
             match (in_strips(program, step), step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
-                    let Over::Edge(edge) = over else { return None };
+                    let GroupScope::Edge(edge) = over else { return None };
                     let is_of_strips = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
                     let values = layout.expanded(step.args[0], is_of_strips)?;
                     let has_bits = !program.is_full(out);
@@ -471,27 +471,27 @@ impl SweepLayout {
                     let is_there = is_of_own_groups(program, step.args[0], edge);
                     made.work.push(Work::Expand { values, to, over, is_there });
                 }
-                (Some(InStrips::Scan(scan)), _) => {
+                (Some(StripMethod::Scan(scan)), _) => {
                     let x = layout.taken(step.args[0], stage.over)?;
                     let has_bits = !program.is_full(out);
                     let to = layout.made(out, stage.over, has_bits, true)?;
                     let scalar = layout.lanes[x].scalar;
                     scanner(scan, scalar)?;
-                    made.scanners.push(Scanning { scan, scalar, over, side: stage.over });
+                    made.scanners.push(ScannerSpec { scan, scalar, over, side: stage.over });
                     made.work.push(Work::Scan { scanner: made.scanners.len() - 1, x, to, over });
                 }
-                (Some(InStrips::Fold(fold)), _) => {
+                (Some(StripMethod::Fold(fold)), _) => {
                     let x = layout.taken(step.args[0], stage.over)?;
                     let scalar = layout.lanes[x].scalar;
                     let gathers = layout.gathers(fold, step, scalar);
                     accumulator(gathers, scalar)?;
                     let accumulator = *folds.entry((gathers, x, over)).or_insert_with(|| {
-                        made.accumulators.push(Gathering { gathers, scalar, over, side: stage.over });
+                        made.accumulators.push(AccumulatorSpec { gathers, scalar, over, side: stage.over });
                         let accumulator = made.accumulators.len() - 1;
                         made.work.push(Work::Fold { accumulator, x, over });
                         accumulator
                     });
-                    let is_seen = sweep.groups.is_some_and(|edge| over == Over::Edge(edge));
+                    let is_seen = sweep.groups.is_some_and(|edge| over == GroupScope::Edge(edge));
                     let is_optional = match program.qtype(out) {
                         QType::Array(..) => !program.is_full(out),
                         other => other.is_optional(),
@@ -528,7 +528,7 @@ impl SweepLayout {
                 Work::Fold { accumulator, x, over } => {
                     uses[*x] += 1;
                     let gathers = self.accumulators[*accumulator].gathers;
-                    sums.extend((gathers == Gathers::Sum && *over == Over::Whole).then_some((*x, *accumulator)));
+                    sums.extend((gathers == Quantity::Sum && *over == GroupScope::Whole).then_some((*x, *accumulator)));
                 }
                 Work::Scan { x, .. } => uses[*x] += 1,
                 Work::Expand { values, .. } => uses[*values] += 1,
@@ -561,7 +561,7 @@ impl SweepLayout {
             match work {
                 Work::Expand { values, to, over, .. } => {
                     let is_full = !lanes[*values].has_bits && !lanes[*to].has_bits;
-                    if is_full && *over == Over::Edge(edge) && lanes[*to].over == Side::Elements {
+                    if is_full && *over == GroupScope::Edge(edge) && lanes[*to].over == Side::Elements {
                         expanded.insert(*to, *values);
                     }
                 }
@@ -570,7 +570,7 @@ impl SweepLayout {
                     let ([x, by], to) = (ports.map(|port| inputs[port].lane), outputs[0]);
                     let (of_elements, Some(by)) = (by, expanded.get(&by).copied()) else { continue };
                     if [x, by, to].into_iter().all(is_double) && lanes[x].origin != Origin::Shared {
-                        *work = Work::Divide { x, by, to, over: Over::Edge(edge) };
+                        *work = Work::Divide { x, by, to, over: GroupScope::Edge(edge) };
                         divided.insert(of_elements);
                     }
                 }
@@ -601,7 +601,7 @@ impl SweepLayout {
             if layout.lanes[lane].origin == Origin::Result {
                 return None;
             }
-            inputs.push(Port { lane, is_optional: qtype.is_optional() });
+            inputs.push(PlanInput { lane, is_optional: qtype.is_optional() });
         }
         // Arrays that the plan does not need are added too, because their sizes must be compared.
         for arg in &step.args {

@@ -5,7 +5,9 @@ mod layout;
 mod storage;
 mod written;
 
-pub use layout::{FoldResult, Gathering, Lane, Origin, Over, Port, Scanning, SweepLayout, Work};
+pub use layout::{
+    AccumulatorSpec, FoldResult, GroupScope, Origin, PlanInput, ScannerSpec, SweepColumn, SweepLayout, Work,
+};
 pub use storage::Storage;
 pub(crate) use written::MemoryEstimate;
 pub use written::element_bits;

@@ -2,7 +2,7 @@
 //! element, and the strips (blocks of elements) that stages pass to each other. The internal memory of plans and edges
 //! is not counted.
 
-use super::layout::{Lane, Origin, SweepLayout};
+use super::layout::{Origin, SweepColumn, SweepLayout};
 use super::storage::Storage;
 use crate::{ArrayProgram, Side};
 use cembra_runtime::{QType, STRIP_ROWS, Scalar};
@@ -51,7 +51,7 @@ impl SweepLayout {
     /// Estimates the memory that the sweep writes. Columns that are only summed count nothing, because machine code adds them
     /// directly. Without machine code each of these columns takes a strip.
     pub(crate) fn written(&self, program: &ArrayProgram) -> MemoryEstimate {
-        let of_lane = |lane: &Lane| {
+        let of_lane = |lane: &SweepColumn| {
             let array = MemoryEstimate::of_array(lane.scalar, lane.has_bits);
             let of_groups = MemoryEstimate { of_elements: 0, of_groups: array.of_elements, ..array };
             match (lane.origin, lane.over) {

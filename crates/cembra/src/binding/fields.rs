@@ -315,11 +315,11 @@ impl<T> OtherField for FieldProbe<T> {
     }
 }
 
-/// Equidistant addresses in memory: the address `first`, and further ones, each `apart` bytes after the previous one.
+/// Equidistant addresses in memory: the address `first`, and further ones, each `byte_stride` bytes after the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Strided<P> {
     pub(crate) first: P,
-    pub(crate) apart: usize,
+    pub(crate) byte_stride: usize,
 }
 
 /// A field of an output struct, as an entry of the struct's field table: its name, its type, its offset, and the functions that write it.
@@ -421,8 +421,8 @@ impl OutputField {
         // SAFETY: FIELD-TABLE and FRAME-SLOT, as [`OutputField::read_all`] says.
         unsafe fn read_all<T: OutputValue>(to: Strided<*mut u8>, from: Strided<*const u8>, count: usize, is_new: bool) {
             for at in 0..count {
-                let place = FramePtr::from_raw(from.first.cast_mut().wrapping_add(at * from.apart));
-                let field = to.first.wrapping_add(at * to.apart);
+                let place = FramePtr::from_raw(from.first.cast_mut().wrapping_add(at * from.byte_stride));
+                let field = to.first.wrapping_add(at * to.byte_stride);
                 // SAFETY: FIELD-TABLE and FRAME-SLOT, promised by the caller.
                 let _always = unsafe { if is_new { read::<T>(field, place, 0) } else { update::<T>(field, place, 0) } };
             }

@@ -105,7 +105,7 @@ impl ListTransfers {
             WholeInput::Field(field) => Some(field),
             WholeInput::Read(..) => None,
         };
-        let mut bound = Bound { plan, lists: Vec::new() };
+        let mut bound = PlanBinding { plan, lists: Vec::new() };
         for list in plan.lists() {
             let LoopList::Items(path) = list else { return None };
             let (offset, field) = input(path)?.inside(&path.fields)?;
@@ -302,12 +302,12 @@ impl RowColumn {
 }
 
 /// The lists and columns of the plan that are bound to fields so far.
-struct Bound<'p> {
+struct PlanBinding<'p> {
     plan: &'p LoopPlan,
     lists: Vec<RowList>,
 }
 
-impl Bound<'_> {
+impl PlanBinding<'_> {
     /// Returns the entry for the plan's column with the index `column`, creating it on the first request. `None` if no
     /// field of the row can be the column's source.
     fn column<'f>(
@@ -413,8 +413,8 @@ impl WrittenList {
                 }
                 for part in &self.parts {
                     let (base, stride) = memory.places[part.column];
-                    let items = Strided { first: first.add(from * apart + part.field.offset), apart };
-                    let elements = Strided { first: (base as *const u8).add(from * stride), apart: stride };
+                    let items = Strided { first: first.add(from * apart + part.field.offset), byte_stride: apart };
+                    let elements = Strided { first: (base as *const u8).add(from * stride), byte_stride: stride };
                     part.write(items, elements, to - from, is_new);
                 }
             }
@@ -439,10 +439,10 @@ impl WrittenPart {
                         let mut room = MaybeUninit::<[u64; 3]>::uninit();
                         let (place, size) = (FramePtr::from_raw(room.as_mut_ptr().cast()), self.element.layout().size);
                         place.write(Slot::<u8>::at(0), 1);
-                        let element = FramePtr::from_raw(from.first.add(at * from.apart).cast_mut());
+                        let element = FramePtr::from_raw(from.first.add(at * from.byte_stride).cast_mut());
                         element.copy_to(0, place, inside, size);
-                        let to = Strided { first: to.first.add(at * to.apart), ..to };
-                        (self.field.read_all)(to, Strided { first: place.as_ptr(), apart: 0 }, 1, is_new);
+                        let to = Strided { first: to.first.add(at * to.byte_stride), ..to };
+                        (self.field.read_all)(to, Strided { first: place.as_ptr(), byte_stride: 0 }, 1, is_new);
                     }
                 }
                 (true, false) => {

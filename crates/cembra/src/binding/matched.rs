@@ -46,7 +46,7 @@ impl MatchedField {
     /// # Errors
     /// If the field has another type; for a struct, if one of its fields has another type or is missing.
     pub(crate) fn of(input: &str, field: InputField, qtype: &QType) -> Result<MatchedField, Error> {
-        matched(field, qtype).map_err(|misfit| misfit.told(input))
+        matched(field, qtype).map_err(|misfit| misfit.into_input_error(input))
     }
 
     /// Returns true if reading the field calls user code, which may panic.
@@ -207,7 +207,7 @@ fn by_name(fields: Vec<InputField>, members: &Fields<QType>) -> Result<Box<[Matc
 impl Misfit {
     /// Returns the error for the input `input`.
     #[cold]
-    fn told(self, input: &str) -> Error {
+    fn into_input_error(self, input: &str) -> Error {
         let Misfit { mut path, qtype, found, names } = self;
         path.push(input.to_owned());
         path.reverse();

@@ -58,11 +58,11 @@ pub(crate) trait Source {
 }
 
 /// The first panic of a loader or listener, in a method that cannot return an error, such as `knows`.
-struct Failed(RefCell<Option<Error>>);
+struct FirstPanic(RefCell<Option<Error>>);
 
-impl Failed {
-    const fn new() -> Failed {
-        Failed(RefCell::new(None))
+impl FirstPanic {
+    const fn new() -> FirstPanic {
+        FirstPanic(RefCell::new(None))
     }
 
     /// Calls `answer` and returns its result; `None` if it panicked. `what` names the caller in the error.
@@ -79,12 +79,12 @@ impl Failed {
 
 /// A wrapper of a listener that records the listener's first panic in a method that cannot return an error, such as
 /// `knows`.
-struct Heard<'l, S> {
+struct GuardedListener<'l, S> {
     listener: &'l dyn Listener<S>,
-    failed: Failed,
+    failed: FirstPanic,
 }
 
-impl<S> Listener<S> for Heard<'_, S> {
+impl<S> Listener<S> for GuardedListener<'_, S> {
     fn knows(&self, name: &str) -> bool {
         self.failed.ask(|| format!("output `{name}`: its listener"), || self.listener.knows(name)).unwrap_or(false)
     }
@@ -173,18 +173,18 @@ impl<T: Input> Source for Fields<T> {
 
 /// A wrapper of a loader as a [`Source`]. It records the loader's first panic in a method that cannot return an error,
 /// such as `knows`.
-pub(crate) struct Loaded<'l, R> {
+pub(crate) struct GuardedLoader<'l, R> {
     loader: &'l dyn Loader<R>,
-    failed: Failed,
+    failed: FirstPanic,
 }
 
-impl<'l, R> Loaded<'l, R> {
+impl<'l, R> GuardedLoader<'l, R> {
     pub(crate) const fn new(loader: &'l dyn Loader<R>) -> Self {
-        Loaded { loader, failed: Failed::new() }
+        GuardedLoader { loader, failed: FirstPanic::new() }
     }
 }
 
-impl<R> Source for Loaded<'_, R> {
+impl<R> Source for GuardedLoader<'_, R> {
     fn knows(&self, name: &str) -> bool {
         self.failed.ask(|| format!("input `{name}`: its loader"), || self.loader.knows(name)).unwrap_or(false)
     }
@@ -395,7 +395,7 @@ pub(crate) fn bind<S>(
     listener: Option<&dyn Listener<S>>,
     options: &Options,
 ) -> Result<(Executor, Transfers<S>), Error> {
-    let heard = listener.map(|listener| Heard { listener, failed: Failed::new() });
+    let heard = listener.map(|listener| GuardedListener { listener, failed: FirstPanic::new() });
     let listener = heard.as_ref().map(|heard| heard as &dyn Listener<S>);
     let bound = model.compiled(options, || bind_to(model, source, fields, listener, options));
     // After a panic, a default replaces the result of the loader or listener, which may cause another error. So the

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::binding::{InputSource, Load, Source, no_data};
-use cembra_engine::{AskedInputs, InputsView};
+use cembra_engine::{InputsView, OnDemandLeaves};
 use cembra_plan::Input;
 use cembra_prepare::{Kind, TypedModel, ask_for, is_askable};
 use cembra_runtime::{FramePtr, QType, Slot};
@@ -18,7 +18,7 @@ pub(crate) struct LoaderInputs {
     pub(crate) inputs: Vec<(Arc<str>, QType)>,
     /// The source of each input, by the index of the input's leaf. An input is removed once its location is decided.
     sources: BTreeMap<u32, InputSource>,
-    asked: Option<AskedInputs>,
+    asked: Option<OnDemandLeaves>,
 }
 
 impl LoaderInputs {

@@ -7,7 +7,7 @@ use crate::binding::fields::{Input, InputField, Output, OutputField};
 use crate::binding::listener::Listener;
 use crate::binding::loader::{Fields, Loader, LoaderRow};
 use crate::binding::on_demand::LoadedValues;
-use crate::binding::{Load, Loaded, Source, Transfers, WholeInput, bind};
+use crate::binding::{GuardedLoader, Load, Source, Transfers, WholeInput, bind};
 use crate::columns::InputColumn;
 use crate::{Error, Executor, Model, Options, RunOptions, ValueRef};
 use cembra_engine::{Field, LoopMemory, WholeMemory, check_token};
@@ -103,7 +103,7 @@ impl Model {
         loader: &dyn Loader<I>,
         options: &Options,
     ) -> Result<ModelExecutor<LoaderRow<I>, O>, Error> {
-        ModelExecutor::new(self, &Loaded::new(loader), None, options)
+        ModelExecutor::new(self, &GuardedLoader::new(loader), None, options)
     }
 
     /// Compiles the model for rows that a loader reads, with a listener that receives the outputs for which `O` has no field. With `()` for `O`, the
@@ -118,7 +118,7 @@ impl Model {
         listener: &dyn Listener<S>,
         options: &Options,
     ) -> Result<ModelExecutor<LoaderRow<I>, O, S>, Error> {
-        ModelExecutor::new(self, &Loaded::new(loader), Some(listener), options)
+        ModelExecutor::new(self, &GuardedLoader::new(loader), Some(listener), options)
     }
 }
 
@@ -153,7 +153,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// If the evaluation fails, or a loader's value does not fit.
     #[inline]
     pub fn run(&mut self, input: &I::At<'_>) -> Result<O, Error> {
-        self.fresh(input)
+        self.evaluate_new(input)
     }
 
     /// Evaluates the model and writes the result to an existing value, `output`. The fields that are outputs are
@@ -177,7 +177,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// The errors of [`run`](ModelExecutor::run).
     #[inline]
     pub fn run_into(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
-        self.over(input, output)
+        self.evaluate_over_output(input, output)
     }
 
     /// Evaluates the model on many rows, in place: each output is written to its struct. Uses the machine's widest vectors if the model allows it. A
@@ -215,7 +215,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         // All rows are one run, so the time limit does not restart with each row.
         let Some(limit) = self.context.take_time_limit() else { return self.run_rows(inputs, outputs) };
         limit.begin();
-        let timed = Timed { executor: self, limit: Some(limit) };
+        let timed = TimeLimitGuard { executor: self, limit: Some(limit) };
         timed.executor.run_rows(inputs, outputs)
     }
 
@@ -224,7 +224,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
         let fields = self.row_fields();
         if !fields.are_columns {
             for (row, (input, output)) in inputs.iter().zip(outputs).enumerate() {
-                self.over(input, output).map_err(|error| error.in_row(row))?;
+                self.evaluate_over_output(input, output).map_err(|error| error.in_row(row))?;
             }
             return Ok(());
         }
@@ -262,12 +262,12 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
 }
 
 /// A run of an executor on many rows, during which the executor has no time limit. Dropping this restores the limit, even after a panic.
-struct Timed<'e, I, O, S> {
+struct TimeLimitGuard<'e, I, O, S> {
     executor: &'e mut ModelExecutor<I, O, S>,
     limit: Option<TimeLimit>,
 }
 
-impl<I, O, S> Drop for Timed<'_, I, O, S> {
+impl<I, O, S> Drop for TimeLimitGuard<'_, I, O, S> {
     fn drop(&mut self) {
         if let Some(limit) = self.limit.take() {
             limit.end();
@@ -309,7 +309,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     /// # Errors
     /// If the evaluation fails, a value does not fit, or a setter fails.
     pub fn listen(&mut self, input: &I::At<'_>, sink: &mut S) -> Result<O, Error> {
-        let output = self.fresh(input)?;
+        let output = self.evaluate_new(input)?;
         self.tell(sink)?;
         Ok(output)
     }
@@ -320,13 +320,13 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
     /// # Errors
     /// The errors of [`listen`](ModelExecutor::listen). If a setter fails, `output` has been overwritten already.
     pub fn listen_into(&mut self, input: &I::At<'_>, output: &mut O, sink: &mut S) -> Result<(), Error> {
-        self.over(input, output)?;
+        self.evaluate_over_output(input, output)?;
         self.tell(sink)
     }
 
     /// Evaluates the model on a row and returns a new output struct.
     #[inline]
-    fn fresh(&mut self, input: &I::At<'_>) -> Result<O, Error> {
+    fn evaluate_new(&mut self, input: &I::At<'_>) -> Result<O, Error> {
         let mut output = MaybeUninit::<O>::zeroed();
         // SAFETY: CALL: the memory has the fields of O; FIELD-TABLE: there is room for an O.
         let made = unsafe { self.evaluate::<true>(input, output.as_mut_ptr().cast()) };
@@ -338,7 +338,7 @@ impl<I: Input, O: Output, S> ModelExecutor<I, O, S> {
 
     /// Evaluates the model on a row and overwrites `output`.
     #[inline]
-    fn over(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
+    fn evaluate_over_output(&mut self, input: &I::At<'_>, output: &mut O) -> Result<(), Error> {
         // SAFETY: CALL: the memory has the fields of O, and those in place are valid for whatever the call writes; FIELD-TABLE: an O is there.
         let made = unsafe { self.evaluate::<false>(input, std::ptr::from_mut(output).cast()) };
         made.map_err(|error| self.failed(error))
@@ -512,7 +512,7 @@ impl<I, O, S> ModelExecutor<I, O, S> {
 
     /// Returns the copies of fields to and from the frame; `None` if machine code reads and writes all fields in the
     /// structs.
-    pub(crate) fn moves(&self) -> Option<&Transfers<S>> {
+    pub(crate) fn field_copies(&self) -> Option<&Transfers<S>> {
         self.moves.as_deref()
     }
 }

@@ -50,7 +50,7 @@ pub struct JsonColumns {
     first: usize,
     rows: usize,
     /// True if no row can be read in one pass, because two inputs have the same name or an input is a dictionary whose keys are not texts.
-    is_seldom: bool,
+    needs_values: bool,
     /// True if [`try_push`](JsonColumns::try_push) rejects rows with a key that is not an input.
     is_closed: bool,
     /// The memory for a row that is read value by value, because one pass could not read it.
@@ -139,7 +139,7 @@ impl JsonColumns {
             places: HashMap::new(),
             first: 0,
             rows: 0,
-            is_seldom: false,
+            needs_values: false,
             is_closed: false,
             row: JsonRow::default(),
             size: RowSize::default(),
@@ -154,7 +154,7 @@ impl JsonColumns {
     fn add(&mut self, name: &Arc<str>, qtype: &QType, kept: JsonColumnData) {
         self.size.add(qtype);
         let is_twice = self.places.insert(name.clone(), self.inputs.len()).is_some();
-        self.is_seldom |= is_twice || qtype.as_map().is_some_and(|(key, _)| key != Scalar::Text);
+        self.needs_values |= is_twice || qtype.as_map().is_some_and(|(key, _)| key != Scalar::Text);
         self.inputs.push(Input {
             name: name.clone(),
             qtype: qtype.clone(),
@@ -286,7 +286,7 @@ impl JsonColumns {
     /// nothing: the text is wrong, or has a form that only [`push`](JsonColumns::push) reads, such as escapes in a key.
     #[must_use]
     pub fn try_push(&mut self, text: &str) -> bool {
-        if self.is_seldom || !self.fits(text, self.most) {
+        if self.needs_values || !self.fits(text, self.most) {
             return false;
         }
         let mut from = Deserializer::from_str(text);

@@ -16,19 +16,19 @@ pub trait JsonMoments {
 
 /// A JSON value, together with the spelling of dates, timestamps and durations in it.
 #[derive(Clone, Copy)]
-struct Spelled<'j, 'm> {
+struct JsonWithMoments<'j, 'm> {
     text: JsonText<'j>,
     /// The spelling of dates, timestamps and durations; `None` for the null that stands for an absent field.
     moments: Option<&'m dyn JsonMoments>,
 }
 
-impl fmt::Display for Spelled<'_, '_> {
+impl fmt::Display for JsonWithMoments<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.text.fmt(f)
     }
 }
 
-impl<'j> JsonValue<'j> for Spelled<'j, '_> {
+impl<'j> JsonValue<'j> for JsonWithMoments<'j, '_> {
     fn is_null(self) -> bool {
         self.text.is_null()
     }
@@ -48,12 +48,12 @@ impl<'j> JsonValue<'j> for Spelled<'j, '_> {
 
     fn to_elements(self) -> Option<Vec<Self>> {
         let elements = self.text.elements()?.into_iter();
-        Some(elements.map(|text| Spelled { text, ..self }).collect())
+        Some(elements.map(|text| JsonWithMoments { text, ..self }).collect())
     }
 
     fn to_entries(self) -> Option<Vec<(Cow<'j, str>, Self)>> {
         let fields = self.text.fields()?.into_iter();
-        Some(fields.map(|(key, text)| (key, Spelled { text, ..self })).collect())
+        Some(fields.map(|(key, text)| (key, JsonWithMoments { text, ..self })).collect())
     }
 
     fn to_key(self, scalar: Scalar, name: &str) -> Option<ScalarValue> {
@@ -64,7 +64,7 @@ impl<'j> JsonValue<'j> for Spelled<'j, '_> {
     }
 
     fn null() -> Self {
-        Spelled { text: JsonText::NULL, moments: None }
+        JsonWithMoments { text: JsonText::NULL, moments: None }
     }
 }
 
@@ -94,7 +94,7 @@ impl<'t> JsonText<'t> {
     /// # Errors
     /// If the JSON value, or a part of it, is of another type.
     pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
-        let found = Spelled { text: self, moments: Some(moments) };
+        let found = JsonWithMoments { text: self, moments: Some(moments) };
         let misfit = || JsonMisfit::of(qtype.clone(), self);
         let read = value(qtype, found).map_err(|JsonMisfit { path, expected, found, extent, key, is_twice }| {
             JsonMisfit { path, expected, found: found.text, extent, key, is_twice }

@@ -32,7 +32,7 @@ impl RowSize {
     /// Returns the bytes that the row in `text` needs. All its strings together count as many bytes as the text has.
     pub(super) fn of<'q>(&self, text: &str, inputs: impl Fn(&str) -> Option<&'q QType>) -> u64 {
         let mut bytes = self.fixed.saturating_add(text.len() as u64);
-        let row = Counted { what: What::Row(&inputs), bytes: &mut bytes };
+        let row = Counted { what: JsonPart::Row(&inputs), bytes: &mut bytes };
         // A text that is not JSON becomes no row.
         let _ = row.deserialize(&mut serde_json::Deserializer::from_str(text));
         bytes
@@ -52,7 +52,7 @@ fn largest_element(of: &QType) -> u64 {
 }
 
 /// The JSON whose list elements are counted: a whole row, or one value in it.
-enum What<'w, 'q> {
+enum JsonPart<'w, 'q> {
     /// The JSON is a whole row. The function returns the type of the input with a given key; `None` if the key is not
     /// an input.
     Row(&'w dyn Fn(&str) -> Option<&'q QType>),
@@ -61,7 +61,7 @@ enum What<'w, 'q> {
 }
 
 struct Counted<'w, 'q> {
-    what: What<'w, 'q>,
+    what: JsonPart<'w, 'q>,
     bytes: &'w mut u64,
 }
 
@@ -70,7 +70,7 @@ impl<'de> DeserializeSeed<'de> for Counted<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
         match self.what {
-            What::Value(of) if largest_element(of) == 0 => from.deserialize_ignored_any(IgnoredAny).map(|_| ()),
+            JsonPart::Value(of) if largest_element(of) == 0 => from.deserialize_ignored_any(IgnoredAny).map(|_| ()),
             _ => from.deserialize_any(self),
         }
     }
@@ -110,17 +110,17 @@ impl<'de, 'q> Visitor<'de> for Counted<'_, 'q> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let Counted { what, bytes } = self;
         let fields: &[QType] = match &what {
-            What::Value(QType::Array(..)) => &[],
-            What::Value(of) if of.element().is_some() => &[],
-            What::Value(of) => of.as_optional_struct().unwrap_or(of).as_tuple().map_or(&[], |fields| &fields[..]),
-            What::Row(_) => &[],
+            JsonPart::Value(QType::Array(..)) => &[],
+            JsonPart::Value(of) if of.element().is_some() => &[],
+            JsonPart::Value(of) => of.as_optional_struct().unwrap_or(of).as_tuple().map_or(&[], |fields| &fields[..]),
+            JsonPart::Row(_) => &[],
         };
         for of in fields {
-            if array.next_element_seed(Counted { what: What::Value(of), bytes: &mut *bytes })?.is_none() {
+            if array.next_element_seed(Counted { what: JsonPart::Value(of), bytes: &mut *bytes })?.is_none() {
                 return Ok(());
             }
         }
-        let each = if let What::Value(of) = what { largest_element(of) } else { 0 };
+        let each = if let JsonPart::Value(of) = what { largest_element(of) } else { 0 };
         while array.next_element::<IgnoredAny>()?.is_some() {
             *bytes = bytes.saturating_add(each);
         }
@@ -130,25 +130,25 @@ impl<'de, 'q> Visitor<'de> for Counted<'_, 'q> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let Counted { what, bytes } = self;
         let fields: Option<&'q Fields<QType>> = match &what {
-            What::Value(of) => of.as_optional_struct().unwrap_or(of).as_tuple(),
-            What::Row(_) => None,
+            JsonPart::Value(of) => of.as_optional_struct().unwrap_or(of).as_tuple(),
+            JsonPart::Row(_) => None,
         };
         // An entry of a dictionary is an element of its list.
         let each = match &what {
-            What::Value(of) if of.as_map().is_some() => largest_element(of),
+            JsonPart::Value(of) if of.as_map().is_some() => largest_element(of),
             _ => 0,
         };
         while let Some(key) = object.next_key::<std::borrow::Cow<'de, str>>()? {
             *bytes = bytes.saturating_add(each);
             let of = match (&what, fields) {
-                (What::Row(inputs), _) => inputs(&key),
+                (JsonPart::Row(inputs), _) => inputs(&key),
                 (_, Some(fields)) => {
                     fields.names().and_then(|names| names.position(&key)).and_then(|at| fields.get(at))
                 }
                 _ => None,
             };
             match of {
-                Some(of) => object.next_value_seed(Counted { what: What::Value(of), bytes: &mut *bytes })?,
+                Some(of) => object.next_value_seed(Counted { what: JsonPart::Value(of), bytes: &mut *bytes })?,
                 None => drop(object.next_value::<IgnoredAny>()?),
             }
         }

@@ -36,7 +36,7 @@ fn lists(extents: &[usize], elements: &mut dyn Iterator<Item = Option<ScalarValu
 }
 
 /// The state while nested JSON lists are read as a tensor: the elements and the extents so far.
-struct Reading {
+struct TensorReader {
     scalar: Scalar,
     rank: usize,
     /// The extents of the axes that are known, because a list was read for each of them.
@@ -48,13 +48,13 @@ struct Reading {
 pub(super) fn read<'j, J: JsonValue<'j>>(scalar: Scalar, rank: u8, value: J) -> Result<Value, JsonMisfit<J>> {
     let misfit = || JsonMisfit::of(QType::Tensor(scalar, rank), value);
     let elements = Data::zeros(scalar, 0).map_err(|_| misfit())?;
-    let mut reading = Reading { scalar, rank: usize::from(rank), extents: Extents::new(), elements };
+    let mut reading = TensorReader { scalar, rank: usize::from(rank), extents: Extents::new(), elements };
     reading.list(value, 0)?;
     reading.extents.resize(reading.rank, 0);
     Tensor::of_data(&reading.extents, reading.elements).map(Value::from).map_err(|_| misfit())
 }
 
-impl Reading {
+impl TensorReader {
     /// Reads `value`, a nested list for the axes from `axis` on, and appends its elements. Its extents must be those of
     /// the lists before it. A type has at most `MOST_AXES` axes, so the recursion is bounded.
     fn list<'j, J: JsonValue<'j>>(&mut self, value: J, axis: usize) -> Result<(), JsonMisfit<J>> {

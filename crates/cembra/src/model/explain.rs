@@ -8,7 +8,7 @@ use cembra_engine::{Executable, TensorPlan, TensorProgram};
 use cembra_expr::Program;
 use cembra_ops::Registry;
 use cembra_plan::StepId;
-use cembra_prepare::{Pass, Placed, Prepared};
+use cembra_prepare::{Pass, Prepared, RegionModel};
 use cembra_runtime::QType;
 use cembra_value::Span;
 use std::fmt::Write as _;
@@ -240,7 +240,7 @@ pub(crate) fn prepare_watched(
     })
 }
 
-fn machine_of(placed: &Placed, program: &Program, options: &StartedOptions) -> Result<Machine, Error> {
+fn machine_of(placed: &RegionModel, program: &Program, options: &StartedOptions) -> Result<Machine, Error> {
     let plan = plan(placed, program, options)?;
     let listings = cembra_native::listings(&plan, &plan.frame_binding(), options.tier, options.budget())
         .map_err(|error| Error::from(refusal(&error)))?;

@@ -92,7 +92,7 @@ impl Tuples {
     /// Returns a struct with the given fields, laid out as C does, and the offset of each field. The struct leaves out
     /// fields of size 0, because C has no such fields.
     fn lay_out(&mut self, name: String, fields: &[(Arc<str>, &QType)]) -> (Struct, Vec<u32>) {
-        let mut taken = Taken::default();
+        let mut taken = UsedNames::default();
         let mut whole = Layout { size: 0, align: 1 };
         let mut made = Struct { name, fields: Vec::with_capacity(fields.len()), size: 0, has_views: false };
         let mut offsets = Vec::with_capacity(fields.len());
@@ -145,9 +145,9 @@ pub(crate) fn is_identifier(name: &str) -> bool {
 /// The names that fields of a struct have so far. Each name has a number: the suffix to try next if another field wants
 /// the same name.
 #[derive(Default)]
-struct Taken(HashMap<String, u64>);
+struct UsedNames(HashMap<String, u64>);
 
-impl Taken {
+impl UsedNames {
     /// Returns a unique name close to `name` that is valid in C and Rust. The second field of a name gets the suffix `_`, later ones `_3`, `_4` and
     /// so on.
     fn identifier(&mut self, name: &str) -> String {
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn names_become_good_in_both_languages_and_stay_apart() {
-        let mut taken = Taken::default();
+        let mut taken = UsedNames::default();
         let mut made = |name: &str| taken.identifier(name);
         assert_eq!(made("x"), "x");
         assert_eq!(made("a.b"), "a_b");

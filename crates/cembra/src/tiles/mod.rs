@@ -33,5 +33,5 @@ pub use cembra_tiles::{
 pub use iterations::{Solution, Stop};
 pub use parts::TiledValue;
 pub use run::Run;
-pub use session::{Known, Operand, TiledSession};
+pub use session::{Operand, TensorInformation, TiledSession};
 pub use world::{TileExecutor, World};

@@ -44,7 +44,7 @@ impl<'o> From<&'o Tensor> for Operand<'o> {
 
 /// The information on an input tensor from which an evaluation in tiles is planned.
 #[derive(Clone, Copy, Debug)]
-pub enum Known<'k> {
+pub enum TensorInformation<'k> {
     /// The tensor itself is known, as a tensor in tiles, a dense tensor or a value.
     Operand(Operand<'k>),
     /// The tensor's shape is known: the tiles that are present, and their norms.
@@ -63,48 +63,48 @@ pub enum Known<'k> {
     },
 }
 
-impl<'k> From<Operand<'k>> for Known<'k> {
-    fn from(operand: Operand<'k>) -> Known<'k> {
-        Known::Operand(operand)
+impl<'k> From<Operand<'k>> for TensorInformation<'k> {
+    fn from(operand: Operand<'k>) -> TensorInformation<'k> {
+        TensorInformation::Operand(operand)
     }
 }
 
-impl<'k> From<&'k Tiled> for Known<'k> {
-    fn from(tiled: &'k Tiled) -> Known<'k> {
-        Known::Operand(tiled.into())
+impl<'k> From<&'k Tiled> for TensorInformation<'k> {
+    fn from(tiled: &'k Tiled) -> TensorInformation<'k> {
+        TensorInformation::Operand(tiled.into())
     }
 }
 
-impl<'k> From<&'k Tensor> for Known<'k> {
-    fn from(tensor: &'k Tensor) -> Known<'k> {
-        Known::Operand(tensor.into())
+impl<'k> From<&'k Tensor> for TensorInformation<'k> {
+    fn from(tensor: &'k Tensor) -> TensorInformation<'k> {
+        TensorInformation::Operand(tensor.into())
     }
 }
 
-impl<'k> From<&'k Shape> for Known<'k> {
-    fn from(shape: &'k Shape) -> Known<'k> {
-        Known::Shape(shape)
+impl<'k> From<&'k Shape> for TensorInformation<'k> {
+    fn from(shape: &'k Shape) -> TensorInformation<'k> {
+        TensorInformation::Shape(shape)
     }
 }
 
-impl<'k> Known<'k> {
+impl<'k> TensorInformation<'k> {
     /// Returns the number of elements on each axis.
     fn extents(&self) -> Cow<'k, [usize]> {
         match *self {
-            Known::Operand(Operand::Tiled(tiled)) => tiled.tiling().extents().to_vec().into(),
-            Known::Operand(Operand::Dense(tensor)) => tensor.extents().into(),
-            Known::Operand(Operand::Value(Value::Tensor(tensor))) => tensor.extents().into(),
-            Known::Operand(Operand::Value(_)) => Cow::Borrowed(&[]),
-            Known::Shape(shape) => shape.tiling().extents().to_vec().into(),
-            Known::Extents(extents) | Known::Part { extents, .. } => extents.into(),
+            TensorInformation::Operand(Operand::Tiled(tiled)) => tiled.tiling().extents().to_vec().into(),
+            TensorInformation::Operand(Operand::Dense(tensor)) => tensor.extents().into(),
+            TensorInformation::Operand(Operand::Value(Value::Tensor(tensor))) => tensor.extents().into(),
+            TensorInformation::Operand(Operand::Value(_)) => Cow::Borrowed(&[]),
+            TensorInformation::Shape(shape) => shape.tiling().extents().to_vec().into(),
+            TensorInformation::Extents(extents) | TensorInformation::Part { extents, .. } => extents.into(),
         }
     }
 
     /// Returns the tensor's tiling; `None` if it is a dense tensor, or only its extents are known.
     fn tiling(&self) -> Option<&'k Tiling> {
         match *self {
-            Known::Operand(Operand::Tiled(tiled)) => Some(tiled.tiling()),
-            Known::Shape(shape) => Some(shape.tiling()),
+            TensorInformation::Operand(Operand::Tiled(tiled)) => Some(tiled.tiling()),
+            TensorInformation::Shape(shape) => Some(shape.tiling()),
             _ => None,
         }
     }
@@ -301,7 +301,7 @@ impl TiledSession {
         known: BTreeMap<String, Tiled>,
         mut after: impl FnMut(&BTreeMap<String, Tiled>) -> Result<(), Error>,
     ) -> Result<BTreeMap<String, TiledValue>, Error> {
-        let inputs = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
+        let inputs = inputs.into_iter().map(|(name, operand)| (name, TensorInformation::Operand(operand)));
         let begun = self.evaluator.begin();
         let inputs = self.inputs(inputs.collect(), false).map_err(|error| begun.give_up(error))?;
         let evaluation = Evaluation::new(&begun, &self.elements, &self.evaluator.beside);
@@ -339,7 +339,10 @@ impl TiledSession {
     /// # Errors
     /// The errors of [`evaluate`](TiledSession::evaluate), except those of computing tiles. Also if a fraction is not from 0 to 1, or a tensor has
     /// too many tiles. Also if a tensor depends on a value of another type that itself depends on an unknown value or on a tensor.
-    pub fn plan<'k>(&self, inputs: impl IntoIterator<Item = (&'k str, Known<'k>)>) -> Result<Vec<Step>, Error> {
+    pub fn plan<'k>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'k str, TensorInformation<'k>)>,
+    ) -> Result<Vec<Step>, Error> {
         let inputs = self.inputs(inputs.into_iter().collect(), true)?;
         let begun = self.evaluator.begin();
         Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&self.model, &inputs)
@@ -354,7 +357,7 @@ impl TiledSession {
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
     ) -> Result<BTreeMap<String, Tiled>, Error> {
-        let known = inputs.into_iter().map(|(name, operand)| (name, Known::Operand(operand)));
+        let known = inputs.into_iter().map(|(name, operand)| (name, TensorInformation::Operand(operand)));
         let cut = self.inputs(known.collect(), false)?;
         let names = self.model.executor.inputs().iter().map(|field| field.name.to_string());
         let tiled = |(name, value): (String, TiledValue)| match value {
@@ -368,7 +371,7 @@ impl TiledSession {
     }
 
     /// Returns the inputs of a model in order: tensors cut as the model says, other values unchanged. For a plan (`is_plan`), values may be unknown.
-    fn inputs(&self, given: BTreeMap<&str, Known<'_>>, is_plan: bool) -> Result<Vec<TiledValue>, Error> {
+    fn inputs(&self, given: BTreeMap<&str, TensorInformation<'_>>, is_plan: bool) -> Result<Vec<TiledValue>, Error> {
         let model = &self.model.executor;
         // Fails if the model has no tensors.
         model.tensor_evaluator()?;
@@ -401,18 +404,18 @@ impl TiledSession {
 }
 
 /// Returns the value of an input that is not a tensor. `None` for a tensor, and for an unknown value. An optional input may be left out.
-fn other_value(field: &Field, known: Option<Known<'_>>) -> Result<Option<Value>, Error> {
+fn other_value(field: &Field, known: Option<TensorInformation<'_>>) -> Result<Option<Value>, Error> {
     let value = match (&field.qtype, known) {
         (QType::Tensor(..), _) => return Ok(None),
-        (QType::Optional(scalar), Some(Known::Operand(Operand::Value(Value::Scalar(number)))))
+        (QType::Optional(scalar), Some(TensorInformation::Operand(Operand::Value(Value::Scalar(number)))))
             if number.scalar() == *scalar =>
         {
             Value::Present(number.clone())
         }
-        (_, Some(Known::Operand(Operand::Value(value)))) => value.clone(),
-        (_, Some(Known::Operand(Operand::Dense(tensor)))) => field.value_of(tensor)?,
-        (_, Some(Known::Operand(Operand::Tiled(tiled)))) if tiled.is_planned() => return Ok(None),
-        (_, Some(Known::Operand(Operand::Tiled(tiled)))) => field.value_of(&tiled.to_tensor()?)?,
+        (_, Some(TensorInformation::Operand(Operand::Value(value)))) => value.clone(),
+        (_, Some(TensorInformation::Operand(Operand::Dense(tensor)))) => field.value_of(tensor)?,
+        (_, Some(TensorInformation::Operand(Operand::Tiled(tiled)))) if tiled.is_planned() => return Ok(None),
+        (_, Some(TensorInformation::Operand(Operand::Tiled(tiled)))) => field.value_of(&tiled.to_tensor()?)?,
         (_, Some(_)) => return Ok(None),
         (QType::Optional(scalar), None) => return Ok(Some(Value::Missing(*scalar))),
         (_, None) => return Ok(field.left_out()),
@@ -426,7 +429,7 @@ fn other_value(field: &Field, known: Option<Known<'_>>) -> Result<Option<Value>,
 fn cut<'k, 'l>(
     is_tiled: bool,
     field: &'l Field,
-    known: Known<'k>,
+    known: TensorInformation<'k>,
     labels: &mut Labels<'l>,
     options: &Options,
 ) -> Result<Cow<'k, Tiled>, Error> {
@@ -468,15 +471,15 @@ fn cut<'k, 'l>(
         Tiled::from_tensor(tensor, &tiling, &screening).map(Cow::Owned)
     };
     match known {
-        Known::Operand(Operand::Tiled(tiled)) => Ok(Cow::Borrowed(tiled)),
-        Known::Shape(shape) => Tiled::planned(shape, scalar).map(Cow::Owned),
-        Known::Extents(_) => Tiled::planned(&Shape::dense(&tiling, most_tiles()?)?, scalar).map(Cow::Owned),
-        Known::Part { part, seed, .. } => {
+        TensorInformation::Operand(Operand::Tiled(tiled)) => Ok(Cow::Borrowed(tiled)),
+        TensorInformation::Shape(shape) => Tiled::planned(shape, scalar).map(Cow::Owned),
+        TensorInformation::Extents(_) => Tiled::planned(&Shape::dense(&tiling, most_tiles()?)?, scalar).map(Cow::Owned),
+        TensorInformation::Part { part, seed, .. } => {
             Tiled::planned(&Shape::random(&tiling, part, seed, most_tiles()?)?, scalar).map(Cow::Owned)
         }
-        Known::Operand(Operand::Dense(tensor)) => of_tensor(tensor),
-        Known::Operand(Operand::Value(Value::Tensor(tensor))) => of_tensor(tensor),
-        Known::Operand(Operand::Value(other)) => Err(field.misfit(other)),
+        TensorInformation::Operand(Operand::Dense(tensor)) => of_tensor(tensor),
+        TensorInformation::Operand(Operand::Value(Value::Tensor(tensor))) => of_tensor(tensor),
+        TensorInformation::Operand(Operand::Value(other)) => Err(field.misfit(other)),
     }
 }
 

@@ -35,20 +35,20 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Debug)]
 pub struct World {
-    ranks: Option<Arc<Joined>>,
+    ranks: Option<Arc<RankConnection>>,
     any_processor: bool,
 }
 
 /// Ranks that stay connected until the last clone of their world is dropped.
 #[derive(Debug)]
-struct Joined {
+struct RankConnection {
     ranks: Arc<Ranks>,
     /// True if the ranks are threads of one process. If one thread ends, the others notice and return errors, so the
     /// process need not be aborted.
     are_threads: bool,
 }
 
-impl Drop for Joined {
+impl Drop for RankConnection {
     fn drop(&mut self) {
         // Another rank may wait endlessly for this one, and MPI would wait for it in `MPI_Finalize`.
         if let (Some(error), false) = (self.ranks.broken(), self.are_threads) {
@@ -112,7 +112,7 @@ impl World {
     }
 
     fn of_ranks(ranks: Ranks, are_threads: bool) -> World {
-        World { ranks: Some(Arc::new(Joined { ranks: Arc::new(ranks), are_threads })), any_processor: false }
+        World { ranks: Some(Arc::new(RankConnection { ranks: Arc::new(ranks), are_threads })), any_processor: false }
     }
 
     /// Calls `run` on `ranks` ranks, each a thread of this process, and returns the results by rank. This is for tests and teaching only: one rank
@@ -125,8 +125,10 @@ impl World {
     /// unknown, and the run ends. Call this method before the world is cloned or evaluates.
     #[must_use]
     pub fn stall(self, stall: Duration) -> World {
-        let again = |known: &Arc<Joined>| match Ranks::new(known.ranks.link().clone()) {
-            Ok(ranks) => Arc::new(Joined { ranks: Arc::new(ranks.stall(stall)), are_threads: known.are_threads }),
+        let again = |known: &Arc<RankConnection>| match Ranks::new(known.ranks.link().clone()) {
+            Ok(ranks) => {
+                Arc::new(RankConnection { ranks: Arc::new(ranks.stall(stall)), are_threads: known.are_threads })
+            }
             // The sizes of this link were checked when the world was made.
             Err(_) => known.clone(),
         };
@@ -322,7 +324,12 @@ mod tests {
             Err(cembra_tiles::link::no_link("none"))
         }
 
-        fn receive(&self, _: usize, _: u16, _: cembra_tiles::link::Room) -> Result<cembra_tiles::link::Request, Error> {
+        fn receive(
+            &self,
+            _: usize,
+            _: u16,
+            _: cembra_tiles::link::ExpectedMessage,
+        ) -> Result<cembra_tiles::link::Request, Error> {
             Err(cembra_tiles::link::no_link("none"))
         }
 

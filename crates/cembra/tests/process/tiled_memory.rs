@@ -4,7 +4,7 @@ use crate::alone;
 use crate::counting::peak_of;
 use cembra::tensor::Tensor;
 use cembra::tiles::{
-    Known, MOST_TILES, Operand, Options, Run, Segment, Shape, Step, TilePlace, Tiled, Tiling, Tiling1,
+    MOST_TILES, Operand, Options, Run, Segment, Shape, Step, TensorInformation, TilePlace, Tiled, Tiling, Tiling1,
 };
 use cembra::{Limits, Model, RunOptions, Scalar};
 
@@ -38,7 +38,8 @@ fn evaluations_hold_what_their_plans_say() {
         let (a, b) = (matrix(part, 1), matrix(part, 2));
         // Screened by nothing, so that the plan has as many tiles as there will be. On the thread that is counted.
         let run = || Run::new(Options::default().threshold(0.0), &cembra::Options::default());
-        let known = [("a", &a), ("b", &b)].map(|(name, tiled)| (name, Known::Operand(Operand::Tiled(tiled))));
+        let known =
+            [("a", &a), ("b", &b)].map(|(name, tiled)| (name, TensorInformation::Operand(Operand::Tiled(tiled))));
         let planned = most(&run().tiled(&model).plan(known).expect("a plan"));
         let evaluate =
             || run().tiled(&model).run([("a", Operand::Tiled(&a)), ("b", Operand::Tiled(&b))]).expect("values");
@@ -88,7 +89,8 @@ fn evaluations_hold_as_many_lazy_tiles_as_their_plans_say() {
             let run = Run::new(Options::default().threshold(0.0).segment(segment), &cembra::Options::default());
             run.run_options(&limited(most_bytes))
         };
-        let known = [("a", &a), ("v", &v)].map(|(name, tiled)| (name, Known::Operand(Operand::Tiled(tiled))));
+        let known =
+            [("a", &a), ("v", &v)].map(|(name, tiled)| (name, TensorInformation::Operand(Operand::Tiled(tiled))));
         let plan = |most_bytes: usize| run(most_bytes).tiled(&model).plan(known).map(|steps| most(&steps));
         let evaluate = |most_bytes: usize| {
             run(most_bytes).tiled(&model).run([("a", Operand::Tiled(&a)), ("v", Operand::Tiled(&v))])
@@ -141,7 +143,7 @@ fn tiles_and_plans_count_against_the_limit() {
         let text = format!("tile i, j, k = 1\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"k,j\"]\n{text}");
         let model = Model::parse(&text).and_then(|model| model.compile(&cembra::Options::default())).expect("a model");
         for extents in [&[1000; 2], &[1_000_000; 2]] {
-            let known = ["a", "b"].map(|name| (name, Known::Extents(extents)));
+            let known = ["a", "b"].map(|name| (name, TensorInformation::Extents(extents)));
             let (planned, held) = peak_of(|| run().tiled(&model).plan(known));
             assert_eq!(planned.map(|_| ()).expect_err("too much").code(), "limit", "{extents:?}: {text}");
             assert!(held <= most, "{held} bytes for the plan of {extents:?}: {text}");
@@ -153,7 +155,7 @@ fn tiles_and_plans_count_against_the_limit() {
         let is_product = text.contains("a(\"i,k\") * b(\"k,j\")");
         let plan = |extent: usize| {
             let extents = [extent; 2];
-            run().tiled(&model).plan(["a", "b"].map(|name| (name, Known::Extents(&extents)))).map(|_| ())
+            run().tiled(&model).plan(["a", "b"].map(|name| (name, TensorInformation::Extents(&extents)))).map(|_| ())
         };
         // Fewer tiles, which have room. Their products have none: at 180 beside the tiles of the result, at 200 also without these, which
         // is found while the plan is made.

@@ -9,7 +9,7 @@ use super::{options_with_types, print, print_json};
 use crate::arguments::{Assignment, DataOptions, ModelArgs, Report, WarningArgs};
 use crate::data_files::{DataFiles, Opening};
 use crate::failure::Failure;
-use crate::inputs::{Feed, constant_values};
+use crate::inputs::{InputSources, constant_values};
 use crate::pipeline::OnError;
 use crate::source::ModelText;
 use crate::turns::share;
@@ -109,7 +109,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             RowOrigin::Random { seed: args.seed, given }
         }
         Some(dataset) => {
-            let feed = Feed::of_data((&text, &model), &args.model, &args.set, &args.data_options, dataset, NAME)?;
+            let feed =
+                InputSources::of_data((&text, &model), &args.model, &args.set, &args.data_options, dataset, NAME)?;
             options = feed.with_types(options);
             RowOrigin::Data(feed)
         }
@@ -148,7 +149,7 @@ fn subject(options: &Options, backend: Backend, text: &ModelText, model: &Model)
 
 /// The source of the rows.
 enum RowOrigin<'a> {
-    Data(Feed),
+    Data(InputSources),
     /// The rows have random values for the inputs without a value in `given`; the values in `given` are the same in all rows.
     Random {
         seed: u64,
@@ -224,7 +225,7 @@ fn rows(
 /// The rows of the data, at most `most`; and the number of rows left out because they fail.
 fn rows_of_data(
     text: &ModelText,
-    mut feed: Feed,
+    mut feed: InputSources,
     (executor, session): (&Executor, &mut Session),
     goes_on: bool,
     most: usize,

@@ -5,7 +5,7 @@ use crate::arguments::{Assignment, DataOptions, ModelArgs, Report};
 use crate::data_files::{DataFiles, Opening};
 use crate::diagnose;
 use crate::failure::{Failure, usage};
-use crate::inputs::Feed;
+use crate::inputs::InputSources;
 use crate::source::ModelText;
 use cembra::errors::{Code, Diagnostic, Warnings};
 use cembra::{Error, Field, Model, Options, Signature};
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                     let problems = text.advise(error);
                     let problems = diagnose::to_json(&problems, text.sources());
                     print_json(&Wrong { problems, warnings })?;
-                    return Err(Failure::Told);
+                    return Err(Failure::Reported);
                 }
             };
             let (mut inputs, outputs) = (told(&signature.inputs), told(&signature.outputs));
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             inputs.iter_mut().for_each(|input| input.from = decided.remove(input.name));
             print_json(&CheckReport { inputs, outputs, warnings })?;
             let is_denied = found.as_slice().iter().any(|one| is_denied(one, args));
-            if is_denied { Err(Failure::Told) } else { Ok(()) }
+            if is_denied { Err(Failure::Reported) } else { Ok(()) }
         }
     }
 }
@@ -137,7 +137,7 @@ struct Checked {
     signature: Result<Signature, Error>,
     warnings: Warnings,
     /// The inputs, with the types from the data; `None` without data.
-    feed: Option<Feed>,
+    feed: Option<InputSources>,
 }
 
 /// Checks a model with the types of the command line and of the data.
@@ -157,7 +157,7 @@ fn check(args: &Args) -> Result<Checked, Failure> {
 }
 
 /// The place in the data that decided an input's type, as text, by the name of the input.
-fn decided(feed: Option<&Feed>) -> HashMap<&str, String> {
+fn decided(feed: Option<&InputSources>) -> HashMap<&str, String> {
     feed.iter().flat_map(|feed| feed.inferred()).map(|(inferred, from)| (&*inferred.name, from)).collect()
 }
 
@@ -168,7 +168,7 @@ fn feed(
     model: &Model,
     options: &Options,
     files: DataFiles,
-) -> Result<Option<Feed>, Failure> {
+) -> Result<Option<InputSources>, Failure> {
     let data_options = args.data_options.clone();
     let most_bytes = text.limits().array_bytes;
     let opening = Opening { options: data_options, most_bytes, tolerant: false, bar: None };
@@ -185,7 +185,7 @@ fn feed(
     if model.has_tensors(options) {
         return Err(usage(NAME, "leave DATA out: the types of tensors cannot be inferred from data"));
     }
-    Feed::of_data((text, model), &args.model, &args.set, &args.data_options, dataset, NAME).map(Some)
+    InputSources::of_data((text, model), &args.model, &args.set, &args.data_options, dataset, NAME).map(Some)
 }
 
 fn is_denied(warning: &Diagnostic, args: &Args) -> bool {
@@ -227,8 +227,8 @@ fn to_text(signature: &Signature, decided: &HashMap<&str, String>) -> String {
 /// The report of `check` as JSON. The keys are written in this order.
 #[derive(Serialize)]
 struct CheckReport<'a> {
-    inputs: Vec<FieldTold<'a>>,
-    outputs: Vec<FieldTold<'a>>,
+    inputs: Vec<FieldJson<'a>>,
+    outputs: Vec<FieldJson<'a>>,
     warnings: Vec<diagnose::ProblemJson<'a>>,
 }
 
@@ -241,7 +241,7 @@ struct Wrong<'a> {
 
 /// An input or output of a model, in the JSON that `cembra check` prints.
 #[derive(Serialize)]
-pub(super) struct FieldTold<'a> {
+pub(super) struct FieldJson<'a> {
     name: &'a str,
     #[serde(rename = "type")]
     qtype: String,
@@ -253,10 +253,10 @@ pub(super) struct FieldTold<'a> {
 }
 
 /// Returns inputs or outputs in the form for JSON.
-pub(super) fn told(fields: &[Field]) -> Vec<FieldTold<'_>> {
+pub(super) fn told(fields: &[Field]) -> Vec<FieldJson<'_>> {
     fields
         .iter()
-        .map(|field| FieldTold {
+        .map(|field| FieldJson {
             name: &field.name,
             qtype: field.spelled_type(),
             default: field.spelled_default(),

@@ -6,11 +6,11 @@ use super::options_with_types_of;
 use crate::arguments::Decimal;
 use crate::data_files::{DataFiles, Opening};
 use crate::deadline::Deadline;
-use crate::evaluate::{Evaluator, Feeding, output_type};
+use crate::evaluate::{Evaluator, ValueSource, output_type};
 use crate::failed_rows::Failures;
 use crate::failure::{Failure, usage};
-use crate::inputs::{Feed, Sources, check_among};
-use crate::pipeline::{self, Failed, Finish, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
+use crate::inputs::{InputSources, Sources, check_among};
+use crate::pipeline::{self, FailedRow, FinalStep, OnError, Origin, Recipe, Spent, Stop, TEXT_BYTES};
 use crate::progress::{Progress, Summary};
 use crate::ranks;
 use crate::source::{ModelText, STANDARD};
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         as_written: (is_json && !args.data_options.spelling().has_moments()).then_some(shown),
         deadline: &deadline,
     };
-    let mut feed = Feed::new(&text, &model, sources, NAME)?;
+    let mut feed = InputSources::new(&text, &model, sources, NAME)?;
     args.data_options.check_types(&feed, NAME)?;
     if args.verbose {
         for (Inferred { name, qtype, kept, .. }, from) in feed.inferred() {
@@ -167,7 +167,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(total) = feed.total() {
         progress.bar().set_length(total);
     }
-    let mut tell = |read: u64, failed: &[Failed]| {
+    let mut tell = |read: u64, failed: &[FailedRow]| {
         rows += read;
         if feed.total().is_some() {
             progress.bar().set_position(rows);
@@ -181,14 +181,15 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         // With a single computing thread, it is faster to encode on the writing thread at the same time.
         Sink::Lines(lines) if args.threads() > 1 => {
             let encoder = lines.encoder();
-            let encode = Finish { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: most_bytes, at_once };
+            let encode =
+                FinalStep { make: Arc::new(move |rows| encoder.encode(&rows)), text_bytes: most_bytes, at_once };
             pipeline::run(rows_of_data, evaluators, recipe, &spent, &encode, &deadline, |results| {
                 tell(results.read, &results.failures)?;
                 lines.write(&results.rows)
             })?
         }
         sink => {
-            let as_they_are = Finish { make: Arc::new(|rows| rows), text_bytes: most_bytes, at_once };
+            let as_they_are = FinalStep { make: Arc::new(|rows| rows), text_bytes: most_bytes, at_once };
             pipeline::run(rows_of_data, evaluators, recipe, &spent, &as_they_are, &deadline, |results| {
                 tell(results.read, &results.failures)?;
                 sink.write(&results.rows)
@@ -267,7 +268,7 @@ fn place_of(path: &Path) -> PathBuf {
 }
 
 /// Adds the name of the data to an error without a file.
-fn in_file(error: DataError, feed: &Feed) -> DataError {
+fn in_file(error: DataError, feed: &InputSources) -> DataError {
     if error.file().is_some() { error } else { error.in_file(feed.name()) }
 }
 
@@ -279,7 +280,12 @@ struct ResultColumns {
 
 /// The columns of the results: the columns copied to the results, the inputs, the outputs. A column is left out if an output or an earlier
 /// column has its name.
-fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnError) -> Result<ResultColumns, DataError> {
+fn results(
+    feed: &InputSources,
+    executor: &Executor,
+    keep_inputs: bool,
+    on_error: OnError,
+) -> Result<ResultColumns, DataError> {
     let outputs = executor.outputs();
     let goes_on = on_error != OnError::Fail;
     let mut hidden: HashSet<&str> = outputs.iter().map(|output| &*output.name).collect();
@@ -295,11 +301,11 @@ fn results(feed: &Feed, executor: &Executor, keep_inputs: bool, on_error: OnErro
     for (at, (name, qtype)) in feed.fields().iter().enumerate() {
         if keep_inputs && hidden.insert(name) {
             match feed.from(at) {
-                Feeding::Column(column, _) => {
+                ValueSource::Column(column, _) => {
                     schema.extend(feed.stored(*column).cloned());
                     origins.push(Origin::Data(*column));
                 }
-                Feeding::Constant(value) => {
+                ValueSource::Constant(value) => {
                     let array = array_of(value).ok_or_else(|| DataError::no_data(qtype).in_column(name))?;
                     schema.push(types::stored_field(name, qtype, false)?);
                     origins.push(Origin::Constant(array));

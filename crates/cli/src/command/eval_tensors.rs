@@ -100,7 +100,7 @@ pub(super) fn run(
         if args.verbose && is_first {
             let _ = write!(io::stderr(), "{}", eval_tiles::table(&journal.steps(), text.sources()));
         }
-        let made = made.map_err(|error| error.map_or(Failure::Told, |error| text.blame(&error)))?;
+        let made = made.map_err(|error| error.map_or(Failure::Reported, |error| text.blame(&error)))?;
         if form == Form::Checkpoint || !is_first {
             return Ok(());
         }

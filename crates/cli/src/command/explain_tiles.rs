@@ -10,7 +10,7 @@ use crate::failure::{Failure, usage};
 use crate::inputs::check_among;
 use crate::source::ModelText;
 use cembra::program::{AxisCut, Sources};
-use cembra::tiles::{Known, Step, StepKind, TileExecutor, Tiled, Tiling1, World};
+use cembra::tiles::{Step, StepKind, TensorInformation, TileExecutor, Tiled, Tiling1, World};
 use cembra::{Executor, Field, QType, Tensor};
 use cembra_table::Spelling;
 use serde_json::{Value, json};
@@ -138,12 +138,12 @@ pub(super) fn run(
     }
     let fills = fills(model, &args.fill, &inputs)?;
     let known = inputs.iter().zip(0..).map(|((name, input), seed)| {
-        let known: Known<'_> = match (input, fills.get(name)) {
+        let known: TensorInformation<'_> = match (input, fills.get(name)) {
             (Input::Tensor(tensor), _) => tensor.into(),
-            (Input::Other(value), _) => Known::Operand(value.into()),
+            (Input::Other(value), _) => TensorInformation::Operand(value.into()),
             (Input::Stored(tiled), _) => (*tiled).into(),
-            (Input::Extents(extents), Some(part)) => Known::Part { extents, part: *part, seed },
-            (Input::Extents(extents), None) => Known::Extents(extents),
+            (Input::Extents(extents), Some(part)) => TensorInformation::Part { extents, part: *part, seed },
+            (Input::Extents(extents), None) => TensorInformation::Extents(extents),
         };
         (*name, known)
     });

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         ranks::leave();
         if !is_first {
             // All ranks have the same result.
-            return report.mismatch().map_or(Ok(()), |_| Err(Failure::Told));
+            return report.mismatch().map_or(Ok(()), |_| Err(Failure::Reported));
         }
         (report.to_string(), report.mismatch().is_some())
     } else {
@@ -85,5 +85,5 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     };
     progress.finish();
     print(&format!("{report}\n"))?;
-    if is_broken { Err(Failure::Told) } else { Ok(()) }
+    if is_broken { Err(Failure::Reported) } else { Ok(()) }
 }

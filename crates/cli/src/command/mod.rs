@@ -77,7 +77,7 @@ fn tell_json(failure: Failure) -> Failure {
     let told = failure.to_json().map(|json| print_json(&json));
     match told {
         None => failure,
-        Some(told) => told.err().unwrap_or(Failure::Told),
+        Some(told) => told.err().unwrap_or(Failure::Reported),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The summary of `cembra explain` on one screen: the inputs and outputs of a model, its backend, its size, and the stages.
 
-use super::check::{FieldTold, told};
+use super::check::{FieldJson, told};
 use cembra::Field;
 use cembra::explain::{Summary, WorkSummary};
 use serde::Serialize;
@@ -94,8 +94,8 @@ fn shortened(line: &str) -> String {
 /// The summary of a model as JSON. The keys are written in this order.
 #[derive(Serialize)]
 struct ModelOverview<'a> {
-    inputs: Vec<FieldTold<'a>>,
-    outputs: Vec<FieldTold<'a>>,
+    inputs: Vec<FieldJson<'a>>,
+    outputs: Vec<FieldJson<'a>>,
     backend: &'static str,
     tier: Option<&'static str>,
     fallback: Option<&'a str>,
@@ -103,13 +103,13 @@ struct ModelOverview<'a> {
     prepared_nodes: usize,
     changed_by: &'a [&'static str],
     #[serde(flatten)]
-    work: WorkTold<'a>,
+    work: WorkJson<'a>,
 }
 
 /// The size of a model as JSON: its plan, its arrays, or its steps on tensors.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum WorkTold<'a> {
+enum WorkJson<'a> {
     Plan { steps: usize, frame_bytes: usize, code_bytes: Option<usize> },
     Arrays { arrays: &'a str },
     Tensors { steps: Option<usize> },
@@ -128,10 +128,10 @@ pub(super) fn to_json(summary: &Summary) -> impl Serialize + '_ {
         changed_by: &summary.changed_by,
         work: match &summary.work {
             WorkSummary::Plan { steps, frame_bytes, code_bytes } => {
-                WorkTold::Plan { steps: *steps, frame_bytes: *frame_bytes, code_bytes: *code_bytes }
+                WorkJson::Plan { steps: *steps, frame_bytes: *frame_bytes, code_bytes: *code_bytes }
             }
-            WorkSummary::Arrays { counts } => WorkTold::Arrays { arrays: counts.trim_end() },
-            WorkSummary::Tensors { steps } => WorkTold::Tensors { steps: *steps },
+            WorkSummary::Arrays { counts } => WorkJson::Arrays { arrays: counts.trim_end() },
+            WorkSummary::Tensors { steps } => WorkJson::Tensors { steps: *steps },
         },
     }
 }

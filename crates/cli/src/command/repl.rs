@@ -34,7 +34,7 @@ pub(crate) fn run(_: &Args) -> Result<(), Failure> {
 /// Evaluates one input of the user and prints the answer. Sets `failed` if the input has an error. Returns false if the input ends the session.
 fn answer(session: &mut Session, input: &str, failed: &mut bool) -> Result<bool, Failure> {
     match session.take(input) {
-        Ok(Answer::Said(text)) => print(&text)?,
+        Ok(Answer::PrintedText(text)) => print(&text)?,
         Ok(Answer::Quit) => return Ok(false),
         Err(failure) => {
             *failed = true;
@@ -64,7 +64,7 @@ fn on_lines(lines: impl BufRead) -> Result<(), Failure> {
     if !input.is_empty() {
         answer(&mut session, &input, &mut failed)?;
     }
-    if failed { Err(Failure::Told) } else { Ok(()) }
+    if failed { Err(Failure::Reported) } else { Ok(()) }
 }
 
 fn on_terminal() -> Result<(), Failure> {

@@ -46,7 +46,7 @@ const DEFINING: [&str; 4] = ["let", "fn", "input", "extern"];
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// The text to print, which ends with a line end; it is empty if there is nothing to print.
-    Said(String),
+    PrintedText(String),
     /// The user wants to end the session.
     Quit,
 }
@@ -74,14 +74,14 @@ impl Session {
         }
         // A line with only comments is not an expression.
         if input.lines().all(|line| line.trim_start().starts_with('#')) {
-            return Ok(Answer::Said(String::new()));
+            return Ok(Answer::PrintedText(String::new()));
         }
         match defined(input) {
             Some(name) if self.define(&name, input)? => match is_test(input) {
-                true => self.test(Some(&name)).map(Answer::Said),
-                false => Ok(Answer::Said(String::new())),
+                true => self.test(Some(&name)).map(Answer::PrintedText),
+                false => Ok(Answer::PrintedText(String::new())),
             },
-            _ => self.evaluate(input).map(Answer::Said),
+            _ => self.evaluate(input).map(Answer::PrintedText),
         }
     }
 
@@ -105,7 +105,7 @@ impl Session {
     fn command(&mut self, command: &str) -> Result<Answer, Failure> {
         let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let rest = rest.trim();
-        Ok(Answer::Said(match (name, rest) {
+        Ok(Answer::PrintedText(match (name, rest) {
             ("quit" | "q", _) => return Ok(Answer::Quit),
             ("help", _) => help(),
             ("test", _) => self.test(None)?,
@@ -457,7 +457,7 @@ mod tests {
 
     fn say(session: &mut Session, input: &str) -> String {
         match session.take(input) {
-            Ok(Answer::Said(text)) => text,
+            Ok(Answer::PrintedText(text)) => text,
             Ok(Answer::Quit) => "quit".to_owned(),
             Err(Failure::Model { problems, .. }) => format!("error: {}", problems[0].message()),
             Err(other) => format!("{other:?}"),

@@ -260,13 +260,13 @@ fn a_signal_leaves_no_file() {
 #[cfg(unix)]
 #[expect(clippy::print_stdout, reason = "the process says when its file is there")]
 fn a_signal_removes_a_file_with_a_name() {
-    use cembra_table::unfinished::Unfinished;
+    use cembra_table::unfinished::PendingFile;
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
     const FOLDER: &str = "CEMBRA_TEST_FOLDER";
     if let Some(folder) = std::env::var_os(FOLDER) {
-        let _file = Unfinished::named(std::path::Path::new(&folder)).expect("a file");
+        let _file = PendingFile::named(std::path::Path::new(&folder)).expect("a file");
         println!("it is there");
         let _ = std::io::stdin().read_line(&mut String::new());
         return;

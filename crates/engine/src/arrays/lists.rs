@@ -6,21 +6,21 @@
 
 use crate::arrays::model::{ArrayMemory, ArrayModel, Compiled};
 use crate::options::choice::{Backend, RowPlayer};
-use crate::options::compile_options::Started;
-use crate::options::metrics::Watch;
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::EventReporter;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::{check_float_mode, misfit};
 use crate::rows::structs::each_member;
 use crate::rows::threads::on_threads;
 use crate::rows::{
-    ColumnMut, Finished, GrowingColumn, InputColumn, Misfit, OutputColumn, OutputRoom, Refused, column_bytes,
+    ColumnBuilder, ColumnMut, InputColumn, Misfit, OutputColumn, OutputRoom, RowsResult, RunRejection, column_bytes,
     element_bytes,
 };
 use crate::stages::faults;
 use crate::stages::sites::operator_name;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
 use cembra_expr::Program;
-use cembra_prepare::Placed;
+use cembra_prepare::RegionModel;
 use cembra_runtime::{ArrayKind, FaultKind, QType, RowsPass, Scalar};
 use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Promise, Value, useful_threads};
@@ -50,14 +50,14 @@ const PIECE_SHARE: u64 = 16;
 #[derive(Debug)]
 pub struct ListRows {
     by_row: ArrayModel,
-    together: Result<Together, Diagnostic>,
+    together: Result<RowsProgram, Diagnostic>,
     program: Arc<Program>,
     inputs: Box<[Field]>,
     /// The columns of all inputs, one input after the other. An input whose type has no columns has one unused entry.
     columns: Box<[StructColumn]>,
     outputs: Box<[Field]>,
     player: RowPlayer,
-    watch: Watch,
+    watch: EventReporter,
     /// False if an operator of the model has an effect that a user can see. Each row must then be evaluated once, and
     /// rows in their order.
     is_pure: bool,
@@ -65,7 +65,7 @@ pub struct ListRows {
 
 /// The array program that evaluates a block of rows at once, and its relation to the columns of the model.
 #[derive(Debug)]
-struct Together {
+struct RowsProgram {
     compiled: Compiled,
     /// For each input of the array program: the column of the model that the input is made from, and the part that it
     /// takes.
@@ -97,7 +97,7 @@ enum OutputForm {
 }
 
 /// The reason why a block of rows was not evaluated together.
-enum Apart {
+enum BlockFailure {
     /// The run was cancelled, or its time is over.
     Cancelled,
     /// The outputs exceed the memory limit of the run.
@@ -111,7 +111,7 @@ impl ListRows {
     ///
     /// # Errors
     /// If an operator is not supported for arrays, or a limit is exceeded.
-    pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ListRows, Error> {
+    pub fn of(program: Arc<Program>, placed: RegionModel, options: &TimedOptions) -> Result<ListRows, Error> {
         let graph = &placed.model.graph;
         let is_pure = graph.ids().all(|node| match graph.operator(node) {
             Some((op, Some(overload), _)) => {
@@ -147,16 +147,16 @@ impl ListRows {
                 Some(starts.get(&*leaf_names[leaf])? + part)
             };
             let columns = columns.iter().map(Vec::len).sum();
-            let made = Together::of(&rows, (columns, &position), &program, options);
+            let made = RowsProgram::of(&rows, (columns, &position), &program, options);
             made.map_err(|error| Diagnostic::new(Code::Arrays, format!("rows are evaluated one by one: {error}")))
         });
         let player = if interprets { RowPlayer::Interpreter } else { options.row_player };
         let columns = columns.into_iter().flatten().collect();
-        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let watch = EventReporter::new(options.metrics.as_ref(), options.name.clone());
         Ok(ListRows { by_row, together, program, inputs, columns, outputs, player, watch, is_pure })
     }
 
-    pub(crate) const fn watch(&self) -> &Watch {
+    pub(crate) const fn watch(&self) -> &EventReporter {
         &self.watch
     }
 
@@ -203,7 +203,7 @@ impl ListRows {
         let refuse = |refused| Err(misfit(&self.inputs, &self.outputs, &refused));
         let (found, expected) = (columns.len(), self.inputs.len());
         if found != expected {
-            return refuse(Refused::Inputs { found, expected });
+            return refuse(RunRejection::Inputs { found, expected });
         }
         for (at, (column, input)) in columns.iter().zip(&self.inputs).enumerate() {
             let checked = match column.as_structs() {
@@ -211,7 +211,7 @@ impl ListRows {
                 None => column.check(&input.qtype, rows),
             };
             if let Err(misfit) = checked {
-                return refuse(Refused::Input { at, misfit });
+                return refuse(RunRejection::Input { at, misfit });
             }
         }
         Ok(())
@@ -251,13 +251,13 @@ impl ListRows {
         outputs: &[Option<ColumnMut<'_>>],
         rows: usize,
         terms: &RunTerms<'_>,
-    ) -> Result<(Finished<Error>, usize), Error> {
+    ) -> Result<(RowsResult<Error>, usize), Error> {
         let (found, expected) = (outputs.len(), self.outputs.len());
         if found != expected {
-            return Err(misfit(&self.inputs, &self.outputs, &Refused::Outputs { found, expected }));
+            return Err(misfit(&self.inputs, &self.outputs, &RunRejection::Outputs { found, expected }));
         }
         if let Some(at) = outputs.iter().position(Option::is_some) {
-            return Err(misfit(&self.inputs, &self.outputs, &Refused::Output { at, misfit: Misfit::Memory }));
+            return Err(misfit(&self.inputs, &self.outputs, &RunRejection::Output { at, misfit: Misfit::Memory }));
         }
         self.check(columns, rows)?;
         let most_strings = terms.limits.unwrap_or(self.limits()).array_bytes;
@@ -293,17 +293,17 @@ impl ListRows {
             all.unwrap_or_else(|| RowOutputs::new(self, 0, 0));
         failures.truncate(terms.keep_failures);
         let columns: Vec<Option<OutputColumn>> = columns.into_iter().map(|column| Some(column.finish())).collect();
-        Ok((Finished { columns, failed, failures }, row_by_row))
+        Ok((RowsResult { columns, failed, failures }, row_by_row))
     }
 }
 
-impl Together {
+impl RowsProgram {
     fn of(
         rows: &RowsModel,
         (columns, position): (usize, &dyn Fn(usize) -> Option<usize>),
         program: &Arc<Program>,
-        options: &Started,
-    ) -> Result<Together, Error> {
+        options: &TimedOptions,
+    ) -> Result<RowsProgram, Error> {
         let unknown = || Error::values("an input of the rows is none of the model");
         let compiled = Compiled::of(&rows.placed, program, Fusion::Full, None, options)?;
         let sources = compiled.program().inputs().iter().map(|input| {
@@ -332,7 +332,7 @@ impl Together {
                 RowsOutput::Elements(leaf) => OutputForm::Elements(position(leaf).ok_or_else(unknown)?),
             })
         });
-        Ok(Together { compiled, sources, alike, sought, outputs: outputs.collect::<Result<_, Error>>()? })
+        Ok(RowsProgram { compiled, sources, alike, sought, outputs: outputs.collect::<Result<_, Error>>()? })
     }
 
     /// The array program as text, with the meaning of its inputs.
@@ -360,13 +360,13 @@ impl Together {
 
     /// Evaluates the rows `rows` by one run of the array program, and appends the results to `part`. After an error,
     /// nothing was appended.
-    fn run(&self, run: &ListRun<'_>, rows: &Range<usize>, part: &mut RowOutputs) -> Result<(), Apart> {
+    fn run(&self, run: &ListRun<'_>, rows: &Range<usize>, part: &mut RowOutputs) -> Result<(), BlockFailure> {
         let columns = &run.flat;
         let column = |at: usize| columns.get(at)?.as_ref();
         let splits = |at: usize| splits(column(at)?, rows);
         let is_alike = |(a, b): &(usize, usize)| splits(*a) == splits(*b);
         if !self.alike.iter().all(is_alike) || run.model.has_large_dictionary(run.columns, rows) {
-            return Err(Apart::Unknown);
+            return Err(BlockFailure::Unknown);
         }
         let once = |at: usize| self.once(at, column(at)?);
         let points = |points: &[i64]| {
@@ -406,16 +406,16 @@ impl Together {
             _ => 0,
         });
         if of_strings.fold(0, u64::saturating_add) > run.most_strings / PIECE_SHARE {
-            return Err(Apart::Unknown);
+            return Err(BlockFailure::Unknown);
         }
         let inputs: Option<Vec<Value>> = self.sources.iter().map(of).collect();
-        let inputs = inputs.ok_or(Apart::Unknown)?;
+        let inputs = inputs.ok_or(BlockFailure::Unknown)?;
         let mut made = Vec::new();
         let memory = &mut part.together;
         let ran = self.compiled.run(&run.model.program, &inputs, &run.terms.inside(), memory, &mut made);
         ran.map_err(|error| match error.fault_kind() {
-            Some(kind) if kind.is_of_token() => Apart::Cancelled,
-            _ => Apart::Unknown,
+            Some(kind) if kind.is_of_token() => BlockFailure::Cancelled,
+            _ => BlockFailure::Unknown,
         })?;
         // All outputs must exist before the first is appended.
         let fits = self.outputs.iter().zip(&made).all(|(output, value)| match (output, value) {
@@ -427,15 +427,15 @@ impl Together {
             _ => false,
         });
         if !fits {
-            return Err(Apart::Unknown);
+            return Err(BlockFailure::Unknown);
         }
         let bytes = |(output, value): (&OutputForm, &Value)| {
             column_bytes(value).saturating_mul(if matches!(output, OutputForm::Shared) { rows.len() as u64 } else { 1 })
         };
         if !run.takes(self.outputs.iter().zip(&made).map(bytes), rows) {
-            return Err(Apart::NoRoom);
+            return Err(BlockFailure::NoRoom);
         }
-        let columns = part.columns.iter_mut().flat_map(GrowingColumn::columns_mut);
+        let columns = part.columns.iter_mut().flat_map(ColumnBuilder::columns_mut);
         for ((output, value), column) in self.outputs.iter().zip(&made).zip(columns) {
             match (output, value) {
                 (OutputForm::Scalars, Value::Array(_, array)) => column.extend(array),
@@ -539,7 +539,7 @@ fn elements(column: &InputColumn<'_>, qtype: &QType, rows: &Range<usize>) -> Opt
 /// The outputs of some rows.
 #[derive(Debug)]
 struct RowOutputs {
-    columns: Vec<GrowingColumn>,
+    columns: Vec<ColumnBuilder>,
     failed: Vec<usize>,
     failures: Vec<(usize, Error)>,
     /// The number of rows that were evaluated one by one.
@@ -551,7 +551,7 @@ struct RowOutputs {
 
 impl RowOutputs {
     fn new(model: &ListRows, rows: usize, elements: usize) -> Self {
-        let column = |output: &Field| GrowingColumn::new(&output.qtype, rows, elements);
+        let column = |output: &Field| ColumnBuilder::new(&output.qtype, rows, elements);
         let columns = model.outputs.iter().map(column).collect();
         let (together, apart) = (ArrayMemory::default(), ArrayMemory::default());
         RowOutputs { columns, failed: Vec::new(), failures: Vec::new(), row_by_row: 0, together, apart }
@@ -638,13 +638,13 @@ impl<'r> ListRun<'r> {
             RowsPass::begin();
             let apart = match &self.model.together {
                 Ok(together) => together.run(self, piece, &mut part).err(),
-                Err(_) => Some(Apart::Unknown),
+                Err(_) => Some(BlockFailure::Unknown),
             };
             match apart {
                 None => {}
-                Some(Apart::Cancelled) => return Err(Error::ended_by(self.terms.token)),
-                Some(Apart::NoRoom) => return Err(faults::of_made()),
-                Some(Apart::Unknown) => {
+                Some(BlockFailure::Cancelled) => return Err(Error::ended_by(self.terms.token)),
+                Some(BlockFailure::NoRoom) => return Err(faults::of_made()),
+                Some(BlockFailure::Unknown) => {
                     RowsPass::repeat();
                     piece.clone().try_for_each(|row| self.row(row, &mut part))?;
                 }

@@ -5,13 +5,13 @@
 //! its result or error.
 
 use crate::options::choice::Backend;
-use crate::options::compile_options::Started;
-use crate::options::metrics::{Event, Watch};
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::{Event, EventReporter};
 use crate::scalar::frame_model::FrameModel;
 use crate::stages::plan;
 use crate::stages::sites::operator_name;
 use cembra_array::{
-    ArrayProgram, Column, ColumnOrigin, InputPath, LoopLeaf, LoopList, LoopModel, LoopOutput, Unlooped, loops,
+    ArrayProgram, Column, ColumnOrigin, InputPath, LoopFailure, LoopLeaf, LoopList, LoopModel, LoopOutput, loops,
 };
 use cembra_expr::Program;
 use cembra_ops::column::{Lookup, MapView};
@@ -153,14 +153,14 @@ impl LoopPlan {
         program: &Arc<Program>,
         arrays: &ArrayProgram,
         parts: &[TypedModel],
-        options: &Started,
-    ) -> Result<Result<LoopPlan, Unlooped>, Error> {
+        options: &TimedOptions,
+    ) -> Result<Result<LoopPlan, LoopFailure>, Error> {
         let LoopModel { model, leaves, lists, spaces, columns, outputs } = match loops(arrays, parts) {
             Ok(made) => made,
             Err(unlooped) => return Ok(Err(unlooped)),
         };
         let plan = plan_of(model, program, options)?;
-        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let watch = EventReporter::new(options.metrics.as_ref(), options.name.clone());
         let backend = if options.backend == Backend::Tiered { Backend::Auto } else { options.backend };
         let (model, reason) = FrameModel::new(program, &plan, None, backend, options, &watch)?;
         if let Some(reason) = &reason {
@@ -461,7 +461,7 @@ impl LoopPlan {
     }
 }
 
-fn plan_of(model: TypedModel, program: &Program, options: &Started) -> Result<Plan, Error> {
+fn plan_of(model: TypedModel, program: &Program, options: &TimedOptions) -> Result<Plan, Error> {
     plan(&prepare_part(model, program, &options.prepare)?, program, options)
 }
 
@@ -470,11 +470,11 @@ pub(crate) fn listing(
     program: &Program,
     arrays: &ArrayProgram,
     parts: &[TypedModel],
-    options: &Started,
+    options: &TimedOptions,
 ) -> Result<String, Error> {
     Ok(match loops(arrays, parts) {
         Ok(made) => plan_of(made.model, program, options)?.to_string(),
-        Err(Unlooped { origin, why }) => {
+        Err(LoopFailure { origin, why }) => {
             let name = origin.map(|origin| operator_name(&program.graph, origin).to_string());
             format!("none: {} {why}\n", name.as_deref().unwrap_or("a value"))
         }

@@ -4,9 +4,9 @@
 //! its result or error is returned.
 
 use crate::arrays::loops::{self, LoopMemory, LoopPlan, LoopRoom};
-use crate::arrays::program::{ArrayHost, Played, RunMemory, SweepRunners, most_units, run};
+use crate::arrays::program::{ArrayHost, CompiledPart, RunMemory, SweepRunners, most_units, run};
 use crate::options::choice::{Backend, RowPlayer};
-use crate::options::compile_options::{CompileOptions, Started};
+use crate::options::compile_options::{CompileOptions, TimedOptions};
 use crate::options::promises;
 use crate::options::signature::Field;
 use crate::rows::plan_rows::PlanRows;
@@ -14,11 +14,11 @@ use crate::scalar::once::{OnceMemory, OncePlan};
 use crate::stages::faults;
 use crate::stages::plan;
 use crate::stages::sites::operator_name;
-use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, PartId, SubPlan, Unsplit, split};
+use cembra_array::{Action, ArrayInput, ArrayProgram, Fusion, PartId, SplitFailure, SubPlan, split};
 use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
-use cembra_prepare::{Placed, TypedModel, prepare_part};
+use cembra_prepare::{RegionModel, TypedModel, prepare_part};
 use cembra_runtime::{Context, FaultKind};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug)]
 pub struct ArrayModel {
     compiled: Compiled,
-    placed: Placed,
+    placed: RegionModel,
     program: Arc<Program>,
     options: CompileOptions,
     inputs: Box<[Field]>,
@@ -72,7 +72,7 @@ impl ArrayMemory {
 #[derive(Debug)]
 pub(crate) struct Compiled {
     program: ArrayProgram,
-    parts: Vec<Played>,
+    parts: Vec<CompiledPart>,
     sweeps: SweepRunners,
     limits: Limits,
     /// The source texts that the positions of faults refer to.
@@ -81,11 +81,11 @@ pub(crate) struct Compiled {
 
 impl Compiled {
     pub(crate) fn of(
-        placed: &Placed,
+        placed: &RegionModel,
         program: &Arc<Program>,
         fusion: Fusion,
         mut parts: Option<&mut Vec<TypedModel>>,
-        options: &Started,
+        options: &TimedOptions,
     ) -> Result<Compiled, Error> {
         let made = split(placed, fusion, |model| {
             if let Some(parts) = &mut parts {
@@ -96,9 +96,9 @@ impl Compiled {
         });
         let node_span = |origin| program.graph.span(origin);
         let array_program = made.map_err(|unsplit| match unsplit {
-            Unsplit::Part(error) => error,
-            Unsplit::Element(node, fault) => Diagnostic::new(fault.code, fault.message).at(node_span(node)).into(),
-            Unsplit::Unsupported(node, why) => {
+            SplitFailure::Part(error) => error,
+            SplitFailure::Element(node, fault) => Diagnostic::new(fault.code, fault.message).at(node_span(node)).into(),
+            SplitFailure::Unsupported(node, why) => {
                 let name = operator_name(&program.graph, node);
                 Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
             }
@@ -108,9 +108,9 @@ impl Compiled {
             steps.filter_map(|step| if let Action::Scalar(part) = step.action { Some(part) } else { None }).collect();
         let played = |(at, part): (usize, &SubPlan)| {
             if once.contains(&PartId(at as u32)) {
-                Played::Once(OncePlan::interpreted(program, &part.plan, options).into())
+                CompiledPart::Once(OncePlan::interpreted(program, &part.plan, options).into())
             } else {
-                Played::Rows(PlanRows::of(program, part.plan.clone(), options).into())
+                CompiledPart::Rows(PlanRows::of(program, part.plan.clone(), options).into())
             }
         };
         let parts = array_program.parts().iter().enumerate().map(played).collect();
@@ -141,7 +141,7 @@ impl Compiled {
     }
 
     /// The inputs of the array program, each with its type and its promise (a guarantee about its values).
-    fn inputs(&self, placed: &Placed) -> Box<[Field]> {
+    fn inputs(&self, placed: &RegionModel) -> Box<[Field]> {
         let field =
             |input: &ArrayInput| Field::of_leaf(&placed.model.graph, input.leaf, self.program.qtype(input.value));
         self.program.inputs().iter().map(field).collect()
@@ -154,9 +154,9 @@ impl Compiled {
 
     /// The bytes of memory that the array program's plans and their code take.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let of_part = |played: &Played| match played {
-            Played::Rows(rows) => rows.memory_bytes(),
-            Played::Once(plan) => plan.memory_bytes(),
+        let of_part = |played: &CompiledPart| match played {
+            CompiledPart::Rows(rows) => rows.memory_bytes(),
+            CompiledPart::Once(plan) => plan.memory_bytes(),
         };
         self.parts.iter().map(of_part).sum::<usize>() + self.sweeps.memory_bytes()
     }
@@ -180,7 +180,7 @@ impl ArrayModel {
     ///
     /// # Errors
     /// If an operator is not supported for arrays, or a limit is exceeded.
-    pub fn of(program: Arc<Program>, placed: Placed, options: &Started) -> Result<ArrayModel, Error> {
+    pub fn of(program: Arc<Program>, placed: RegionModel, options: &TimedOptions) -> Result<ArrayModel, Error> {
         let fusion = if options.backend == Backend::Interpreter { Fusion::None } else { Fusion::Full };
         let compiled = Compiled::of(&placed, &program, fusion, None, options)?;
         let mut inputs = compiled.inputs(&placed);
@@ -232,7 +232,7 @@ impl ArrayModel {
     }
 
     /// The models of the program's plans, and the options to compile them.
-    fn parts(&self) -> Result<(Vec<TypedModel>, Started), Error> {
+    fn parts(&self) -> Result<(Vec<TypedModel>, TimedOptions), Error> {
         let (mut parts, options) = (Vec::new(), self.options.restarted());
         Compiled::of(&self.placed, &self.program, Fusion::Full, Some(&mut parts), &options)?;
         Ok((parts, options))

@@ -4,7 +4,7 @@
 use crate::code::profiling;
 use crate::code::spans::StageSpan;
 use crate::options::choice::RowPlayer;
-use crate::options::metrics::{Event, Watch};
+use crate::options::metrics::{Event, EventReporter};
 use cembra_native::{CodeCache, Compiled, Tier};
 use cembra_plan::{Binding, Plan};
 use cembra_runtime::CodePages;
@@ -18,7 +18,7 @@ pub(crate) fn compile(
     tier: Tier,
     budget: &Budget,
     cache: Option<&CodeCache>,
-    watch: &Watch,
+    watch: &EventReporter,
 ) -> Result<Compiled, Diagnostic> {
     let (model, steps) = (watch.model(), plan.step_count());
     let span = StageSpan::compile(model, steps, profiling::tier_name(tier));
@@ -49,7 +49,7 @@ pub(crate) fn compile(
 pub(crate) fn compile_rows<F>(
     plan: &Plan,
     player: RowPlayer,
-    watch: &Watch,
+    watch: &EventReporter,
     make: impl FnOnce() -> Result<F, Diagnostic>,
     list: impl FnOnce(&F, &mut dyn FnMut(&CodePages)),
 ) -> Result<F, Diagnostic> {

@@ -5,12 +5,12 @@ use crate::executor::Executable;
 use crate::executor::mixed::MixedModel;
 use crate::executor::whole::WholeModel;
 use crate::options::choice::Backend;
-use crate::options::compile_options::Started;
+use crate::options::compile_options::TimedOptions;
 use crate::stages::{plan, prepare};
-use crate::tensors::lowering::{Parts, Sorted, TensorProgram};
+use crate::tensors::lowering::{Parts, SplitOutcome, TensorProgram};
 use crate::tensors::model::TensorModel;
 use cembra_expr::Program;
-use cembra_prepare::Placed;
+use cembra_prepare::RegionModel;
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn too_many_turns(rest: &Program) -> Diagnostic {
 
 impl Executable {
     /// Compiles a program with inputs and outputs of any types: scalars, arrays, tensors.
-    pub fn of(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+    pub fn of(program: Arc<Program>, options: &TimedOptions) -> Result<Executable, Error> {
         if TensorProgram::is_of(&program, options) {
             return Executable::of_tensors(program, options, 0);
         }
@@ -39,7 +39,7 @@ impl Executable {
     }
 
     /// Compiles a program without tensors. If `is_on_demand`, a plan gets its code for one row when the first session is made.
-    fn of_values(program: Arc<Program>, options: &Started, is_on_demand: bool) -> Result<Executable, Error> {
+    fn of_values(program: Arc<Program>, options: &TimedOptions, is_on_demand: bool) -> Result<Executable, Error> {
         let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
         if placed.model.has_arrays() {
             return Executable::of_arrays(program, placed, options);
@@ -53,7 +53,7 @@ impl Executable {
 
     /// Compiles a program as [`of`](Executable::of) does. With `Backend::Auto`, however, the machine code of a plan for one row is compiled only when
     /// the first session is made.
-    pub fn of_on_demand(program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+    pub fn of_on_demand(program: Arc<Program>, options: &TimedOptions) -> Result<Executable, Error> {
         if options.backend != Backend::Auto || TensorProgram::is_of(&program, options) {
             return Executable::of(program, options);
         }
@@ -62,13 +62,13 @@ impl Executable {
 
     /// Compiles a program with tensors and possibly other values. `turns` is the number of times that the model has
     /// converted tensors to other values, and these to tensors again, before this program.
-    fn of_tensors(program: Arc<Program>, options: &Started, turns: usize) -> Result<Executable, Error> {
+    fn of_tensors(program: Arc<Program>, options: &TimedOptions, turns: usize) -> Result<Executable, Error> {
         let Parts { before, tensors, after, outputs } = match TensorProgram::sort(program.clone(), options)? {
-            Sorted::Tensors(tensors) => {
+            SplitOutcome::Tensors(tensors) => {
                 let model = WholeModel::Tensors(TensorModel::of(tensors, options).into());
                 return Executable::of_whole(model, program, options);
             }
-            Sorted::Parts(parts) => parts,
+            SplitOutcome::Parts(parts) => parts,
         };
         let before = before.map(|part| Executable::of_values(part, options, false)).transpose()?;
         let tensors = tensors.map(|part| Executable::of_tensors(part, options, turns)).transpose()?;
@@ -83,7 +83,7 @@ impl Executable {
     }
 
     /// Compiles a model with arrays to an executable.
-    pub fn of_arrays(program: Arc<Program>, placed: Placed, options: &Started) -> Result<Executable, Error> {
+    pub fn of_arrays(program: Arc<Program>, placed: RegionModel, options: &TimedOptions) -> Result<Executable, Error> {
         let arrays = ArrayModel::of(program.clone(), placed, options)?;
         Executable::of_whole(WholeModel::Arrays(arrays.into()), program, options)
     }

@@ -14,8 +14,8 @@ pub use whole::WholeMemory;
 use crate::arrays::loops::LoopPlan;
 use crate::batch::{Batch, no_rows};
 use crate::options::choice::Backend;
-use crate::options::compile_options::{CompileOptions, Started};
-use crate::options::metrics::{Event, Watch};
+use crate::options::compile_options::{CompileOptions, TimedOptions};
+use crate::options::metrics::{Event, EventReporter};
 use crate::options::run_options::RunOptions;
 use crate::options::signature::{Field, Signature};
 use crate::scalar::backend::Runnable;
@@ -36,7 +36,7 @@ use whole::WholeModel;
 /// need.
 pub struct Executable {
     pub(crate) form: ExecutableForm,
-    pub(crate) watch: Watch,
+    pub(crate) watch: EventReporter,
     pub(crate) limits: Limits,
     fallback: OnceLock<Box<Diagnostic>>,
     pub(crate) inputs: Box<[Field]>,
@@ -99,7 +99,7 @@ impl TieredModel for Executable {
         }
     }
 
-    fn watch(&self) -> &Watch {
+    fn watch(&self) -> &EventReporter {
         &self.watch
     }
 
@@ -121,10 +121,10 @@ impl Executable {
         program: Arc<Program>,
         plan: Plan,
         structs: Option<Binding>,
-        options: &Started,
+        options: &TimedOptions,
     ) -> Result<Executable, Error> {
         check_float_mode()?;
-        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let watch = EventReporter::new(options.metrics.as_ref(), options.name.clone());
         let fields = Field::of_plan(&plan, &program);
         let (model, reason) = FrameModel::new(&program, &plan, structs, options.backend, options, &watch)?;
         let executable = Executable::of_form(ExecutableForm::Frame(model), fields, watch, program, options);
@@ -144,8 +144,8 @@ impl Executable {
     }
 
     /// Makes an executable whose code for one row is compiled when the first session is made. If that fails, the interpreter runs the plan.
-    pub(crate) fn on_demand(program: Arc<Program>, plan: Plan, options: &Started) -> Executable {
-        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+    pub(crate) fn on_demand(program: Arc<Program>, plan: Plan, options: &TimedOptions) -> Executable {
+        let watch = EventReporter::new(options.metrics.as_ref(), options.name.clone());
         let fields = Field::of_plan(&plan, &program);
         let model = OnDemandModel { plan: plan.into(), compiled: OnceLock::new() };
         Executable::of_form(ExecutableForm::OnDemand(model.into()), fields, watch, program, options)
@@ -194,9 +194,13 @@ impl Executable {
 
     /// Makes an executable from a model with arrays or tensors, whose values are not stored in a frame, the memory of
     /// scalars.
-    pub(crate) fn of_whole(whole: WholeModel, program: Arc<Program>, options: &Started) -> Result<Executable, Error> {
+    pub(crate) fn of_whole(
+        whole: WholeModel,
+        program: Arc<Program>,
+        options: &TimedOptions,
+    ) -> Result<Executable, Error> {
         check_float_mode()?;
-        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+        let watch = EventReporter::new(options.metrics.as_ref(), options.name.clone());
         let fields = whole.fields();
         Ok(Executable::of_form(ExecutableForm::Whole(whole), fields, watch, program, options))
     }
@@ -204,9 +208,9 @@ impl Executable {
     fn of_form(
         form: ExecutableForm,
         [inputs, outputs]: [Box<[Field]>; 2],
-        watch: Watch,
+        watch: EventReporter,
         program: Arc<Program>,
-        options: &Started,
+        options: &TimedOptions,
     ) -> Executable {
         watch.record(&Event::ExecutorMade);
         Executable {
@@ -600,7 +604,7 @@ fn check_float_mode() -> Result<(), Error> {
 /// If they are cancelled by their token.
 #[inline]
 pub fn check_token(context: &Context) -> Result<(), Error> {
-    if context.lets_none_begin() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
+    if context.is_run_refused() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
 }
 
 /// The error for `found` values where the model has `expected` inputs.

@@ -4,7 +4,7 @@
 use crate::executor::mixed::MixedModel;
 use crate::executor::whole::WholeModel;
 use crate::executor::{Executable, Executor};
-use crate::options::compile_options::Started;
+use crate::options::compile_options::TimedOptions;
 use crate::tensors::access::Reader;
 use crate::tensors::evaluator::Evaluator;
 use crate::tensors::lowering::{TileInputs, cuts, is_tiled};
@@ -17,7 +17,11 @@ use std::sync::Arc;
 
 impl Executable {
     /// Compiles `outputs`, which are nodes of a graph of tensors, to an executable.
-    pub fn of_graph(graph: &TensorGraph, outputs: &[TensorNodeId], options: &Started) -> Result<Executable, Error> {
+    pub fn of_graph(
+        graph: &TensorGraph,
+        outputs: &[TensorNodeId],
+        options: &TimedOptions,
+    ) -> Result<Executable, Error> {
         let tensors = TensorModel::of_graph(graph, outputs, options)?;
         Executable::of_whole(WholeModel::Tensors(tensors.into()), Arc::default(), options)
     }

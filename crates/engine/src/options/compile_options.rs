@@ -68,7 +68,7 @@ impl CompileOptions {
         name: Option<&Arc<str>>,
         sources: Option<&Arc<Sources>>,
         registry: &'static Registry,
-    ) -> Started {
+    ) -> TimedOptions {
         let mut options = self.clone();
         options.name = options.name.or_else(|| name.cloned());
         options.sources = sources.cloned();
@@ -78,19 +78,19 @@ impl CompileOptions {
 
     /// Returns the options of another compilation of the same model, whose time begins now.
     #[must_use]
-    pub fn restarted(&self) -> Started {
+    pub fn restarted(&self) -> TimedOptions {
         let mut options = self.clone();
         options.prepare.budget = Budget::start(*self.prepare.budget.limits());
-        Started(options)
+        TimedOptions(options)
     }
 }
 
 /// The options of a compilation that has begun, so that its time limit runs. Every stage takes these instead of [`CompileOptions`], so that no caller
 /// can forget to start the time.
 #[derive(Debug)]
-pub struct Started(CompileOptions);
+pub struct TimedOptions(CompileOptions);
 
-impl Started {
+impl TimedOptions {
     /// Returns the budget of the compilation: its limits, and the time at which it began.
     #[must_use]
     pub fn budget(&self) -> &Budget {
@@ -98,7 +98,7 @@ impl Started {
     }
 }
 
-impl Deref for Started {
+impl Deref for TimedOptions {
     type Target = CompileOptions;
 
     fn deref(&self) -> &CompileOptions {
@@ -106,7 +106,7 @@ impl Deref for Started {
     }
 }
 
-impl DerefMut for Started {
+impl DerefMut for TimedOptions {
     fn deref_mut(&mut self) -> &mut CompileOptions {
         &mut self.0
     }

@@ -350,15 +350,15 @@ impl Metrics for Counters {
 
 /// The name of a model, and the metrics to which its events are reported.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
+pub(crate) struct EventReporter {
     metrics: Option<Arc<dyn Metrics>>,
     model: Option<Arc<str>>,
 }
 
-impl Watch {
+impl EventReporter {
     /// Makes a reporter of events of `model` to `metrics`; if that is `None`, to the metrics installed for the process.
     pub(crate) fn new(metrics: Option<&Arc<dyn Metrics>>, model: Option<Arc<str>>) -> Self {
-        Watch { metrics: metrics.or_else(|| INSTALLED.get()).cloned(), model }
+        EventReporter { metrics: metrics.or_else(|| INSTALLED.get()).cloned(), model }
     }
 
     /// Reports an event of the model to the metrics, if there are any.

@@ -4,7 +4,7 @@
 #![deny(clippy::arithmetic_side_effects)]
 
 use crate::rows::output::{DataOut, OutputColumn};
-use crate::rows::strings::StringsMade;
+use crate::rows::strings::StringBuffers;
 use crate::rows::structs::each_member;
 use cembra_array::struct_columns;
 use cembra_runtime::{QType, Scalar, word_length};
@@ -56,7 +56,7 @@ impl Scalars {
         let data = match scalar {
             Scalar::Unit => DataOut::Nothing,
             Scalar::Boolean => DataOut::Bits(Words::with_capacity(room.div_ceil(64))),
-            _ if scalar.is_string() => DataOut::Strings(StringsMade::default()),
+            _ if scalar.is_string() => DataOut::Strings(StringBuffers::default()),
             _ => DataOut::Numbers(Words::with_capacity(word_length(room, size).unwrap_or(0))),
         };
         Scalars { scalar, len: 0, data, presence: None }
@@ -150,9 +150,9 @@ fn room<T>(count: usize) -> Vec<T> {
 
 /// An output column that is being built: rows are appended to it.
 #[derive(Debug)]
-pub struct GrowingColumn {
+pub struct ColumnBuilder {
     qtype: QType,
-    data: Growing,
+    data: ColumnBuilderData,
     /// The indices of the missing rows, if the column has lists, structs or values of other types. A column of scalars
     /// has presence bits instead.
     missing: Vec<usize>,
@@ -160,58 +160,58 @@ pub struct GrowingColumn {
 
 /// The rows of a growing column: scalars, lists (as offsets and elements), structs, or values of other types.
 #[derive(Debug)]
-enum Growing {
+enum ColumnBuilderData {
     Scalars(Scalars),
     Lists(Vec<i64>, Scalars),
     /// A growing column for each column of the structs.
-    Structs(Vec<GrowingColumn>),
+    Structs(Vec<ColumnBuilder>),
     Any(Vec<Value>),
 }
 
-impl GrowingColumn {
+impl ColumnBuilder {
     /// Makes a column of type `qtype` without rows, with memory for `rows` rows, and for `elements` elements if it has lists.
     #[must_use]
     pub fn new(qtype: &QType, rows: usize, elements: usize) -> Self {
         let data = match qtype {
-            QType::Scalar(scalar) | QType::Optional(scalar) => Growing::Scalars(Scalars::new(*scalar, rows)),
+            QType::Scalar(scalar) | QType::Optional(scalar) => ColumnBuilderData::Scalars(Scalars::new(*scalar, rows)),
             QType::Array(_, scalar) => {
                 let mut offsets = room(rows.saturating_add(1));
                 offsets.push(0);
-                Growing::Lists(offsets, Scalars::new(*scalar, elements))
+                ColumnBuilderData::Lists(offsets, Scalars::new(*scalar, elements))
             }
             _ => match struct_columns(qtype).filter(|columns| !columns.is_empty()) {
-                Some(columns) => {
-                    Growing::Structs(columns.iter().map(|of| GrowingColumn::new(&of.qtype, rows, elements)).collect())
-                }
-                None => Growing::Any(room(rows)),
+                Some(columns) => ColumnBuilderData::Structs(
+                    columns.iter().map(|of| ColumnBuilder::new(&of.qtype, rows, elements)).collect(),
+                ),
+                None => ColumnBuilderData::Any(room(rows)),
             },
         };
-        GrowingColumn { qtype: qtype.clone(), data, missing: Vec::new() }
+        ColumnBuilder { qtype: qtype.clone(), data, missing: Vec::new() }
     }
 
     /// The number of rows that the column has so far.
     #[must_use]
     pub fn rows(&self) -> usize {
         match &self.data {
-            Growing::Scalars(scalars) => scalars.len,
-            Growing::Lists(offsets, _) => offsets.len().saturating_sub(1),
+            ColumnBuilderData::Scalars(scalars) => scalars.len,
+            ColumnBuilderData::Lists(offsets, _) => offsets.len().saturating_sub(1),
             // Structs have no columns of structs.
-            Growing::Structs(columns) => columns.first().map_or(0, GrowingColumn::rows),
-            Growing::Any(values) => values.len(),
+            ColumnBuilderData::Structs(columns) => columns.first().map_or(0, ColumnBuilder::rows),
+            ColumnBuilderData::Any(values) => values.len(),
         }
     }
 
     /// The columns that a column of structs consists of, in the order of [`struct_columns`]; for other types the column itself.
-    pub fn columns_mut(&mut self) -> &mut [GrowingColumn] {
+    pub fn columns_mut(&mut self) -> &mut [ColumnBuilder] {
         match self.data {
-            Growing::Structs(ref mut columns) => columns,
+            ColumnBuilderData::Structs(ref mut columns) => columns,
             _ => std::slice::from_mut(self),
         }
     }
 
     /// Appends one row for each element of `array`. Does nothing unless this is a column of scalars of the array's type.
     pub fn extend(&mut self, array: &Array) {
-        if let Growing::Scalars(scalars) = &mut self.data {
+        if let ColumnBuilderData::Scalars(scalars) = &mut self.data {
             scalars.extend(array);
         }
     }
@@ -226,7 +226,7 @@ impl GrowingColumn {
         if !ends || !points.is_sorted() {
             return;
         }
-        if let Growing::Lists(offsets, all) = &mut self.data {
+        if let ColumnBuilderData::Lists(offsets, all) = &mut self.data {
             let before = all.len as i64;
             offsets.extend(points.iter().skip(1).map(|point| before.saturating_add(*point)));
             all.extend(elements);
@@ -237,8 +237,8 @@ impl GrowingColumn {
     pub fn push(&mut self, value: Option<&Value>) {
         let row = self.rows();
         match (&mut self.data, value) {
-            (Growing::Scalars(scalars), value) => scalars.push(value.unwrap_or(&Value::Nothing)),
-            (Growing::Lists(offsets, all), value) => {
+            (ColumnBuilderData::Scalars(scalars), value) => scalars.push(value.unwrap_or(&Value::Nothing)),
+            (ColumnBuilderData::Lists(offsets, all), value) => {
                 if let Some(Value::Array(_, array)) = value {
                     all.extend(array);
                 } else {
@@ -246,18 +246,18 @@ impl GrowingColumn {
                 }
                 offsets.push(all.len as i64);
             }
-            (Growing::Structs(columns), Some(value)) => {
+            (ColumnBuilderData::Structs(columns), Some(value)) => {
                 let mut columns = columns.iter_mut();
                 each_member(value, &mut |member| {
                     columns.next().into_iter().for_each(|column| column.push(Some(member)));
                 });
             }
-            (Growing::Structs(columns), None) => {
+            (ColumnBuilderData::Structs(columns), None) => {
                 self.missing.push(row);
                 columns.iter_mut().for_each(|column| column.push(None));
             }
-            (Growing::Any(values), Some(value)) => values.push(value.clone()),
-            (Growing::Any(values), None) => {
+            (ColumnBuilderData::Any(values), Some(value)) => values.push(value.clone()),
+            (ColumnBuilderData::Any(values), None) => {
                 self.missing.push(row);
                 values.push(Value::Nothing);
             }
@@ -265,22 +265,22 @@ impl GrowingColumn {
     }
 
     /// Appends the rows of `other`. A column of another type is ignored.
-    pub fn append(&mut self, other: GrowingColumn) {
+    pub fn append(&mut self, other: ColumnBuilder) {
         if self.qtype != other.qtype {
             return;
         }
         let before = self.rows();
         match (&mut self.data, other.data) {
-            (Growing::Scalars(all), Growing::Scalars(more)) => all.append(more),
-            (Growing::Lists(offsets, all), Growing::Lists(points, more)) => {
+            (ColumnBuilderData::Scalars(all), ColumnBuilderData::Scalars(more)) => all.append(more),
+            (ColumnBuilderData::Lists(offsets, all), ColumnBuilderData::Lists(points, more)) => {
                 let elements = all.len as i64;
                 offsets.extend(points.iter().skip(1).map(|point| elements.saturating_add(*point)));
                 all.append(more);
             }
-            (Growing::Structs(columns), Growing::Structs(more)) => {
+            (ColumnBuilderData::Structs(columns), ColumnBuilderData::Structs(more)) => {
                 columns.iter_mut().zip(more).for_each(|(column, more)| column.append(more));
             }
-            (Growing::Any(values), Growing::Any(more)) => values.extend(more),
+            (ColumnBuilderData::Any(values), ColumnBuilderData::Any(more)) => values.extend(more),
             _ => return,
         }
         self.missing.extend(other.missing.iter().map(|row| before.saturating_add(*row)));
@@ -298,7 +298,7 @@ impl GrowingColumn {
             presence = Some(bits.words);
         }
         match self.data {
-            Growing::Scalars(scalars) => {
+            ColumnBuilderData::Scalars(scalars) => {
                 // A type that is not optional has missing rows only where rows failed.
                 let fails = scalars.presence.as_ref().is_some_and(|bits| !is_full(bits));
                 match (self.qtype.is_optional(), fails) {
@@ -307,16 +307,18 @@ impl GrowingColumn {
                     (true, _) => scalars.finish(self.qtype),
                 }
             }
-            Growing::Lists(offsets, elements) => {
+            ColumnBuilderData::Lists(offsets, elements) => {
                 let qtype = QType::Optional(elements.scalar);
                 let elements = Box::new(elements.finish(qtype));
                 OutputColumn { qtype: self.qtype, rows, data: DataOut::Lists(offsets, elements), presence }
             }
-            Growing::Structs(columns) => {
-                let columns = columns.into_iter().map(GrowingColumn::finish).collect();
+            ColumnBuilderData::Structs(columns) => {
+                let columns = columns.into_iter().map(ColumnBuilder::finish).collect();
                 OutputColumn { qtype: self.qtype, rows, data: DataOut::Structs(columns), presence }
             }
-            Growing::Any(values) => OutputColumn { qtype: self.qtype, rows, data: DataOut::Any(values), presence },
+            ColumnBuilderData::Any(values) => {
+                OutputColumn { qtype: self.qtype, rows, data: DataOut::Any(values), presence }
+            }
         }
     }
 }
@@ -327,8 +329,8 @@ impl OutputColumn {
     #[must_use]
     pub fn with_structs(self) -> OutputColumn {
         let DataOut::Any(values) = &self.data else { return self };
-        let mut columns = GrowingColumn::new(&self.qtype, self.rows, 0);
-        if !matches!(columns.data, Growing::Structs(_)) {
+        let mut columns = ColumnBuilder::new(&self.qtype, self.rows, 0);
+        if !matches!(columns.data, ColumnBuilderData::Structs(_)) {
             return self;
         }
         for (row, value) in values.iter().enumerate() {
@@ -365,15 +367,15 @@ mod tests {
     fn columns_grow_by_pieces_of_any_length() {
         for scalar in Scalar::ALL {
             for lengths in [&[3, 64, 1, 0, 127, 5][..], &[1, 1, 1, 63, 2], &[200, 7]] {
-                let mut all = GrowingColumn::new(&QType::Optional(scalar), 0, 0);
-                let (mut parts, mut at) = (GrowingColumn::new(&QType::Optional(scalar), 0, 0), 0);
+                let mut all = ColumnBuilder::new(&QType::Optional(scalar), 0, 0);
+                let (mut parts, mut at) = (ColumnBuilder::new(&QType::Optional(scalar), 0, 0), 0);
                 for (number, length) in lengths.iter().enumerate() {
                     // Some pieces have no missing elements.
                     let full = number % 2 == 0;
                     let values = (at..at + length).map(|at| element(scalar, if full { 5 * at } else { at }));
                     let piece = Array::from_scalars(scalar, values);
                     all.extend(&piece);
-                    let mut part = GrowingColumn::new(&QType::Optional(scalar), 0, 0);
+                    let mut part = ColumnBuilder::new(&QType::Optional(scalar), 0, 0);
                     part.extend(&piece);
                     parts.append(part);
                     at += length;
@@ -400,11 +402,11 @@ mod tests {
         let array = |values: &[i32]| {
             Array::from_scalars(Scalar::Int32, values.iter().map(|value| Some(ScalarValue::Int32(*value))))
         };
-        let mut column = GrowingColumn::new(&qtype, 0, 0);
+        let mut column = ColumnBuilder::new(&qtype, 0, 0);
         column.extend_lists(&[0, 1, 1], &array(&[5]));
         column.push(Some(&Value::Array(ArrayKind::Dense, array(&[6, 7]).into())));
         column.push(None);
-        let mut more = GrowingColumn::new(&qtype, 0, 0);
+        let mut more = ColumnBuilder::new(&qtype, 0, 0);
         more.push(None);
         more.extend_lists(&[0, 2], &array(&[8, 9]));
         column.append(more);
@@ -419,14 +421,14 @@ mod tests {
     #[test]
     fn rows_that_are_not_among_the_elements_are_not_added() {
         let two = Array::from_scalars(Scalar::Int32, [Some(ScalarValue::Int32(1)), Some(ScalarValue::Int32(2))]);
-        let mut column = GrowingColumn::new(&QType::Array(ArrayKind::Dense, Scalar::Int32), usize::MAX, usize::MAX);
+        let mut column = ColumnBuilder::new(&QType::Array(ArrayKind::Dense, Scalar::Int32), usize::MAX, usize::MAX);
         for points in [&[][..], &[1, 2], &[0, 3], &[0, i64::MAX], &[0, 3, 2], &[0, -1, 2], &[0, 1]] {
             column.extend_lists(points, &two);
             assert_eq!(column.rows(), 0, "{points:?}");
         }
-        let mut numbers = GrowingColumn::new(&QType::INT64, 0, 0);
+        let mut numbers = ColumnBuilder::new(&QType::INT64, 0, 0);
         numbers.push(Some(&Value::from(3_i64)));
-        let mut others = GrowingColumn::new(&QType::INT32, 0, 0);
+        let mut others = ColumnBuilder::new(&QType::INT32, 0, 0);
         others.append(numbers);
         assert_eq!(others.rows(), 0);
         column.extend_lists(&[0, 1, 2], &two);
@@ -435,13 +437,13 @@ mod tests {
 
     #[test]
     fn rows_that_failed_make_a_column_optional() {
-        let mut column = GrowingColumn::new(&QType::INT64, 0, 0);
+        let mut column = ColumnBuilder::new(&QType::INT64, 0, 0);
         column.push(Some(&Value::from(3_i64)));
         assert_eq!(column.rows(), 1);
         column.push(None);
         let made = column.finish();
         assert_eq!((made.qtype(), made.presence()), (&QType::Optional(Scalar::Int64), Some(&[0b01][..])));
-        let mut column = GrowingColumn::new(&QType::INT64, 0, 0);
+        let mut column = ColumnBuilder::new(&QType::INT64, 0, 0);
         column.push(Some(&Value::from(3_i64)));
         assert_eq!((column.finish().qtype(), 1), (&QType::INT64, 1));
     }

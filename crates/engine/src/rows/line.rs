@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 /// The layout of a line (numbers in memory at equal distances): the type of the numbers, and the distance from one to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Pace {
+pub struct LineLayout {
     /// The type of the numbers in the line.
     pub scalar: Scalar,
     /// The distance from one number to the next, in numbers: 0 if all rows share one number, 1 if they are contiguous.
     pub step: isize,
 }
 
-impl Pace {
+impl LineLayout {
     /// Returns the bytes from one number of the line to the next.
     pub(in crate::rows) fn stride(self) -> isize {
         self.step.wrapping_mul(size(self.scalar))
@@ -31,7 +31,7 @@ pub(in crate::rows) fn size(scalar: Scalar) -> isize {
 
 /// The destination of the results for a line (numbers in memory at equal distances): memory, or partial sums.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Sink {
+pub enum ResultTarget {
     /// The results are written to contiguous memory.
     Values,
     /// The results are added to the partial sums of a [`Chains`] (accumulator).
@@ -43,7 +43,7 @@ const MOST: usize = 8;
 
 /// The start of a line (numbers in memory at equal distances): a slice, and the index of the line's first number in it.
 #[derive(Clone, Copy, Debug)]
-pub struct Start<'a> {
+pub struct LineStart<'a> {
     /// The start of the memory; `len` is the count of numbers in it.
     memory: *const u8,
     pub(in crate::rows) len: usize,
@@ -55,13 +55,13 @@ pub struct Start<'a> {
     of: PhantomData<&'a [u8]>,
 }
 
-impl<'a> Start<'a> {
+impl<'a> LineStart<'a> {
     /// Makes the start of a line: the number with index `at` of `numbers`. The index is checked only when a line is run.
     #[must_use]
     #[inline]
-    pub const fn of<T: ColumnValue>(numbers: &'a [T], at: usize) -> Start<'a> {
+    pub const fn of<T: ColumnValue>(numbers: &'a [T], at: usize) -> LineStart<'a> {
         let (memory, len) = (std::ptr::from_ref(numbers).cast(), numbers.len());
-        Start { memory, len, scalar: T::SCALAR, size: size_of::<T>(), at, of: PhantomData }
+        LineStart { memory, len, scalar: T::SCALAR, size: size_of::<T>(), at, of: PhantomData }
     }
 
     /// Returns the address of the line's first number.
@@ -106,7 +106,7 @@ struct LineInput {
 
 impl LineInput {
     /// Makes the input's description; `None` if `rows` is 0, or is more than any memory has room for.
-    fn of(input: u32, pace: Pace, rows: usize) -> Option<LineInput> {
+    fn of(input: u32, pace: LineLayout, rows: usize) -> Option<LineInput> {
         let far = pace.step.checked_mul(isize::try_from(rows.checked_sub(1)?).ok()?)?;
         let back = 0_isize.saturating_sub(far).max(0).unsigned_abs();
         let size = pace.scalar.machine_type()?.size();
@@ -115,7 +115,7 @@ impl LineInput {
 
     /// Returns the address of the line's first number; `None` if it has another type, or the line is not within the memory.
     #[inline]
-    fn first(&self, start: &Start<'_>) -> Option<*mut u8> {
+    fn first(&self, start: &LineStart<'_>) -> Option<*mut u8> {
         // A line that begins before the memory wraps to an index far behind it.
         let fits =
             start.scalar == self.scalar && start.at.wrapping_sub(self.back) < start.len.saturating_sub(self.span);
@@ -131,7 +131,7 @@ pub struct LineCall {
     function: Arc<dyn BareFunction>,
     /// The inputs, in the order in which the function's code takes their addresses (its ports).
     inputs: SmallVec<[LineInput; 4]>,
-    output: (Scalar, Sink),
+    output: (Scalar, ResultTarget),
     rows: usize,
     context: Context,
 }
@@ -140,9 +140,9 @@ impl LineCall {
     /// Binds a function to lines of `rows` numbers. `None` if the function takes other columns than one per input and one output, or if `rows` is 0.
     pub(in crate::rows) fn of(
         function: Arc<dyn BareFunction>,
-        paces: &[Pace],
+        paces: &[LineLayout],
         scalar: Scalar,
-        sink: Sink,
+        sink: ResultTarget,
         rows: usize,
         context: Context,
     ) -> Option<LineCall> {
@@ -165,8 +165,8 @@ impl LineCall {
     /// contents of `output` are unspecified.
     #[must_use]
     #[inline]
-    pub fn run<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, output: LineMut<'_>) -> bool {
-        (output.scalar, Sink::Values) == self.output
+    pub fn run<'a>(&mut self, starts: impl Iterator<Item = LineStart<'a>>, output: LineMut<'_>) -> bool {
+        (output.scalar, ResultTarget::Values) == self.output
             && self.rows <= output.rows
             // SAFETY: COLUMNS: memory is borrowed for us alone, of the type that the function was made for, and has the rows.
             && unsafe { self.play(starts, output.first) }
@@ -176,9 +176,9 @@ impl LineCall {
     /// Returns false for the same reasons as [`run`](LineCall::run); then the contents of `sums` are unspecified.
     #[must_use]
     #[inline]
-    pub fn sum<'a>(&mut self, starts: impl Iterator<Item = Start<'a>>, sums: &mut Chains) -> bool {
+    pub fn sum<'a>(&mut self, starts: impl Iterator<Item = LineStart<'a>>, sums: &mut Chains) -> bool {
         // SAFETY: COLUMNS: the sums are borrowed for us alone, and are as many.
-        self.output.1 == Sink::Chains && unsafe { self.play(starts, std::ptr::from_mut(sums).cast()) }
+        self.output.1 == ResultTarget::Chains && unsafe { self.play(starts, std::ptr::from_mut(sums).cast()) }
     }
 
     /// Runs the function on lines, one start per input.
@@ -186,7 +186,7 @@ impl LineCall {
     /// # Safety
     /// COLUMNS: the output has the type and the memory that the function writes.
     #[inline]
-    unsafe fn play<'a>(&mut self, mut starts: impl Iterator<Item = Start<'a>>, output: *mut u8) -> bool {
+    unsafe fn play<'a>(&mut self, mut starts: impl Iterator<Item = LineStart<'a>>, output: *mut u8) -> bool {
         let mut firsts = [std::ptr::null_mut(); MOST];
         for (at, input) in self.inputs.iter().enumerate() {
             let Some(first) = starts.next().and_then(|start| input.first(&start)) else { return false };

@@ -29,16 +29,16 @@ pub(crate) mod threads;
 
 pub use bitmap::{Bitmap, BitmapMut};
 pub use elements::{ArrayView, array_of_optionals, elements, optional_elements};
-pub use grown::GrowingColumn;
+pub use grown::ColumnBuilder;
 pub use input::{ColumnValue, InputColumn, WriteField};
 pub use keys::{KeyType, Keys};
 pub use lanes::{LaneFunction, facts, ports};
-pub use line::{LineCall, LineMut, Pace, Sink, Start};
+pub use line::{LineCall, LineLayout, LineMut, LineStart, ResultTarget};
 pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
-pub use run::{Finished, Forms, Job, Player, Refused, RowPlan, Stop};
+pub use run::{ColumnLayouts, EndReason, Job, Player, RowPlan, RowsResult, RunRejection};
 pub use strings::{OutputRoom, column_bytes, element_bytes};
-pub use strips::{Ahead, Lines, Strips, line_forms};
+pub use strips::{Lines, PrefetchHint, Strips, line_forms};
 
 use cembra_runtime::QType;
 

@@ -1,7 +1,7 @@
 //! Output columns: new columns that a batch makes and its caller owns, and memory of the caller that a batch writes to.
 
 use crate::rows::input::{ColumnValue, DataIn, InputColumn, PresenceIn};
-use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade};
+use crate::rows::strings::{DictionaryStrings, OutputRoom, StringBuffers};
 use crate::rows::structs::struct_value;
 use crate::rows::{BitmapMut, KeyType, Misfit};
 use cembra_runtime::{FramePtr, Optional, QType, Scalar};
@@ -36,8 +36,8 @@ pub(in crate::rows) enum DataOut {
     Numbers(Words),
     /// The column has truth values, one bit per row.
     Bits(Words),
-    Strings(StringsMade),
-    Numbered(NumberedStrings),
+    Strings(StringBuffers),
+    Numbered(DictionaryStrings),
     /// The column has lists: the index of each row's first element and the end of the last row, and the column of the elements of all rows.
     Lists(Vec<i64>, Box<OutputColumn>),
     /// The column has structs: the columns that they consist of.
@@ -111,7 +111,7 @@ impl OutputColumn {
     /// The bytes of memory that the column's string views refer to, including the strings in lists and structs.
     #[must_use]
     pub fn string_bytes(&self) -> u64 {
-        let of = |made: &StringsMade| made.buffers.iter().map(|buffer| buffer.len() as u64).sum();
+        let of = |made: &StringBuffers| made.buffers.iter().map(|buffer| buffer.len() as u64).sum();
         match &self.data {
             DataOut::Strings(made) => of(made),
             DataOut::Numbered(numbered) => of(&numbered.strings),
@@ -221,8 +221,8 @@ impl OutputColumn {
             DataOut::Nothing => OutputParts::Nothing,
             DataOut::Numbers(words) => OutputParts::Numbers(words),
             DataOut::Bits(words) => OutputParts::Bits(words),
-            DataOut::Strings(StringsMade { views, buffers }) => OutputParts::Strings(views, buffers),
-            DataOut::Numbered(NumberedStrings { key_type, keys, strings, present }) => {
+            DataOut::Strings(StringBuffers { views, buffers }) => OutputParts::Strings(views, buffers),
+            DataOut::Numbered(DictionaryStrings { key_type, keys, strings, present }) => {
                 OutputParts::Dictionary { key_type, keys, views: strings.views, buffers: strings.buffers, present }
             }
             DataOut::Lists(offsets, elements) => OutputParts::Lists(offsets, elements),

@@ -3,12 +3,15 @@
 
 use crate::code::cache::{Cache, NewValue};
 use crate::options::choice::{Backend, RowPlayer};
-use crate::options::compile_options::Started;
-use crate::options::metrics::Watch;
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::EventReporter;
 use crate::options::signature::Field;
-use crate::rows::players::{Chosen, choose};
-use crate::rows::{ColumnMut, Finished, Forms, InputColumn, Job, Misfit, OutputRoom, Player, Refused, RowPlan, Stop};
-use crate::rows::{Pace, Sink, Strips, line_forms};
+use crate::rows::players::{BackendChoice, choose};
+use crate::rows::{
+    ColumnLayouts, ColumnMut, EndReason, InputColumn, Job, Misfit, OutputRoom, Player, RowPlan, RowsResult,
+    RunRejection,
+};
+use crate::rows::{LineLayout, ResultTarget, Strips, line_forms};
 use crate::stages::faults;
 use crate::stages::sites::Sites;
 use cembra_expr::Program;
@@ -26,7 +29,7 @@ const MOST_PLAYERS: usize = 16;
 
 /// The backend for columns with given layouts. If it is not the best backend, `because` has the reason.
 #[derive(Debug)]
-struct Played {
+struct ChosenBackend {
     player: Player,
     name: RowPlayer,
     because: Option<Diagnostic>,
@@ -43,14 +46,14 @@ pub(crate) struct PlanRows {
     outputs: Box<[Field]>,
     player: RowPlayer,
     tier: Tier,
-    watch: Watch,
+    watch: EventReporter,
     /// The backends by the layouts of columns.
-    players: Cache<Forms, Result<Arc<Played>, Error>>,
+    players: Cache<ColumnLayouts, Result<Arc<ChosenBackend>, Error>>,
 }
 
 /// The error for columns that do not fit their inputs or outputs, for the reason `refused`.
 #[cold]
-pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> Error {
+pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &RunRejection) -> Error {
     let of = |kind: &str, fields: &[Field], at: usize, misfit: &Misfit| match fields.get(at) {
         Some(Field { name, qtype, .. }) if matches!(misfit, Misfit::Type { .. } | Misfit::Value { .. }) => {
             Error::values(format!("{kind} `{name}` is {qtype}, but the column {misfit}"))
@@ -59,8 +62,8 @@ pub(crate) fn misfit(inputs: &[Field], outputs: &[Field], refused: &Refused) -> 
         None => Error::values(refused.to_string()),
     };
     match refused {
-        Refused::Input { at, misfit } => of("input", inputs, *at, misfit),
-        Refused::Output { at, misfit } => of("output", outputs, *at, misfit),
+        RunRejection::Input { at, misfit } => of("input", inputs, *at, misfit),
+        RunRejection::Output { at, misfit } => of("output", outputs, *at, misfit),
         other => Error::values(other.to_string()),
     }
 }
@@ -74,7 +77,7 @@ pub(crate) fn check_float_mode() -> Result<(), Error> {
 }
 
 impl PlanRows {
-    pub(crate) fn of(program: &Program, plan: impl Into<Arc<Plan>>, options: &Started) -> PlanRows {
+    pub(crate) fn of(program: &Program, plan: impl Into<Arc<Plan>>, options: &TimedOptions) -> PlanRows {
         let plan = plan.into();
         let [inputs, outputs] = Field::of_plan(&plan, program);
         let player = if options.backend == Backend::Interpreter { RowPlayer::Interpreter } else { options.row_player };
@@ -86,13 +89,13 @@ impl PlanRows {
             outputs,
             player,
             tier: options.tier,
-            watch: Watch::new(options.metrics.as_ref(), options.name.clone()),
+            watch: EventReporter::new(options.metrics.as_ref(), options.name.clone()),
             players: Cache::new(MOST_PLAYERS),
             plan,
         }
     }
 
-    pub(crate) const fn watch(&self) -> &Watch {
+    pub(crate) const fn watch(&self) -> &EventReporter {
         &self.watch
     }
 
@@ -133,13 +136,13 @@ impl PlanRows {
 
     /// Compiles a function that evaluates columns with the layouts `forms`, a strip (a block of rows) at a time; `None` if the interpreter evaluates
     /// the rows one by one.
-    pub(crate) fn function(&self, forms: &Forms) -> Option<Box<dyn BatchFunction>> {
+    pub(crate) fn function(&self, forms: &ColumnLayouts) -> Option<Box<dyn BatchFunction>> {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
     /// Returns a function for lines (numbers in memory at equal distances) with the types and distances `paces`; `None` if the interpreter evaluates
     /// their rows one by one.
-    pub(crate) fn strips(&self, paces: &[Pace], sink: Sink) -> Result<Option<Strips>, Error> {
+    pub(crate) fn strips(&self, paces: &[LineLayout], sink: ResultTarget) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;
         Ok(self.row_plan.strips(&played.player, paces, sink, self.limits.context()))
@@ -161,13 +164,17 @@ impl PlanRows {
     }
 
     /// Returns the backend for the columns of a job.
-    fn played_for(&self, job: &Job<'_>) -> Result<Arc<Played>, Error> {
+    fn played_for(&self, job: &Job<'_>) -> Result<Arc<ChosenBackend>, Error> {
         self.played(|known| job.has_forms(known), || job.forms())
     }
 
     /// Returns the backend for columns with the layouts `forms`. `are_these` compares these layouts with the layouts of
     /// a backend in the cache.
-    fn played(&self, are_these: impl Fn(&Forms) -> bool, forms: impl Fn() -> Forms) -> Result<Arc<Played>, Error> {
+    fn played(
+        &self,
+        are_these: impl Fn(&ColumnLayouts) -> bool,
+        forms: impl Fn() -> ColumnLayouts,
+    ) -> Result<Arc<ChosenBackend>, Error> {
         let make = || {
             let budget = Budget::start(self.limits);
             let value = self.choose(&forms(), &budget);
@@ -178,15 +185,15 @@ impl PlanRows {
         self.players.get(0, are_these, &forms, make)
     }
 
-    fn choose(&self, forms: &Forms, budget: &Budget) -> Result<Arc<Played>, Error> {
-        let Chosen { function, player, because } =
+    fn choose(&self, forms: &ColumnLayouts, budget: &Budget) -> Result<Arc<ChosenBackend>, Error> {
+        let BackendChoice { function, player, because } =
             choose(&self.plan, forms, self.player, self.tier, budget, &self.watch)?;
         let made = self.row_plan.player(forms, function);
         let made = made.ok_or_else(|| Error::values("the columns belong to another model"))?;
-        Ok(Arc::new(Played { player: made, name: player, because }))
+        Ok(Arc::new(ChosenBackend { player: made, name: player, because }))
     }
 
-    fn misfit(&self, refused: &Refused) -> Error {
+    fn misfit(&self, refused: &RunRejection) -> Error {
         misfit(&self.inputs, &self.outputs, refused)
     }
 
@@ -199,7 +206,7 @@ impl PlanRows {
         rows: usize,
         terms: &RunTerms<'_>,
         strings: Option<u64>,
-    ) -> Result<Finished<Error>, Error> {
+    ) -> Result<RowsResult<Error>, Error> {
         let limits = terms.limits.unwrap_or(&self.limits);
         let terms = RunTerms { limits: Some(limits), ..*terms };
         let room = OutputRoom::of(strings.unwrap_or(limits.array_bytes));
@@ -210,11 +217,11 @@ impl PlanRows {
         let played = self.played_for(&job)?;
         check_float_mode()?;
         self.row_plan.run(&mut job, &played.player, &|context| self.sites.error(context)).map_err(|stop| match stop {
-            Stop::Row(row, error) => error.in_row(row),
-            Stop::Cancelled => Error::ended_by(terms.token),
-            Stop::Strings => faults::of_made(),
-            Stop::TooLong => Error::values("a string has more than 2 GiB, the limit for a string in a column"),
-            Stop::Foreign => Error::values("the columns belong to another batch"),
+            EndReason::Row(row, error) => error.in_row(row),
+            EndReason::Cancelled => Error::ended_by(terms.token),
+            EndReason::Strings => faults::of_made(),
+            EndReason::TooLong => Error::values("a string has more than 2 GiB, the limit for a string in a column"),
+            EndReason::Foreign => Error::values("the columns belong to another batch"),
         })
     }
 }

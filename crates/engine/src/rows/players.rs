@@ -3,8 +3,8 @@
 
 use crate::code::machine_code::{compile_rows, refusal};
 use crate::options::choice::RowPlayer;
-use crate::options::metrics::{Event, Watch};
-use crate::rows::{Forms, LaneFunction, facts, ports};
+use crate::options::metrics::{Event, EventReporter};
+use crate::rows::{ColumnLayouts, LaneFunction, facts, ports};
 use cembra_native::Tier;
 use cembra_plan::{Action, Input, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
@@ -16,7 +16,7 @@ use cembra_wide::Isa;
 
 /// The backend chosen for columns with given layouts, and the reason for not using a faster one.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct BackendChoice {
     /// The function that evaluates a strip (a block of rows) at a time; `None` if the interpreter evaluates rows one by one.
     pub(crate) function: Option<Box<dyn BatchFunction>>,
     /// The backend that was chosen.
@@ -39,13 +39,13 @@ pub(crate) fn is_impure(plan: &Plan) -> bool {
 /// If the machine does not have the backend that the options ask for.
 pub(crate) fn choose(
     plan: &Plan,
-    forms: &Forms,
+    forms: &ColumnLayouts,
     wanted: RowPlayer,
     tier: Tier,
     budget: &Budget,
-    watch: &Watch,
-) -> Result<Chosen, Error> {
-    let interpreter = |because| Chosen { function: None, player: RowPlayer::Interpreter, because };
+    watch: &EventReporter,
+) -> Result<BackendChoice, Error> {
+    let interpreter = |because| BackendChoice { function: None, player: RowPlayer::Interpreter, because };
     if wanted == RowPlayer::Interpreter {
         return Ok(interpreter(None));
     }
@@ -72,7 +72,7 @@ pub(crate) fn choose(
             }
         };
         match made {
-            Ok(function) => return Ok(Chosen { function: Some(function), player, because }),
+            Ok(function) => return Ok(BackendChoice { function: Some(function), player, because }),
             Err(reason) => because = because.or(Some(reason)),
         }
     }
@@ -159,7 +159,7 @@ pub fn listing(plan: &Plan) -> String {
 }
 
 /// Records the vectorised program (lane program) of a plan, for columns with the layouts `forms`.
-fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
+fn lane_program(plan: &Plan, forms: &ColumnLayouts, can_play: CanPlay) -> Result<LaneProgram, NotLanes> {
     let (inputs, outputs) = forms.0.split_at(plan.inputs().len());
     let known: Vec<InputFact> = facts(inputs)
         .map(|[is_shared, all_present, is_dictionary]| InputFact { is_shared, all_present, is_dictionary })
@@ -170,7 +170,12 @@ fn lane_program(plan: &Plan, forms: &Forms, can_play: CanPlay) -> Result<LanePro
 
 /// Compiles the vectorised program of a plan, for columns with the layouts `forms`, to the vector instructions of
 /// `lanes`.
-fn lane_function(plan: &Plan, forms: &Forms, lanes: &Lanes, budget: &Budget) -> Result<LaneFunction, Diagnostic> {
+fn lane_function(
+    plan: &Plan,
+    forms: &ColumnLayouts,
+    lanes: &Lanes,
+    budget: &Budget,
+) -> Result<LaneFunction, Diagnostic> {
     let program = lane_program(plan, forms, lanes.can_play).map_err(|refused| row_by_row(&refused.to_string()))?;
     let mut loops = Vec::with_capacity(program.segments.len());
     for (of, tape) in program.tapes() {

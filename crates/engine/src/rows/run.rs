@@ -4,15 +4,15 @@
 use crate::rows::output::OutputColumn;
 use crate::rows::reference::{Reference, RowEnd, Transfers};
 use crate::rows::source::Source;
-use crate::rows::strings::{OutputRoom, Unkept};
+use crate::rows::strings::{OutputRoom, StringFailure};
 use crate::rows::strip::Strip;
 use crate::rows::target::{RangeOutputs, Target};
 use crate::rows::threads::on_threads;
 use crate::rows::{ColumnMut, InputColumn, Misfit};
 use cembra_plan::Plan;
 use cembra_runtime::{
-    Arena, BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LINE, Numbers, PAST_CACHES, PresenceForm,
-    QType, RowsPass, STRIP_ROWS, Scratch, drain_past_caches,
+    Arena, BatchFunction, Column, ColumnForm, Context, DataForm, DictionaryIndices, Frame, LINE, PAST_CACHES,
+    PresenceForm, QType, RowsPass, STRIP_ROWS, Scratch, drain_past_caches,
 };
 use cembra_value::{Limits, OnError, RunTerms};
 use smallvec::{SmallVec, smallvec};
@@ -26,7 +26,7 @@ const RANGE_STRIPS: usize = 8;
 /// The reason why a run is refused before anything is evaluated: the number of columns, or a column that does not fit.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum RunRejection {
     /// The number of input columns is not the number of the model's inputs.
     #[error("there are {found} input columns for {expected} inputs")]
     Inputs {
@@ -63,7 +63,7 @@ pub enum Refused {
 
 /// The reason why a run on many rows ended early, such as a failed row or a cancellation.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Stop<E> {
+pub enum EndReason<E> {
     /// The row with this index failed with this error, and the options say that a failed row stops the run.
     Row(usize, E),
     /// The run was cancelled, or its deadline or time limit was reached.
@@ -89,7 +89,7 @@ impl BatchId {
 
 /// The layouts of a job's columns, inputs first. A function is compiled for such a list of layouts.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Forms(pub SmallVec<[ColumnForm; 8]>);
+pub struct ColumnLayouts(pub SmallVec<[ColumnForm; 8]>);
 
 /// A plan to be evaluated on many rows by any backend: by a compiled function, or by the interpreter.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ pub struct Job<'a> {
 pub struct Player {
     of: BatchId,
     /// The layouts of the columns that the function is made for.
-    forms: Forms,
+    forms: ColumnLayouts,
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
     /// Workspaces for later runs; at most one for each thread that has run at the same time.
@@ -139,7 +139,11 @@ impl Player {
 
     /// The function, to be shared with a caller that runs it on columns with the layouts `forms`; `None` if the function was compiled for other
     /// layouts, or for another batch.
-    pub(in crate::rows) fn shared_function(&self, batch: &RowPlan, forms: &Forms) -> Option<Arc<dyn BatchFunction>> {
+    pub(in crate::rows) fn shared_function(
+        &self,
+        batch: &RowPlan,
+        forms: &ColumnLayouts,
+    ) -> Option<Arc<dyn BatchFunction>> {
         self.function.clone().filter(|_| self.of == batch.id && self.forms == *forms)
     }
 }
@@ -156,7 +160,7 @@ struct Workspace {
 
 /// The result of a run on many rows: the new columns, and the rows that failed.
 #[derive(Debug)]
-pub struct Finished<E> {
+pub struct RowsResult<E> {
     /// The new columns, in the order of the outputs; `None` for outputs in memory of the caller.
     pub columns: Vec<Option<OutputColumn>>,
     /// The indices of the rows that failed in the run, ascending.
@@ -170,7 +174,7 @@ pub(in crate::rows) struct Range<E> {
     pub(in crate::rows) made: Vec<RangeOutputs>,
     failed: Vec<usize>,
     failures: Vec<(usize, E)>,
-    pub(in crate::rows) stop: Option<Stop<E>>,
+    pub(in crate::rows) stop: Option<EndReason<E>>,
 }
 
 impl<E> Range<E> {
@@ -180,11 +184,11 @@ impl<E> Range<E> {
     }
 
     /// Ends the range if a string could not be stored.
-    fn note(&mut self, unkept: Option<Unkept>) {
+    fn note(&mut self, unkept: Option<StringFailure>) {
         match unkept {
             None => {}
-            Some(Unkept::TooLong) => self.stop = Some(Stop::TooLong),
-            Some(Unkept::NoRoom) => self.stop = Some(Stop::Strings),
+            Some(StringFailure::TooLong) => self.stop = Some(EndReason::TooLong),
+            Some(StringFailure::NoRoom) => self.stop = Some(EndReason::Strings),
         }
     }
 }
@@ -223,18 +227,18 @@ impl RowPlan {
         rows: usize,
         terms: &RunTerms<'a>,
         strings: &'a OutputRoom,
-    ) -> Result<Job<'a>, Refused> {
+    ) -> Result<Job<'a>, RunRejection> {
         let (found, expected) = (inputs.len(), self.inputs.len());
         if found != expected {
-            return Err(Refused::Inputs { found, expected });
+            return Err(RunRejection::Inputs { found, expected });
         }
         let (found, expected) = (outputs.len(), self.outputs.len());
         if found != expected {
-            return Err(Refused::Outputs { found, expected });
+            return Err(RunRejection::Outputs { found, expected });
         }
         let mut sources = Vec::with_capacity(inputs.len());
         for (at, (column, qtype)) in inputs.iter().zip(&self.inputs).enumerate() {
-            let misfits = |misfit| Refused::Input { at, misfit };
+            let misfits = |misfit| RunRejection::Input { at, misfit };
             let Some(index) = column.output() else {
                 column.check(qtype, rows).map_err(misfits)?;
                 sources.push(Source::of(*column, qtype));
@@ -248,15 +252,15 @@ impl RowPlan {
         // The caller's memory is checked first: if it has the rows, their number is plausible, and memory for new columns can be allocated.
         for (at, (column, qtype)) in outputs.iter().zip(&self.outputs).enumerate() {
             let Some(column) = column else { continue };
-            column.check(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?;
+            column.check(qtype, rows).map_err(|misfit| RunRejection::Output { at, misfit })?;
             if terms.on_error == OnError::Missing && !qtype.is_optional() {
-                return Err(Refused::Output { at, misfit: Misfit::Presence });
+                return Err(RunRejection::Output { at, misfit: Misfit::Presence });
             }
         }
         let mut targets = Vec::with_capacity(outputs.len());
         for (at, (column, qtype)) in outputs.into_iter().zip(&self.outputs).enumerate() {
             targets.push(match column {
-                None => Target::new(qtype, rows).map_err(|misfit| Refused::Output { at, misfit })?,
+                None => Target::new(qtype, rows).map_err(|misfit| RunRejection::Output { at, misfit })?,
                 Some(column) => Target::into(column, qtype, rows),
             });
         }
@@ -269,7 +273,7 @@ impl RowPlan {
     /// Makes a backend for jobs with the column layouts `forms`: `function`, or the interpreter if that is `None`. Returns `None` if the function is
     /// for other columns, or if the number of layouts is not the number of columns.
     #[must_use]
-    pub fn player(&self, forms: &Forms, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
+    pub fn player(&self, forms: &ColumnLayouts, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
         let types = self.inputs.iter().chain(&self.outputs);
         let is_right = |function: &dyn BatchFunction| {
             let made_for = function.made_for();
@@ -295,9 +299,9 @@ impl RowPlan {
         job: &mut Job<'_>,
         player: &Player,
         fault: &(dyn Fn(&Context) -> E + Sync),
-    ) -> Result<Finished<E>, Stop<E>> {
+    ) -> Result<RowsResult<E>, EndReason<E>> {
         if [job.of.take(), Some(player.of)] != [Some(self.id); 2] || !job.has_forms(&player.forms) {
-            return Err(Stop::Foreign);
+            return Err(EndReason::Foreign);
         }
         if let Some(function) = player.function() {
             job.number(function);
@@ -311,7 +315,7 @@ impl RowPlan {
                 return Range::empty(0);
             }
             let range = self.range(ready, player, fault, start, end);
-            if matches!(range.stop, Some(Stop::Row(..))) {
+            if matches!(range.stop, Some(EndReason::Row(..))) {
                 failed_first.fetch_min(start, Ordering::Relaxed);
             }
             range
@@ -330,7 +334,7 @@ impl RowPlan {
         failures.truncate(job.terms.keep_failures);
         // Takes the next output's part from each range.
         let finish = |target: Target<'_>| target.finish(made.iter_mut().filter_map(Iterator::next), &failed);
-        Ok(Finished { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
+        Ok(RowsResult { columns: job.targets.drain(..).map(finish).collect(), failed, failures })
     }
 
     /// Evaluates the rows from `start` up to `end`, one strip (block of rows) after the other.
@@ -355,7 +359,7 @@ impl RowPlan {
         while at < end && range.stop.is_none() {
             let rows = if head > 0 { std::mem::take(&mut head) } else { most }.min(end - at);
             if workspace.context.poll_cancelled() {
-                range.stop = Some(Stop::Cancelled);
+                range.stop = Some(EndReason::Cancelled);
                 break;
             }
             // SAFETY: COLUMNS: columns were compared with the model when the job was made; ranges and strips begin at
@@ -414,7 +418,7 @@ impl RowPlan {
         columns.clear();
         let Workspace { scratch, context, staging, .. } = &mut *workspace;
         let mut words = staging.as_mut_ptr();
-        let mut numbers: SmallVec<[Numbers<'_>; 4]> = SmallVec::new();
+        let mut numbers: SmallVec<[DictionaryIndices<'_>; 4]> = SmallVec::new();
         let mut unread: SmallVec<[(usize, *mut u64); 4]> = SmallVec::new();
         let mut unwritten: SmallVec<[(usize, Column); 4]> = SmallVec::new();
         for (at, source) in job.sources.iter().enumerate() {
@@ -521,7 +525,7 @@ impl RowPlan {
                     let is_alone = all_behind && strip.finished == row;
                     let room = if is_alone { strip.room.left() } else { Arena::LIMIT };
                     if is_alone && scratch.texts.limit() >= room {
-                        range.stop = Some(Stop::Strings);
+                        range.stop = Some(EndReason::Strings);
                         break;
                     }
                     // SAFETY: COLUMNS, promised by the caller: the rows before this one were written.
@@ -535,8 +539,8 @@ impl RowPlan {
                 RowEnd::Failed => {
                     let number = strip.start + row;
                     range.stop = match job.terms.on_error {
-                        _ if context.poll_cancelled() => Some(Stop::Cancelled),
-                        OnError::Fail => Some(Stop::Row(number, fault(context))),
+                        _ if context.poll_cancelled() => Some(EndReason::Cancelled),
+                        OnError::Fail => Some(EndReason::Row(number, fault(context))),
                         OnError::Missing => None,
                     };
                     if range.stop.is_none() {
@@ -572,10 +576,10 @@ fn number_paces(sources: &mut [Source<'_>], targets: &mut [Target<'_>]) {
     let mut paces =
         |strides: [Option<isize>; 2]| strides.map(|stride| stride.map_or(0, |stride| pace(&mut known, stride)));
     for source in sources {
-        source.form.paces = paces(source.read_strides());
+        source.form.stride_classes = paces(source.read_strides());
     }
     for target in targets {
-        target.form.paces = paces(target.read_strides());
+        target.form.stride_classes = paces(target.read_strides());
     }
 }
 
@@ -599,13 +603,13 @@ impl Job<'_> {
 
     /// The layouts of the job's columns: inputs first, then outputs.
     #[must_use]
-    pub fn forms(&self) -> Forms {
-        Forms(self.each_form().copied().collect())
+    pub fn forms(&self) -> ColumnLayouts {
+        ColumnLayouts(self.each_form().copied().collect())
     }
 
     /// Returns true if the job's columns have the layouts `forms`. This is faster than comparing with [`Job::forms`].
     #[must_use]
-    pub fn has_forms(&self, forms: &Forms) -> bool {
+    pub fn has_forms(&self, forms: &ColumnLayouts) -> bool {
         self.each_form().eq(&forms.0)
     }
 

@@ -5,7 +5,9 @@ use crate::rows::Bitmap;
 use crate::rows::input::{DataIn, InputColumn, PresenceIn};
 use crate::rows::keys::{Keys, with_keys};
 use crate::rows::numbering::Numbering;
-use cembra_runtime::{Column, ColumnForm, DataForm, Dictionary, Frame, FramePtr, Numbers, PresenceForm, QType};
+use cembra_runtime::{
+    Column, ColumnForm, DataForm, Dictionary, DictionaryIndices, Frame, FramePtr, PresenceForm, QType,
+};
 use std::mem::MaybeUninit;
 
 /// The way in which code gets the data of an input column: in place, or from copies.
@@ -156,7 +158,7 @@ impl<'a> Source<'a> {
             is_dictionary: matches!(column.data, DataIn::Dictionary(_, values) if is_numbered(values)),
             is_shared: matches!(column.data, DataIn::Shared(_)),
             is_dense,
-            paces: [0; 2],
+            stride_classes: [0; 2],
         };
         // Cells hold a value with its presence only where both are staged together.
         let cell = if in_cells { cell } else { size };
@@ -250,7 +252,12 @@ impl<'a> Source<'a> {
     ///
     /// # Safety
     /// COLUMNS: the requirements of `column` must hold.
-    pub(in crate::rows) unsafe fn numbers(&self, start: usize, rows: usize, words: *mut u64) -> Option<Numbers<'_>> {
+    pub(in crate::rows) unsafe fn numbers(
+        &self,
+        start: usize,
+        rows: usize,
+        words: *mut u64,
+    ) -> Option<DictionaryIndices<'_>> {
         let DataIn::Dictionary(keys, values) = self.column.data else { return None };
         let in_place = match (keys, self.column.presence) {
             (Keys::I32(keys), PresenceIn::All) => Some(keys[start..].as_ptr().cast()),
@@ -282,7 +289,7 @@ impl<'a> Source<'a> {
             to.cast_const()
         });
         let all_present = matches!(self.column.presence, PresenceIn::All);
-        Some(Numbers { of_rows, all_present, dictionary: self })
+        Some(DictionaryIndices { of_rows, all_present, dictionary: self })
     }
 
     /// Returns the column of `rows` rows from row `start` on, a multiple of 64, in the layout that code takes. Data that is not read in place is

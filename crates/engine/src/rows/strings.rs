@@ -222,7 +222,7 @@ pub fn column_bytes(value: &Value) -> u64 {
 
 /// The reason why a string cannot be stored in a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::rows) enum Unkept {
+pub(in crate::rows) enum StringFailure {
     /// The string is longer than the 2 GiB that a string view allows.
     TooLong,
     /// The strings of the run would exceed the bytes that they may take.
@@ -231,7 +231,7 @@ pub(in crate::rows) enum Unkept {
 
 /// The strings of an output column, in Arrow's layout of string views.
 #[derive(Clone, Debug, Default)]
-pub(in crate::rows) struct StringsMade {
+pub(in crate::rows) struct StringBuffers {
     pub(in crate::rows) views: Vec<u128>,
     pub(in crate::rows) buffers: Vec<Vec<u8>>,
 }
@@ -239,7 +239,7 @@ pub(in crate::rows) struct StringsMade {
 /// The most bytes in one buffer of strings. The offsets of string views have 32 bits.
 const BUFFER: usize = 1 << 30;
 
-impl StringsMade {
+impl StringBuffers {
     /// Appends strings of a run's output. If they exceed the bytes that the run may take, nothing is appended.
     ///
     /// # Errors
@@ -248,13 +248,13 @@ impl StringsMade {
         &mut self,
         strings: impl Iterator<Item = &'s [u8]> + Clone,
         room: &OutputRoom,
-    ) -> Result<(), Unkept> {
+    ) -> Result<(), StringFailure> {
         let bytes = strings.clone().map(counted).fold(0, u64::saturating_add);
         if bytes > 0 && !room.take(bytes) {
-            return Err(Unkept::NoRoom);
+            return Err(StringFailure::NoRoom);
         }
         let all_fit = strings.fold(true, |all_fit, string| all_fit & self.push(string));
-        if all_fit { Ok(()) } else { Err(Unkept::TooLong) }
+        if all_fit { Ok(()) } else { Err(StringFailure::TooLong) }
     }
 
     /// Appends a string. Returns false if it is longer than the 2 GiB that a view allows; an empty string is appended then.
@@ -289,7 +289,7 @@ impl StringsMade {
     }
 
     /// Appends all strings of `other` to this list.
-    pub(in crate::rows) fn append(&mut self, other: StringsMade) {
+    pub(in crate::rows) fn append(&mut self, other: StringBuffers) {
         let before = self.buffers.len();
         self.views.extend(other.views.into_iter().map(|view| moved(view, before)));
         self.buffers.extend(other.buffers);
@@ -305,22 +305,22 @@ impl StringsMade {
 
 /// The strings of a dictionary column: rows refer to them by keys.
 #[derive(Clone, Debug)]
-pub(in crate::rows) struct NumberedStrings {
+pub(in crate::rows) struct DictionaryStrings {
     pub(in crate::rows) key_type: KeyType,
     /// The keys, one per row, contiguous and packed in words.
     pub(in crate::rows) keys: Vec<u64>,
     /// The string of each key; empty where the string is missing or no row has the key.
-    pub(in crate::rows) strings: StringsMade,
+    pub(in crate::rows) strings: StringBuffers,
     /// The presence bits of the strings, one per key.
     pub(in crate::rows) present: Vec<u64>,
 }
 
-impl NumberedStrings {
+impl DictionaryStrings {
     /// Makes an empty table for `values` keys, and for one more that stands for missing rows. The table's memory is touched only where strings are
     /// added.
-    pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> NumberedStrings {
-        let strings = StringsMade { views: vec![0; values + 1], buffers: Vec::new() };
-        NumberedStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
+    pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> DictionaryStrings {
+        let strings = StringBuffers { views: vec![0; values + 1], buffers: Vec::new() };
+        DictionaryStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
     }
 
     /// The dictionary key of row `row`.
@@ -344,23 +344,23 @@ impl NumberedStrings {
     }
 
     /// Converts the keys of `rows` rows to one string view per row.
-    pub(in crate::rows) fn spread(self, rows: usize) -> StringsMade {
+    pub(in crate::rows) fn spread(self, rows: usize) -> StringBuffers {
         // The key of a missing row may be any number; strings that are not present are empty.
         let view = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
         let views = (0..rows).map(view).collect();
-        StringsMade { views, buffers: self.strings.buffers }
+        StringBuffers { views, buffers: self.strings.buffers }
     }
 
     /// Converts the keys of `rows` rows to one string view per row. Rows without a key, where `numbered` is not set, get the string for missing rows.
-    pub(in crate::rows) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringsMade {
+    pub(in crate::rows) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringBuffers {
         let none = self.strings.views.last().copied().unwrap_or_default();
         let of_number = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();
         let views = (0..rows).map(|row| if numbered.get(row) { of_number(row) } else { none }).collect();
-        StringsMade { views, buffers: self.strings.buffers }
+        StringBuffers { views, buffers: self.strings.buffers }
     }
 
     /// Adds the strings of a range of rows. `numbers` has the dictionary key of each string.
-    pub(in crate::rows) fn add(&mut self, numbers: &[u32], others: StringsMade) {
+    pub(in crate::rows) fn add(&mut self, numbers: &[u32], others: StringBuffers) {
         let before = self.strings.buffers.len();
         for (number, view) in numbers.iter().zip(others.views) {
             let number = *number as usize;
@@ -391,10 +391,10 @@ mod tests {
             ends.push(bytes.len() as i32);
         }
         let wide: Vec<i64> = ends.iter().map(|end| i64::from(*end)).collect();
-        let mut made = StringsMade::default();
+        let mut made = StringBuffers::default();
         texts[..2].iter().for_each(|text| assert!(made.push(text.as_bytes())));
         // After strings with buffers of their own.
-        let mut rest = StringsMade::default();
+        let mut rest = StringBuffers::default();
         texts[2..].iter().for_each(|text| assert!(rest.push(text.as_bytes())));
         assert!(made.push(texts[4].as_bytes()));
         made.append(rest);
@@ -431,7 +431,7 @@ mod tests {
     fn strings_that_are_too_long_for_a_view_are_not_cut() {
         // Zeros that take no memory as long as they are not written to.
         let long = vec![0; (1 << 32) + 5];
-        let mut made = StringsMade::default();
+        let mut made = StringBuffers::default();
         for bytes in [&long[..], &long[..1 << 31]] {
             assert!(!made.push(bytes));
         }

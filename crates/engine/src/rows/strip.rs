@@ -1,7 +1,7 @@
 //! The last stage of a strip (a block of rows): after the evaluation, the strip's outputs are moved to their columns, for all rows at once, or for
 //! some rows earlier than for the rest.
 
-use crate::rows::strings::{OutputRoom, Unkept};
+use crate::rows::strings::{OutputRoom, StringFailure};
 use crate::rows::target::{RangeOutputs, Target};
 use cembra_runtime::{BatchFunction, Column, Scratch};
 
@@ -29,7 +29,7 @@ impl Strip<'_> {
         end: usize,
         scratch: &Scratch,
         made: &mut [RangeOutputs],
-    ) -> Option<Unkept> {
+    ) -> Option<StringFailure> {
         let rows = self.finished..end;
         self.finished = end;
         let mut unkept = None;

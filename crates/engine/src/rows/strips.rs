@@ -1,8 +1,8 @@
 //! Runs a compiled function on lines of numbers: numbers in memory at equal distances. The function is bound to the distances once, and then run
 //! again and again in memory of its own, with as little overhead as possible. Use a batch for threads, missing rows, or the error of a row.
 
-use crate::rows::line::{LineCall, LineMut, Pace, Sink, Start, size};
-use crate::rows::{ColumnValue, Forms, Player, RowPlan};
+use crate::rows::line::{LineCall, LineLayout, LineMut, LineStart, ResultTarget, size};
+use crate::rows::{ColumnLayouts, ColumnValue, Player, RowPlan};
 use cembra_runtime::{
     BareFunction, BatchFunction, Chains, Column, ColumnForm, Context, DataForm, QType, Scalar, Scratch,
 };
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// consecutive lines. When the lines are run, both distances are checked against the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
-    start: Start<'a>,
+    start: LineStart<'a>,
     step: isize,
     shift: isize,
 }
@@ -23,14 +23,14 @@ impl<'a> Lines<'a> {
     /// numbers after the line before.
     #[must_use]
     #[inline]
-    pub const fn of(start: Start<'a>, [step, shift]: [isize; 2]) -> Lines<'a> {
+    pub const fn of(start: LineStart<'a>, [step, shift]: [isize; 2]) -> Lines<'a> {
         Lines { start, step, shift }
     }
 
     /// Returns the address of the first number; `None` unless `count` lines of `rows` numbers are within the memory.
     #[inline]
     fn begin(&self, [rows, count]: [usize; 2]) -> Option<*const u8> {
-        let Start { at, len, .. } = self.start;
+        let LineStart { at, len, .. } = self.start;
         // All numbers are between those at the four corners.
         let far = |from: usize, step: isize, count: usize| {
             let distance = step.checked_mul(count.saturating_sub(1).cast_signed())?;
@@ -50,20 +50,20 @@ impl<'a> Lines<'a> {
 /// A hint to prefetch memory: an address for the first line, and the distance from it to the address for each next line. The hint gives no access to
 /// the memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Ahead {
+pub struct PrefetchHint {
     address: usize,
     /// The distance from one line to the next, in bytes.
     shift: isize,
 }
 
-impl Ahead {
+impl PrefetchHint {
     /// Makes a hint to prefetch the number with index `first` of `numbers` for the first line, and `shift` numbers further on for each next line. The
     /// index may be beyond the slice.
     #[must_use]
-    pub fn of<T: ColumnValue>(numbers: &[T], first: usize, shift: isize) -> Ahead {
+    pub fn of<T: ColumnValue>(numbers: &[T], first: usize, shift: isize) -> PrefetchHint {
         let size = size_of::<T>();
         let address = numbers.as_ptr().addr().wrapping_add(first.wrapping_mul(size));
-        Ahead { address, shift: shift.wrapping_mul(size.cast_signed()) }
+        PrefetchHint { address, shift: shift.wrapping_mul(size.cast_signed()) }
     }
 
     /// Returns the address for the line with index `at`.
@@ -74,9 +74,9 @@ impl Ahead {
 
 /// Returns the column layouts of lines, given the distances of input numbers and the destinations of results.
 #[must_use]
-pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
+pub fn line_forms(inputs: &[LineLayout], outputs: &[ResultTarget]) -> ColumnLayouts {
     let mut known: SmallVec<[isize; 8]> = SmallVec::new();
-    let mut input = |pace: &Pace| {
+    let mut input = |pace: &LineLayout| {
         let mut number = 0;
         if !matches!(pace.step, 0 | 1) {
             let stride = pace.stride();
@@ -86,13 +86,18 @@ pub fn line_forms(inputs: &[Pace], outputs: &[Sink]) -> Forms {
             }
             number = u8::try_from(at + 1).unwrap_or(0);
         }
-        ColumnForm { is_shared: pace.step == 0, is_dense: pace.step == 1, paces: [number, 0], ..ColumnForm::DENSE }
+        ColumnForm {
+            is_shared: pace.step == 0,
+            is_dense: pace.step == 1,
+            stride_classes: [number, 0],
+            ..ColumnForm::DENSE
+        }
     };
-    let output = |sink: &Sink| match sink {
-        Sink::Values => ColumnForm::DENSE,
-        Sink::Chains => ColumnForm { data: DataForm::Chains, ..ColumnForm::DENSE },
+    let output = |sink: &ResultTarget| match sink {
+        ResultTarget::Values => ColumnForm::DENSE,
+        ResultTarget::Chains => ColumnForm { data: DataForm::Chains, ..ColumnForm::DENSE },
     };
-    Forms(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
+    ColumnLayouts(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
 /// A compiled function with one output, bound to the types and distances of its input lines (numbers in memory at equal distances), with the memory
@@ -102,8 +107,8 @@ pub struct Strips {
     function: Arc<dyn BatchFunction>,
     /// The function in the variant that takes nothing but columns; `None` if it needs more, such as scratch memory.
     bare: Option<Arc<dyn BareFunction>>,
-    inputs: Box<[Pace]>,
-    output: (Scalar, Sink),
+    inputs: Box<[LineLayout]>,
+    output: (Scalar, ResultTarget),
     scratch: Scratch,
     context: Context,
     /// The columns of the inputs, then of the output, with their strides. Each column begins at the current line's first number.
@@ -119,15 +124,21 @@ impl RowPlan {
     /// types, or if `player` is from another batch or has no function for the [layouts](line_forms) of such lines. `context` must have the model's
     /// limits.
     #[must_use]
-    pub fn strips(&self, player: &Player, paces: &[Pace], sink: Sink, context: Context) -> Option<Strips> {
-        let fits = |(pace, qtype): (&Pace, &QType)| *qtype == QType::Scalar(pace.scalar);
+    pub fn strips(
+        &self,
+        player: &Player,
+        paces: &[LineLayout],
+        sink: ResultTarget,
+        context: Context,
+    ) -> Option<Strips> {
+        let fits = |(pace, qtype): (&LineLayout, &QType)| *qtype == QType::Scalar(pace.scalar);
         let [inputs, outputs] = self.types();
         let [QType::Scalar(output)] = outputs[..] else { return None };
         if paces.len() != inputs.len() || !paces.iter().zip(inputs).all(fits) {
             return None;
         }
         let function = player.shared_function(self, &line_forms(paces, &[sink]))?;
-        let written = if sink == Sink::Chains { 0 } else { size(output) };
+        let written = if sink == ResultTarget::Chains { 0 } else { size(output) };
         let strides = paces.iter().map(|pace| pace.stride()).chain([written]);
         let columns = strides.map(|stride| Column { stride, ..Column::nowhere() }).collect();
         let (scratch, most, bare) = (Scratch::new(&function.scratch()), function.rows(), function.bare());
@@ -149,7 +160,7 @@ impl Strips {
         output: LineMut<'_>,
         [rows, count]: [usize; 2],
     ) -> bool {
-        let is_output = (output.scalar, Sink::Values) == self.output;
+        let is_output = (output.scalar, ResultTarget::Values) == self.output;
         if !is_output || rows.checked_mul(count).is_none_or(|room| output.rows < room) {
             return false;
         }
@@ -165,11 +176,11 @@ impl Strips {
     pub fn sum_each<'a>(
         &mut self,
         inputs: impl Iterator<Item = Lines<'a>>,
-        ahead: &[Ahead],
+        ahead: &[PrefetchHint],
         [rows, count]: [usize; 2],
         sums: &mut [Chains],
     ) -> bool {
-        self.output.1 == Sink::Chains
+        self.output.1 == ResultTarget::Chains
             && count <= sums.len()
             && self.begin(inputs, [rows, count], sums.as_mut_ptr().cast())
             // SAFETY: COLUMNS: the sums are borrowed for us alone, as many for each line as the function was made for.
@@ -205,10 +216,10 @@ impl Strips {
     /// # Safety
     /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
     #[inline]
-    unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[Ahead]) -> bool {
+    unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[PrefetchHint]) -> bool {
         let written = match self.output.1 {
-            Sink::Values => self.columns[self.inputs.len()].stride.wrapping_mul(rows.cast_signed()),
-            Sink::Chains => size_of::<Chains>().cast_signed(),
+            ResultTarget::Values => self.columns[self.inputs.len()].stride.wrapping_mul(rows.cast_signed()),
+            ResultTarget::Chains => size_of::<Chains>().cast_signed(),
         };
         match &self.bare {
             Some(bare) if count > 1 => {

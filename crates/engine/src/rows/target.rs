@@ -4,7 +4,7 @@
 use crate::rows::numbering::Numbering;
 use crate::rows::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
 use crate::rows::source::read_strides;
-use crate::rows::strings::{NumberedStrings, OutputRoom, StringsMade, Unkept, column_bytes};
+use crate::rows::strings::{DictionaryStrings, OutputRoom, StringBuffers, StringFailure, column_bytes};
 use crate::rows::{BitmapMut, Misfit};
 use cembra_runtime::{
     Bytes, Column, ColumnForm, DataForm, FramePtr, LINE, PresenceForm, QType, Scalar, has_room, word_length,
@@ -82,9 +82,9 @@ unsafe impl Sync for Target<'_> {}
 /// The outputs for a range of rows that code does not write in place.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct RangeOutputs {
-    strings: StringsMade,
+    strings: StringBuffers,
     /// The reason why a string could not be stored; `None` if all were stored.
-    unkept: Option<Unkept>,
+    unkept: Option<StringFailure>,
     values: Vec<Value>,
     /// The dictionary key of each of `strings`, if the output is a dictionary column. `known` records which of the
     /// function's results were taken already.
@@ -94,7 +94,7 @@ pub(in crate::rows) struct RangeOutputs {
 
 impl RangeOutputs {
     /// The reason why a string of these rows could not be stored; `None` if all were.
-    pub(in crate::rows) const fn unkept(&self) -> Option<Unkept> {
+    pub(in crate::rows) const fn unkept(&self) -> Option<StringFailure> {
         self.unkept
     }
 }
@@ -297,7 +297,7 @@ impl<'a> Target<'a> {
                     // SAFETY: COLUMNS and STRING-VIEW, promised by the caller.
                     let value = unsafe { Value::read_from(&self.qtype, cells, (row * self.cell) as u32) };
                     if !room.take(column_bytes(&value)) {
-                        made.unkept = Some(Unkept::NoRoom);
+                        made.unkept = Some(StringFailure::NoRoom);
                         return;
                     }
                     made.values.push(value);
@@ -357,7 +357,7 @@ impl<'a> Target<'a> {
     ) -> Option<OutputColumn> {
         let mut all = RangeOutputs::default();
         let mut numbered = match &self.data {
-            Data::Numbered(_, Numbering { keys, values, .. }) => Some(NumberedStrings::of(keys.key_type(), *values)),
+            Data::Numbered(_, Numbering { keys, values, .. }) => Some(DictionaryStrings::of(keys.key_type(), *values)),
             _ => None,
         };
         for (at, made) in made.enumerate() {
@@ -382,7 +382,7 @@ impl<'a> Target<'a> {
             Data::Strings => DataOut::Strings(all.strings),
             Data::Numbered(words, numbering) => match (numbered, numbering.rows) {
                 (Some(strings), rows) => {
-                    let strings = NumberedStrings { keys: words.list, ..strings };
+                    let strings = DictionaryStrings { keys: words.list, ..strings };
                     match rows {
                         // A row without a key has no key to express its string.
                         Some(numbered) if strings.has_none() => {

@@ -3,8 +3,8 @@
 
 use crate::code::machine_code::compile;
 use crate::options::choice::Backend;
-use crate::options::compile_options::Started;
-use crate::options::metrics::Watch;
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::EventReporter;
 use crate::scalar::tiers::Tiered;
 use cembra_interp::Interpreted;
 use cembra_native::{Compiled, Tier};
@@ -62,10 +62,10 @@ impl Runnable {
 /// Prepares a plan to be run by a backend. The second result is the reason if the interpreter has to replace machine code, else `None`.
 pub(crate) fn bind(
     backend: Backend,
-    options: &Started,
+    options: &TimedOptions,
     plan: &Plan,
     binding: &Binding,
-    watch: &Watch,
+    watch: &EventReporter,
 ) -> Result<(Runnable, Option<Diagnostic>), Error> {
     options.budget().check_time()?;
     let interpret = || cembra_interp::bind(plan, binding);

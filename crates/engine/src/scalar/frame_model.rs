@@ -2,8 +2,8 @@
 //! [`Executable`](crate::Executable) counts calls and switches to new tiers.
 
 use crate::options::choice::Backend;
-use crate::options::compile_options::Started;
-use crate::options::metrics::Watch;
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::EventReporter;
 use crate::scalar::backend::{Runnable, bind};
 use crate::stages::sites::Sites;
 use cembra_expr::Program;
@@ -92,8 +92,8 @@ impl FrameModel {
         plan: &Plan,
         structs: Option<Binding>,
         backend: Backend,
-        options: &Started,
-        watch: &Watch,
+        options: &TimedOptions,
+        watch: &EventReporter,
     ) -> Result<(FrameModel, Option<Diagnostic>), Error> {
         let slots = structs.is_none().then(|| ValueSlots::of(plan));
         let binding = structs.unwrap_or_else(|| plan.frame_binding());
@@ -102,7 +102,7 @@ impl FrameModel {
     }
 
     /// Makes a model that the interpreter runs, and whose callers copy values to and from the frame.
-    pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> FrameModel {
+    pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &TimedOptions) -> FrameModel {
         let runnable = Runnable::Interpreted(cembra_interp::bind(plan, &plan.frame_binding()));
         FrameModel::of(program, plan, Some(ValueSlots::of(plan)), runnable, options)
     }
@@ -112,7 +112,7 @@ impl FrameModel {
         plan: &Plan,
         slots: Option<ValueSlots>,
         runnable: Runnable,
-        options: &Started,
+        options: &TimedOptions,
     ) -> FrameModel {
         let (sites, template) = (Sites::of(plan, program, options), plan.template().clone());
         FrameModel { runnable, sites, template, has_strings: plan.has_strings(), slots }

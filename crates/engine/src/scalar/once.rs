@@ -2,8 +2,8 @@
 //! model, and single elements of tensor expressions.
 
 use crate::options::choice::Backend;
-use crate::options::compile_options::Started;
-use crate::options::metrics::{Event, Watch};
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::{Event, EventReporter};
 use crate::scalar::frame_model::FrameModel;
 use crate::stages::bodies::plan_of_body;
 use crate::stages::faults::in_elements;
@@ -39,14 +39,14 @@ impl OnceMemory {
 
 impl OncePlan {
     /// Makes a plan that the interpreter runs: compiling a few operators takes longer than thousands of interpreted runs.
-    pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &Started) -> OncePlan {
+    pub(crate) fn interpreted(program: &Program, plan: &Plan, options: &TimedOptions) -> OncePlan {
         let model = FrameModel::interpreted(program, plan, options);
         OncePlan { model, limits: *options.budget().limits() }
     }
 
     /// Compiles a plan for `backend`.
-    fn compiled(program: &Program, plan: &Plan, backend: Backend, options: &Started) -> Result<OncePlan, Error> {
-        let watch = Watch::new(options.metrics.as_ref(), options.name.clone());
+    fn compiled(program: &Program, plan: &Plan, backend: Backend, options: &TimedOptions) -> Result<OncePlan, Error> {
+        let watch = EventReporter::new(options.metrics.as_ref(), options.name.clone());
         let (model, reason) = FrameModel::new(program, plan, None, backend, options, &watch)?;
         if let Some(reason) = &reason {
             watch.record(&Event::Fallback { reason });
@@ -129,7 +129,7 @@ impl Clone for SingleElement {
 
 impl ElementPlan {
     /// Compiles the element expression `body`. For a tiered model it is compiled as for `Backend::Auto`.
-    pub(crate) fn of(body: &Body, options: &Started) -> Result<ElementPlan, Error> {
+    pub(crate) fn of(body: &Body, options: &TimedOptions) -> Result<ElementPlan, Error> {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
         let inputs = leaves.filter_map(|leaf| Some((leaf, *body.inputs.get(leaf)?))).collect();

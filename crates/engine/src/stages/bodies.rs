@@ -1,7 +1,7 @@
 //! Types and plans element expressions of tensors: an expression becomes a typed model whose leaves are its inputs, and goes through the passes that
 //! follow typing. An element expression has no text, so its faults have only the names of operators.
 
-use crate::options::compile_options::Started;
+use crate::options::compile_options::TimedOptions;
 use crate::stages::{plan, prepare_typed};
 use cembra_expr::Program;
 use cembra_ops::TypeFault;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Makes the plan of the element expression `body`, and the program that faults of the plan refer to. The plan has only those inputs that the
 /// expression reads.
-pub(crate) fn plan_of_body(body: &Body, options: &Started) -> Result<(Arc<Program>, Plan), Error> {
+pub(crate) fn plan_of_body(body: &Body, options: &TimedOptions) -> Result<(Arc<Program>, Plan), Error> {
     let (program, model) = typed(body, options)?;
     let placed = prepare_typed(model, &program, options)?;
     let plan = plan(&placed, &program, options)?;
@@ -24,7 +24,7 @@ pub(crate) fn plan_of_body(body: &Body, options: &Started) -> Result<(Arc<Progra
 
 /// Converts an element expression to a typed model, and to a program that has only the names of the expression's
 /// operators.
-fn typed(body: &Body, options: &Started) -> Result<(Program, TypedModel), Error> {
+fn typed(body: &Body, options: &TimedOptions) -> Result<(Program, TypedModel), Error> {
     let registry = options.prepare.registry;
     let mut program = Program::default();
     let nowhere = program.graph.leaf("element", None);

@@ -5,12 +5,12 @@ pub(crate) mod faults;
 pub(crate) mod sites;
 
 use crate::code::spans::StageSpan;
-use crate::options::compile_options::Started;
+use crate::options::compile_options::TimedOptions;
 use crate::options::signature::Field;
 use cembra_expr::Program;
 use cembra_plan::{Plan, PlanError};
 use cembra_prepare::TypedModel;
-use cembra_prepare::{Pass, Placed, Prepared};
+use cembra_prepare::{Pass, Prepared, RegionModel};
 use cembra_runtime::QType;
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic};
@@ -18,7 +18,7 @@ use cembra_value::{Code, Diagnostic};
 /// Prepares a program, with the input types that the options give.
 pub fn prepare(
     program: &Program,
-    options: &Started,
+    options: &TimedOptions,
     observe: &mut dyn FnMut(&Pass, &Prepared),
 ) -> Result<Prepared, Error> {
     let span = StageSpan::prepare(options.model_name(), program.graph.len());
@@ -35,9 +35,9 @@ pub fn prepare(
 /// Errors of preparation and of `ask`.
 pub fn prepare_asking(
     program: &Program,
-    options: &Started,
+    options: &TimedOptions,
     ask: &mut dyn FnMut(&mut TypedModel) -> Result<(), Error>,
-) -> Result<Placed, Error> {
+) -> Result<RegionModel, Error> {
     let span = StageSpan::prepare(options.model_name(), program.graph.len());
     let leaf_type = |name: &str| options.input_types.get(name).cloned();
     let placed = match cembra_prepare::prepare_graph(program, &leaf_type, &options.prepare)? {
@@ -52,7 +52,11 @@ pub fn prepare_asking(
 }
 
 /// Runs the passes of preparation that follow typing on a typed model.
-pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Started) -> Result<Placed, Error> {
+pub(crate) fn prepare_typed(
+    model: TypedModel,
+    program: &Program,
+    options: &TimedOptions,
+) -> Result<RegionModel, Error> {
     let span = StageSpan::prepare(options.model_name(), model.graph.len());
     let placed = cembra_prepare::prepare_typed(model, program, &options.prepare)?;
     span.made("prepared_nodes", placed.model.graph.len());
@@ -60,7 +64,7 @@ pub(crate) fn prepare_typed(model: TypedModel, program: &Program, options: &Star
 }
 
 /// Prepares a program and returns its plan.
-pub fn plan_of(program: &Program, options: &Started) -> Result<Plan, Error> {
+pub fn plan_of(program: &Program, options: &TimedOptions) -> Result<Plan, Error> {
     let placed = prepare(program, options, &mut |_, _| {})?.placed()?;
     plan(&placed, program, options)
 }
@@ -83,7 +87,7 @@ pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
 ///
 /// # Errors
 /// If a limit is exceeded, an operator does not compile, or the program has arrays.
-pub fn plan(placed: &Placed, program: &Program, options: &Started) -> Result<Plan, Error> {
+pub fn plan(placed: &RegionModel, program: &Program, options: &TimedOptions) -> Result<Plan, Error> {
     let span = StageSpan::plan(options.model_name(), placed.model.graph.len());
     let plan = cembra_plan::build(placed, options.budget()).map_err(|error| match error {
         PlanError::Limit(exceeded) => exceeded.into(),

@@ -1,7 +1,7 @@
 //! The steps of a model that can fail. For each step there is its operator as it was written, its span in the text, and the types that its errors
 //! name. Executors keep these facts instead of the program and the plan, which are many times as large.
 
-use crate::options::compile_options::Started;
+use crate::options::compile_options::TimedOptions;
 use crate::stages::faults::{self, FailedOperator};
 use cembra_expr::{Calls, Graph, Node, NodeId, Program, Sources, written};
 use cembra_plan::{Action, Plan, StepId};
@@ -39,7 +39,7 @@ pub struct Sites {
 impl Sites {
     /// Finds the steps of `plan` that can fail. The plan must be made from `program`.
     #[must_use]
-    pub fn of(plan: &Plan, program: &Program, options: &Started) -> Sites {
+    pub fn of(plan: &Plan, program: &Program, options: &TimedOptions) -> Sites {
         let fails = |step: &StepId| match plan.step(*step).action {
             Action::Operator { op, overload, .. } => plan.registry().effects(op, overload).may_stop(),
             Action::Loop { .. } => true,

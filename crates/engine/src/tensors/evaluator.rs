@@ -5,7 +5,7 @@
 
 use crate::code::cache::{Cache, NewValue, hash_of};
 use crate::options::choice::Backend;
-use crate::options::compile_options::{CompileOptions, Started};
+use crate::options::compile_options::{CompileOptions, TimedOptions};
 use crate::rows::plan_rows::PlanRows;
 use crate::scalar::once::{ElementPlan, SingleElement};
 use crate::stages::bodies::plan_of_body;
@@ -212,7 +212,7 @@ const BLOCK: usize = 1 << 14;
 
 impl Evaluator {
     /// The options and start time of a compilation that begins now.
-    fn started(&self) -> Started {
+    fn started(&self) -> TimedOptions {
         self.options.started(None, None, self.registry)
     }
 

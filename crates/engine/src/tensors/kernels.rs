@@ -3,9 +3,11 @@
 //! is run on rows instead, which reports the error.
 
 use crate::rows::plan_rows::PlanRows;
-use crate::rows::{Ahead, ColumnMut, InputColumn, LineCall, LineMut, Lines, Pace, Sink, Start, Strips};
+use crate::rows::{
+    ColumnMut, InputColumn, LineCall, LineLayout, LineMut, LineStart, Lines, PrefetchHint, ResultTarget, Strips,
+};
 use crate::stages::faults::in_elements;
-use crate::tensors::lines::{InputLine, Line, OneTarget, Soon};
+use crate::tensors::lines::{InputLine, Line, LinePrefetch, OneTarget};
 use cembra_runtime::Chains;
 use cembra_tensor::{Body, Data, DataMut, Tensor, TensorErrorKind};
 use cembra_value::{Error, RunTerms, Value, with_data, with_data_mut};
@@ -23,9 +25,15 @@ pub(crate) fn misfit() -> Error {
 
 /// Compiles an element expression to a function for lines with the distances `steps` between elements; `None` if no
 /// function evaluates several rows at a time.
-fn strips(plan: &PlanRows, body: &Body, order: &Order, steps: &[isize], sink: Sink) -> Result<Option<Strips>, Error> {
-    let pace = |at: &usize| Some(Pace { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
-    let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[Pace; 8]>>>() else { return Ok(None) };
+fn strips(
+    plan: &PlanRows,
+    body: &Body,
+    order: &Order,
+    steps: &[isize],
+    sink: ResultTarget,
+) -> Result<Option<Strips>, Error> {
+    let pace = |at: &usize| Some(LineLayout { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
+    let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[LineLayout; 8]>>>() else { return Ok(None) };
     plan.strips(&paces, sink)
 }
 
@@ -40,7 +48,7 @@ pub(crate) struct BodyLines {
 impl BodyLines {
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, Error> {
         let order: Order = plan.leaves().collect();
-        let strips = strips(&plan, body, &order, steps, Sink::Values).map_err(|error| in_elements(&error))?;
+        let strips = strips(&plan, body, &order, steps, ResultTarget::Values).map_err(|error| in_elements(&error))?;
         Ok(BodyLines { plan, order, strips })
     }
 }
@@ -56,13 +64,13 @@ fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Itera
 
 /// The element at position `first`, where a line begins.
 #[inline]
-fn start(data: &Data, first: usize) -> Start<'_> {
-    with_data!(data, elements => Start::of(elements, first))
+fn start(data: &Data, first: usize) -> LineStart<'_> {
+    with_data!(data, elements => LineStart::of(elements, first))
 }
 
-fn ahead(soon: &Soon<'_>) -> Ahead {
-    let Soon { data, first, shift } = *soon;
-    with_data!(data, elements => Ahead::of(elements, first, shift))
+fn ahead(soon: &LinePrefetch<'_>) -> PrefetchHint {
+    let LinePrefetch { data, first, shift } = *soon;
+    with_data!(data, elements => PrefetchHint::of(elements, first, shift))
 }
 
 fn output(to: DataMut<'_>) -> LineMut<'_> {
@@ -118,7 +126,7 @@ impl BodySums {
     /// several rows at a time.
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
-        let strips = strips(&plan, body, &order, steps, Sink::Chains).map_err(|error| in_elements(&error))?;
+        let strips = strips(&plan, body, &order, steps, ResultTarget::Chains).map_err(|error| in_elements(&error))?;
         Ok(strips.map(|strips| BodySums { plan, order, strips }))
     }
 }
@@ -137,12 +145,12 @@ impl BodySums {
     pub(crate) fn sum_each(
         &mut self,
         lines: &[Line<'_>],
-        soon: &[Soon<'_>],
+        soon: &[LinePrefetch<'_>],
         shifts: &[isize],
         counts: [usize; 2],
         sums: &mut [Chains],
     ) -> bool {
-        let ahead: SmallVec<[Ahead; 4]> = soon.iter().map(ahead).collect();
+        let ahead: SmallVec<[PrefetchHint; 4]> = soon.iter().map(ahead).collect();
         self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums)
     }
 }

@@ -72,7 +72,7 @@ pub(crate) enum OneTarget<'d> {
 /// A hint to prefetch memory that will be read soon, while a line (elements in memory at equal distances) is summed. From a position on, one element
 /// is prefetched for each element of the line. The position may be outside of the memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Soon<'a> {
+pub(crate) struct LinePrefetch<'a> {
     /// The memory that contains the elements to prefetch.
     pub(crate) data: &'a Data,
     /// The position in that memory from which to prefetch while the first line is summed.

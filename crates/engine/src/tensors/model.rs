@@ -2,7 +2,7 @@
 //! at the first run with tensors of given extents, and cached.
 
 use crate::code::cache::{Cache, hash_of};
-use crate::options::compile_options::Started;
+use crate::options::compile_options::TimedOptions;
 use crate::options::signature::Field;
 use crate::tensors::access::Reader;
 use crate::tensors::evaluator::{Evaluator, TensorHost, made_in_time};
@@ -47,7 +47,7 @@ enum Origin {
 
 impl TensorModel {
     /// Compiles a program, as far as that is possible before the extents of its inputs are known.
-    pub(crate) fn of(program: TensorProgram, options: &Started) -> TensorModel {
+    pub(crate) fn of(program: TensorProgram, options: &TimedOptions) -> TensorModel {
         let [inputs, outputs] = program.fields();
         TensorModel::new(Origin::Program(program), Evaluator::new(&**options).into(), inputs, outputs)
     }
@@ -57,7 +57,7 @@ impl TensorModel {
     pub(crate) fn of_graph(
         graph: &TensorGraph,
         outputs: &[TensorNodeId],
-        options: &Started,
+        options: &TimedOptions,
     ) -> Result<TensorModel, Error> {
         let evaluator = Arc::new(Evaluator::new(&**options));
         let plan = Arc::new(evaluator.plan(graph, outputs)?);

@@ -1,7 +1,7 @@
 //! Plans for graphs of tensors: a plan is a rewritten graph whose products are ordered, with a list of steps. `bound` binds plans to inputs and runs
 //! them; the compiled model decides which plans are cached.
 
-use crate::tensors::bound::{BoundPlan, KeptPlan};
+use crate::tensors::bound::{BoundPlan, ReusablePlan};
 use crate::tensors::evaluator::{Evaluator, TensorHost};
 use crate::tensors::product::ProductCounters;
 use cembra_runtime::Cancellation;
@@ -98,7 +98,7 @@ impl TensorPlan {
     }
 
     /// Binds the plan to the extents and strides of `inputs`. The bound plan has memory of its own, which it keeps between runs.
-    pub(crate) fn bind(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<KeptPlan, Error> {
+    pub(crate) fn bind(&self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<ReusablePlan, Error> {
         Ok(BoundPlan::of(&self.plan, &self.graph, inputs, host)?.kept())
     }
 

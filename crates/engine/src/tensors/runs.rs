@@ -1,7 +1,7 @@
 //! The state that the runs of one session share: a plan that is bound to the extents and strides of the last inputs, with the memory of the last
 //! outputs. The compiled model decides which plan that is.
 
-use crate::tensors::bound::{BoundPlan, KeptPlan};
+use crate::tensors::bound::{BoundPlan, ReusablePlan};
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::plan::TensorPlan;
 use cembra_tensor::{Tensor, TensorErrorKind};
@@ -23,7 +23,7 @@ pub enum OutputMemory {
 /// The plans that are bound to the inputs of one session's runs, with the outputs of the last run.
 #[derive(Debug, Default)]
 pub(crate) struct TensorRuns {
-    bound: Option<KeptPlan>,
+    bound: Option<ReusablePlan>,
     /// The plan bound to overwrite a tensor.
     over: Option<BoundPlan>,
     /// The number of threads and the limit of bytes that the plans are bound for.
@@ -41,7 +41,7 @@ impl TensorRuns {
 
     /// The outputs of the last run; empty before the first run and after a failed one.
     pub(crate) fn outputs(&self) -> &[Tensor] {
-        self.bound.as_ref().map_or(&[], KeptPlan::outputs)
+        self.bound.as_ref().map_or(&[], ReusablePlan::outputs)
     }
 
     /// Drops the outputs if one of them shares memory that an input borrows from the caller. The caller's memory is then free once the caller has
@@ -58,7 +58,7 @@ impl TensorRuns {
     /// The approximate bytes of memory that the bound plans hold between runs.
     pub(crate) fn held_bytes(&self) -> u64 {
         let over = self.over.as_ref().map_or(0, BoundPlan::held_bytes);
-        over + self.bound.as_ref().map_or(0, KeptPlan::held_bytes)
+        over + self.bound.as_ref().map_or(0, ReusablePlan::held_bytes)
     }
 
     /// Runs the bound plan if it is a single map or sum over one line (elements in memory at equal distances) of each input. Returns false if the

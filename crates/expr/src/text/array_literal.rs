@@ -1,7 +1,7 @@
 //! Literals of arrays, array shapes, and edges, each after its type's name: `[i32?]{1, NA, 3}`, `DENSE_ARRAY_SHAPE{3}`, `edge{0, 2, 5}`.
 
 use super::cursor::{Cursor, Stop};
-use super::number::{self, Misread};
+use super::number::{self, NumberError};
 use super::spelling::Spelling;
 use super::token::TokenKind;
 use super::written_literal::write_bare;
@@ -105,7 +105,7 @@ impl Cursor<'_> {
 
 /// Returns true for an integer without a type suffix that only a u64 can hold.
 fn is_beyond_long(text: &str) -> bool {
-    matches!(number::read(text, false, None), Err(Misread::TooLarge(Scalar::Int64)))
+    matches!(number::read(text, false, None), Err(NumberError::TooLarge(Scalar::Int64)))
         && number::read(text, false, Some(Scalar::UInt64)).is_ok()
 }
 

@@ -63,7 +63,7 @@ pub(super) fn is_with_unit(text: &str) -> bool {
 
 /// The reason why a number in the text is invalid: a misplaced `_`, a wrong suffix, or a value that its type cannot have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Misread {
+pub(super) enum NumberError {
     /// The number has a `_` that is not between two digits.
     Separator,
     /// The number has a minus sign, but its type is this unsigned type.
@@ -82,27 +82,31 @@ pub(super) enum Misread {
     TooLarge(Scalar),
 }
 
-impl Misread {
+impl NumberError {
     /// Returns the error message and the hint for the number `text`.
     pub(super) fn message(self, text: &str) -> (String, Option<String>) {
         match self {
-            Misread::Separator => (format!("`{text}` has a `_` that is not between two digits"), None),
-            Misread::BareDot => {
+            NumberError::Separator => (format!("`{text}` has a `_` that is not between two digits"), None),
+            NumberError::BareDot => {
                 let digits = text.split('.').next().unwrap_or_default();
                 (format!("`{text}` has no digits after the dot"), Some(format!("write `{digits}.0`")))
             }
-            Misread::Radix => (format!("`{text}` is not decimal"), Some("write the number in decimal".into())),
-            Misread::Suffix => (format!("`{text}` is not a number"), Some(behind_number(text))),
-            Misread::Negative(scalar) => (format!("`{text}` is negative, but {scalar} has no negative numbers"), None),
-            Misread::OtherType(scalar) => (format!("`{text}` is not of type {scalar}"), None),
-            Misread::Fraction(scalar) => (format!("`{text}` is not an integer, but {scalar} is an integer type"), None),
-            Misread::TooLarge(scalar) if scalar.is_float() => {
+            NumberError::Radix => (format!("`{text}` is not decimal"), Some("write the number in decimal".into())),
+            NumberError::Suffix => (format!("`{text}` is not a number"), Some(behind_number(text))),
+            NumberError::Negative(scalar) => {
+                (format!("`{text}` is negative, but {scalar} has no negative numbers"), None)
+            }
+            NumberError::OtherType(scalar) => (format!("`{text}` is not of type {scalar}"), None),
+            NumberError::Fraction(scalar) => {
+                (format!("`{text}` is not an integer, but {scalar} is an integer type"), None)
+            }
+            NumberError::TooLarge(scalar) if scalar.is_float() => {
                 (format!("`{text}` is too large for {scalar}"), Some("write `inf` for infinity".into()))
             }
-            Misread::TooLarge(Scalar::Int32) => {
+            NumberError::TooLarge(Scalar::Int32) => {
                 (format!("`{text}` is too large for {}", Scalar::Int32), Some("write it with the suffix `i64`".into()))
             }
-            Misread::TooLarge(scalar) => (
+            NumberError::TooLarge(scalar) => (
                 format!("`{text}` is too large for {scalar}"),
                 Some("write a fraction, as in `1.0`: a float can be larger".into()),
             ),
@@ -132,48 +136,50 @@ fn behind_number(text: &str) -> String {
 ///
 /// `want` is the type of the number, which must be numeric. If it is `None`, the number's suffix decides. A number without a suffix is an `INT32`
 /// if it is an integer, an `INT64` if an `INT32` cannot hold it, and a weak float if it has a fraction or an exponent.
-pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<ScalarValue, Misread> {
+pub(super) fn read(text: &str, negative: bool, want: Option<Scalar>) -> Result<ScalarValue, NumberError> {
     let scan = scan(text.as_bytes(), 0, false);
     let (digits, suffix) = (&text[..scan.digits_end], &text[scan.digits_end..]);
     if scan.bare_dot {
-        return Err(Misread::BareDot);
+        return Err(NumberError::BareDot);
     }
     let suffix = match suffix {
         "" => None,
-        _ if digits == "0" && suffix.starts_with(['x', 'X', 'b', 'o']) => return Err(Misread::Radix),
+        _ if digits == "0" && suffix.starts_with(['x', 'X', 'b', 'o']) => return Err(NumberError::Radix),
         _ => match Scalar::ALL.into_iter().find(|scalar| scalar.is_number() && scalar.short_name() == suffix) {
             Some(scalar) if scalar != Scalar::WeakFloat => Some(scalar),
-            _ => return Err(if suffix.starts_with('_') { Misread::Separator } else { Misread::Suffix }),
+            _ => return Err(if suffix.starts_with('_') { NumberError::Separator } else { NumberError::Suffix }),
         },
     };
-    let digits = without_separators(digits).ok_or(Misread::Separator)?;
+    let digits = without_separators(digits).ok_or(NumberError::Separator)?;
     if let (Some(want), Some(suffix)) = (want, suffix)
         && want != suffix
     {
-        return Err(Misread::OtherType(want));
+        return Err(NumberError::OtherType(want));
     }
     match want.or(suffix) {
-        Some(scalar @ (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64)) if scan.float => Err(Misread::Fraction(scalar)),
+        Some(scalar @ (Scalar::Int32 | Scalar::Int64 | Scalar::UInt64)) if scan.float => {
+            Err(NumberError::Fraction(scalar))
+        }
         Some(Scalar::Int32) => integer(&digits, negative)
             .and_then(|v| i32::try_from(v).ok())
             .map(ScalarValue::Int32)
-            .ok_or(Misread::TooLarge(Scalar::Int32)),
+            .ok_or(NumberError::TooLarge(Scalar::Int32)),
         Some(Scalar::Int64) => {
-            integer(&digits, negative).map(ScalarValue::Int64).ok_or(Misread::TooLarge(Scalar::Int64))
+            integer(&digits, negative).map(ScalarValue::Int64).ok_or(NumberError::TooLarge(Scalar::Int64))
         }
         Some(Scalar::UInt64) => match digits.parse() {
             Ok(v) if !negative || v == 0 => Ok(ScalarValue::UInt64(v)),
-            Ok(_) => Err(Misread::Negative(Scalar::UInt64)),
-            _ => Err(Misread::TooLarge(Scalar::UInt64)),
+            Ok(_) => Err(NumberError::Negative(Scalar::UInt64)),
+            _ => Err(NumberError::TooLarge(Scalar::UInt64)),
         },
         Some(Scalar::Float32) => match digits.parse::<f32>() {
             Ok(v) if v.is_finite() => Ok(ScalarValue::Float32(if negative { -v } else { v })),
-            _ => Err(Misread::TooLarge(Scalar::Float32)),
+            _ => Err(NumberError::TooLarge(Scalar::Float32)),
         },
         Some(Scalar::Float64) => double(&digits, negative, Scalar::Float64).map(ScalarValue::Float64),
         None if !scan.float => match integer(&digits, negative) {
             Some(v) => Ok(i32::try_from(v).map_or(ScalarValue::Int64(v), ScalarValue::Int32)),
-            None => Err(Misread::TooLarge(Scalar::Int64)),
+            None => Err(NumberError::TooLarge(Scalar::Int64)),
         },
         _ => double(&digits, negative, Scalar::WeakFloat).map(ScalarValue::WeakFloat),
     }
@@ -184,10 +190,10 @@ fn integer(digits: &str, negative: bool) -> Option<i64> {
     if negative { 0_i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-fn double(digits: &str, negative: bool, scalar: Scalar) -> Result<f64, Misread> {
+fn double(digits: &str, negative: bool, scalar: Scalar) -> Result<f64, NumberError> {
     match digits.parse::<f64>() {
         Ok(v) if v.is_finite() => Ok(if negative { -v } else { v }),
-        _ => Err(Misread::TooLarge(scalar)),
+        _ => Err(NumberError::TooLarge(scalar)),
     }
 }
 
@@ -233,21 +239,21 @@ mod tests {
     #[test]
     fn what_is_no_number_is_said() {
         let fault = |text, want| read(text, false, want).unwrap_err();
-        assert_eq!(fault("9223372036854775808", None), Misread::TooLarge(Scalar::Int64));
-        assert_eq!(fault("2147483648i32", None), Misread::TooLarge(Scalar::Int32));
-        assert_eq!(fault("1e39f32", None), Misread::TooLarge(Scalar::Float32));
-        assert_eq!(fault("1e309", None), Misread::TooLarge(Scalar::WeakFloat));
-        assert_eq!(fault("1.5i32", None), Misread::Fraction(Scalar::Int32));
-        assert_eq!(fault("1e3", Some(Scalar::Int64)), Misread::Fraction(Scalar::Int64));
-        assert_eq!(fault("1f32", Some(Scalar::Float64)), Misread::OtherType(Scalar::Float64));
-        assert_eq!(fault("5.", None), Misread::BareDot);
-        assert_eq!(fault("0x1F", None), Misread::Radix);
-        assert_eq!(read("1u64", true, None), Err(Misread::Negative(Scalar::UInt64)));
+        assert_eq!(fault("9223372036854775808", None), NumberError::TooLarge(Scalar::Int64));
+        assert_eq!(fault("2147483648i32", None), NumberError::TooLarge(Scalar::Int32));
+        assert_eq!(fault("1e39f32", None), NumberError::TooLarge(Scalar::Float32));
+        assert_eq!(fault("1e309", None), NumberError::TooLarge(Scalar::WeakFloat));
+        assert_eq!(fault("1.5i32", None), NumberError::Fraction(Scalar::Int32));
+        assert_eq!(fault("1e3", Some(Scalar::Int64)), NumberError::Fraction(Scalar::Int64));
+        assert_eq!(fault("1f32", Some(Scalar::Float64)), NumberError::OtherType(Scalar::Float64));
+        assert_eq!(fault("5.", None), NumberError::BareDot);
+        assert_eq!(fault("0x1F", None), NumberError::Radix);
+        assert_eq!(read("1u64", true, None), Err(NumberError::Negative(Scalar::UInt64)));
         assert_eq!(read("18446744073709551615u64", false, None), Ok(ScalarValue::UInt64(u64::MAX)));
-        assert_eq!(fault("1abc", None), Misread::Suffix);
-        assert_eq!(fault("1e", None), Misread::Suffix);
+        assert_eq!(fault("1abc", None), NumberError::Suffix);
+        assert_eq!(fault("1e", None), NumberError::Suffix);
         for text in ["1_", "1__0", "1_.5", "1.5_f32", "1e5_"] {
-            assert_eq!(fault(text, None), Misread::Separator, "{text}");
+            assert_eq!(fault(text, None), NumberError::Separator, "{text}");
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum Numbers {
     /// The file has no `numbers` line: integers become f64 where they are divided or where the other operand is a float, and a fraction literal takes
     /// the float type of the other operand.
     #[default]
-    Unsaid,
+    Undeclared,
     /// The file begins with `numbers f64`: integers become f64 where they are divided or where the other operand is a float, and fraction literals
     /// are f64.
     Wide,

@@ -17,7 +17,7 @@ use crate::infix::{
     AT_LABELS, COMPARISON, DECLARED, Fixity, GET_FIELD, GET_NTH, IN, IN_RANGE, IN_VALUE, LAMBDA, LOOSEST, Level,
     MAKE_NAMED, MAKE_TUPLE, METHOD, NUMBER, OPERATOR, Operation, TIGHTEST, WHERE,
 };
-use crate::reach::Reach;
+use crate::reach::OperandConversion;
 use crate::{Graph, NameId, Node, NodeId, Program, Vocabulary};
 use cembra_runtime::Scalar;
 use cembra_runtime::{Names as FieldNames, QType};
@@ -171,7 +171,7 @@ enum Piece<'g> {
     /// Writes the node by its name if it has a `let`; otherwise as an expression, in brackets if it binds looser than the given level.
     Operand(NodeId, Level),
     /// Writes the node as `Operand` does, but as an operand that a declared type converts.
-    Reached(NodeId, Level, Reach),
+    Reached(NodeId, Level, OperandConversion),
     /// Writes the node as an expression even if it has a name, for the right side of its `let`.
     Body(NodeId, Level),
     /// Writes the name of the `let` with this index.
@@ -368,8 +368,8 @@ impl<'g> Printer<'g> {
             self.out.push_str(" = ");
             let value = bound.map_or(value, |(value, _)| value);
             // If the declared type does not pass through the value, the value itself is marked.
-            let passes = |reach: &Reach| bound.is_none() && self.passed_by(value, *reach).is_some();
-            self.write(match Reach::of(qtype).filter(passes) {
+            let passes = |reach: &OperandConversion| bound.is_none() && self.passed_by(value, *reach).is_some();
+            self.write(match OperandConversion::of(qtype).filter(passes) {
                 Some(reach) => Piece::Reached(value, LOOSEST, reach),
                 None => Piece::Operand(value, LOOSEST),
             });
@@ -393,7 +393,7 @@ impl<'g> Printer<'g> {
         let Node::Literal(Value::Type(qtype)) = self.graph.node(qtype) else { return None };
         let is_it = **self.graph.name(name) == *DECLARED && qtype.is_declarable();
         let reads_back = |reach| self.bound(value).is_some() || self.is_as_reached(value, reach);
-        (is_it && Reach::of(qtype).is_none_or(reads_back)).then_some((value, qtype))
+        (is_it && OperandConversion::of(qtype).is_none_or(reads_back)).then_some((value, qtype))
     }
 
     fn form(&mut self, name: NameId) -> Form {

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// The kind of a fault inside of quotes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wrong {
+enum EscapeFault {
     /// An unknown escape in a quoted text.
     Escape,
     /// An escape `\u{..}` with a number that is not a character.
@@ -19,21 +19,21 @@ enum Wrong {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct BadEscape {
     span: Span,
-    wrong: Wrong,
+    wrong: EscapeFault,
 }
 
 impl BadEscape {
     /// Returns the error message for this escape or character.
     pub(super) fn diagnostic(self) -> Diagnostic {
         let (message, hint) = match self.wrong {
-            Wrong::Unicode => {
+            EscapeFault::Unicode => {
                 ("this is not the number of a character", "write the character's number in hexadecimal: `\\u{1F332}`")
             }
-            Wrong::Escape => (
+            EscapeFault::Escape => (
                 "this escape does not exist",
                 "write one of `\\n`, `\\t`, `\\r`, `\\\\`, `\\\"`, `\\'`, `\\0` and `\\u{..}`",
             ),
-            Wrong::Character => {
+            EscapeFault::Character => {
                 ("a literal of bytes must have only ASCII characters", "write any other byte in hexadecimal: `\\xff`")
             }
         };
@@ -64,14 +64,14 @@ pub(super) fn decode(token: &str, span: Span) -> Result<Cow<'_, str>, BadEscape>
             Some(same @ ('\\' | '"' | '\'')) => same,
             Some('u') => {
                 let end = escape.find('}').filter(|_| escape[2..].starts_with('{'));
-                let Some(end) = end else { return Err(fault(2, Wrong::Unicode)) };
+                let Some(end) = end else { return Err(fault(2, EscapeFault::Unicode)) };
                 len = end + 1;
                 let digits = &escape[3..end];
                 let hexadecimal = (1..=6).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
                 let number = hexadecimal.then(|| u32::from_str_radix(digits, 16).ok()).flatten();
-                number.and_then(char::from_u32).ok_or(fault(len, Wrong::Unicode))?
+                number.and_then(char::from_u32).ok_or(fault(len, EscapeFault::Unicode))?
             }
-            _ => return Err(fault(len, Wrong::Escape)),
+            _ => return Err(fault(len, EscapeFault::Escape)),
         });
         rest = &escape[len..];
     }
@@ -101,13 +101,15 @@ pub(super) fn decode_bytes(token: &str, span: Span) -> Result<Vec<u8>, BadEscape
                     Some('x') => {
                         let digits = rest.get(2..4).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
                         len = 4;
-                        digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or(fault(2, Wrong::Escape))?
+                        digits
+                            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+                            .ok_or(fault(2, EscapeFault::Escape))?
                     }
-                    _ => return Err(fault(len, Wrong::Escape)),
+                    _ => return Err(fault(len, EscapeFault::Escape)),
                 });
             }
             _ if c.is_ascii() => bytes.push(c as u8),
-            _ => return Err(fault(len, Wrong::Character)),
+            _ => return Err(fault(len, EscapeFault::Character)),
         }
         rest = &rest[len..];
     }
@@ -150,13 +152,13 @@ mod tests {
         let fault = |token, start, end, wrong| {
             assert_eq!(decoded(token), Err(BadEscape { span: Span::new(start, end), wrong }), "{token}");
         };
-        fault(r#""ab\qc""#, 13, 15, Wrong::Escape);
-        fault(r#""\é""#, 11, 14, Wrong::Escape);
-        fault(r#""\n\u{110000}""#, 13, 23, Wrong::Unicode);
-        fault(r#""\u{d800}""#, 11, 19, Wrong::Unicode);
-        fault(r#""\u41""#, 11, 13, Wrong::Unicode);
-        fault(r#""\u{}""#, 11, 15, Wrong::Unicode);
-        fault(r#""\u{+1}""#, 11, 17, Wrong::Unicode);
+        fault(r#""ab\qc""#, 13, 15, EscapeFault::Escape);
+        fault(r#""\é""#, 11, 14, EscapeFault::Escape);
+        fault(r#""\n\u{110000}""#, 13, 23, EscapeFault::Unicode);
+        fault(r#""\u{d800}""#, 11, 19, EscapeFault::Unicode);
+        fault(r#""\u41""#, 11, 13, EscapeFault::Unicode);
+        fault(r#""\u{}""#, 11, 15, EscapeFault::Unicode);
+        fault(r#""\u{+1}""#, 11, 17, EscapeFault::Unicode);
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl<'s> FieldNames<'s> {
         let names = self.0;
         Names::new(names.iter().map(|(name, _)| &**name)).map_err(|error| {
             let problem = Diagnostic::new(Code::Name, error.to_string());
-            let (NameError::Twice(wrong) | NameError::Malformed(wrong)) = &error else { return problem };
+            let (NameError::Duplicate(wrong) | NameError::Malformed(wrong)) = &error else { return problem };
             let mut places = names.iter().filter(|(name, _)| **name == **wrong).map(|(_, span)| *span);
             match (places.next(), places.next()) {
                 (Some(first), Some(second)) => problem.at(second).also(first, "the first field of this name"),

@@ -18,18 +18,18 @@ pub(super) fn find(program: &Program, found: &mut Warnings) {
 
 /// A value that equals nothing, not even itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unequal {
+enum NeverEqual {
     Missing,
     Nan,
 }
 
-fn unequal(graph: &Graph, node: NodeId) -> Option<Unequal> {
+fn unequal(graph: &Graph, node: NodeId) -> Option<NeverEqual> {
     let Node::Literal(value) = graph.node(node) else { return None };
     match value {
-        Value::Missing(_) | Value::Nothing => Some(Unequal::Missing),
+        Value::Missing(_) | Value::Nothing => Some(NeverEqual::Missing),
         Value::Scalar(scalar) | Value::Present(scalar) => match scalar {
-            ScalarValue::Float32(x) if x.is_nan() => Some(Unequal::Nan),
-            ScalarValue::Float64(x) | ScalarValue::WeakFloat(x) if x.is_nan() => Some(Unequal::Nan),
+            ScalarValue::Float32(x) if x.is_nan() => Some(NeverEqual::Nan),
+            ScalarValue::Float64(x) | ScalarValue::WeakFloat(x) if x.is_nan() => Some(NeverEqual::Nan),
             _ => None,
         },
         _ => None,
@@ -75,7 +75,7 @@ fn comparisons(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings)
             _ => "x",
         };
         match value {
-            Unequal::Missing => found.add(Code::MissingComparison, place, || {
+            NeverEqual::Missing => found.add(Code::MissingComparison, place, || {
                 let message = format!("`{}` with `missing` is never true", operation.text());
                 let warning = Diagnostic::new(Code::MissingComparison, message);
                 match operation {
@@ -84,7 +84,7 @@ fn comparisons(graph: &Graph, bodies: &FunctionBodies<'_>, found: &mut Warnings)
                     _ => warning,
                 }
             }),
-            Unequal::Nan => found.add(Code::ConstantComparison, place, || {
+            NeverEqual::Nan => found.add(Code::ConstantComparison, place, || {
                 let holds = if *operation == Operation::NotEqual { "always" } else { "never" };
                 let message = format!("`{}` with `nan` is {holds} true", operation.text());
                 Diagnostic::new(Code::ConstantComparison, message).hint(format!("write `is_nan({other})`"))

@@ -148,7 +148,7 @@ fn generator(message: impl Into<String>) -> Error {
 }
 
 /// A compiled function: its offset in the machine code, and the stack that it takes, both in bytes.
-struct Placed {
+struct FunctionPlacement {
     start: usize,
     stack: usize,
 }
@@ -207,7 +207,7 @@ fn all(
         if bytes.len() > limits.code_bytes {
             return Err(limits.exceeded(Limit::CodeBytes).into());
         }
-        placed.push(Placed { start, stack: stack(code) });
+        placed.push(FunctionPlacement { start, stack: stack(code) });
         note_calls(code, &scratch.context.func, number, &mut calls)?;
     }
     budget.check_time()?;
@@ -292,7 +292,7 @@ fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut
 
 /// Writes the distance to a called function: four bytes, relative to their own position and corrected by the addend of the
 /// relocation.
-fn fill_in(bytes: &mut [u8], placed: &[Placed], call: &Call) -> Result<(), Error> {
+fn fill_in(bytes: &mut [u8], placed: &[FunctionPlacement], call: &Call) -> Result<(), Error> {
     let at = placed[call.from].start + call.at;
     let distance = placed[call.to].start as i64 - at as i64 + call.addend;
     let distance = i32::try_from(distance).map_err(|_| generator("the code is too large for calls inside of it"))?;
@@ -302,7 +302,7 @@ fn fill_in(bytes: &mut [u8], placed: &[Placed], call: &Call) -> Result<(), Error
 
 /// Returns the most stack that a sequence of nested calls takes, in bytes. In `placed`, a function must come before the
 /// functions that it calls.
-fn deepest(placed: &[Placed], calls: &[Call]) -> usize {
+fn deepest(placed: &[FunctionPlacement], calls: &[Call]) -> usize {
     let mut below = vec![0; placed.len()];
     for call in calls.iter().rev() {
         below[call.from] = below[call.from].max(below[call.to] + placed[call.to].stack);

@@ -9,8 +9,8 @@ use crate::error::{Error, ErrorKind};
 use crate::translate::Progress;
 use cembra_plan::{Function, Plan, Template};
 use cembra_runtime::{
-    BatchFunction, CodePages, Column, ColumnForm, Context, DataForm, FramePtr, MadeFor, Numbers, PresenceForm,
-    STATUS_OK, Scratch, ScratchLayout, Transfer,
+    BatchFunction, CodePages, Column, ColumnForm, Context, DataForm, DictionaryIndices, FramePtr, FunctionColumns,
+    PresenceForm, STATUS_OK, Scratch, ScratchLayout, Transfer,
 };
 use cembra_value::Budget;
 
@@ -25,7 +25,7 @@ pub struct CompiledRows {
     calls: RowCalls,
     /// The number of outputs.
     outputs: usize,
-    made_for: MadeFor,
+    made_for: FunctionColumns,
 }
 
 /// The calling convention of the machine code: one call for all rows, or one call per row.
@@ -67,7 +67,7 @@ pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budg
     };
     let values = plan.inputs().iter().map(|input| input.value).chain(plan.outputs().iter().map(|output| output.value));
     let types = values.map(|value| plan.value(value).qtype.clone()).collect();
-    let made_for = MadeFor { types, forms: forms.into() };
+    let made_for = FunctionColumns { types, forms: forms.into() };
     Ok(CompiledRows { code, template: plan.template().clone(), calls, outputs: of_outputs.len(), made_for })
 }
 
@@ -108,7 +108,7 @@ unsafe impl BatchFunction for CompiledRows {
         ScratchLayout { rows: MOST_ROWS, bytes: 0, frame: self.template.frame() }
     }
 
-    fn made_for(&self) -> &MadeFor {
+    fn made_for(&self) -> &FunctionColumns {
         &self.made_for
     }
 
@@ -120,7 +120,7 @@ unsafe impl BatchFunction for CompiledRows {
     unsafe fn run(
         &self,
         columns: &[Column],
-        _: &[Numbers<'_>],
+        _: &[DictionaryIndices<'_>],
         rows: usize,
         scratch: &mut Scratch,
         context: &mut Context,

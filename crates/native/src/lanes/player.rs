@@ -15,11 +15,11 @@ use smallvec::SmallVec;
 
 /// A mask, as vectors in each width that was needed so far; `None` for the other width.
 #[derive(Clone, Default)]
-struct Widths([Option<Vectors>; 2]);
+struct WidenedMask([Option<Vectors>; 2]);
 
-impl Widths {
-    fn one(width: Width, mask: Vectors) -> Widths {
-        let mut widths = Widths::default();
+impl WidenedMask {
+    fn one(width: Width, mask: Vectors) -> WidenedMask {
+        let mut widths = WidenedMask::default();
         *widths.at(width) = Some(mask);
         widths
     }
@@ -38,24 +38,24 @@ impl Widths {
 enum EmittedResult {
     Nothing,
     Numbers(Vectors),
-    Mask(Widths),
+    Mask(WidenedMask),
 }
 
 /// The emitter of one tape's vector code, with the vectors of the results that it has emitted so far.
-pub(crate) struct Player<'p, 'b, 'f> {
+pub(crate) struct VectorEmitter<'p, 'b, 'f> {
     pub(crate) builder: &'p mut FunctionBuilder<'b>,
     state: &'p mut FunctionState<'f>,
     tape: &'p Tape,
     lanes: Lanes,
     made: Vec<EmittedResult>,
     /// The mask of the lanes that have failed so far.
-    failed: Widths,
+    failed: WidenedMask,
 }
 
 /// A function that emits an operation on two vectors.
 type Operation = fn(&mut FunctionBuilder<'_>, ir::Value, ir::Value) -> ir::Value;
 
-impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
+impl<'p, 'b, 'f> VectorEmitter<'p, 'b, 'f> {
     /// Emits vector code for the tape's live instructions. `inputs` are the vectors of the tape's inputs in order. An input that is a mask has lanes
     /// of `Width::Single`.
     pub(crate) fn play(
@@ -67,12 +67,12 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
     ) -> Self {
         let live = tape.live();
         let made = vec![EmittedResult::Nothing; tape.instrs().len()];
-        let mut player = Player { builder, state, tape, lanes, made, failed: Widths::default() };
+        let mut player = VectorEmitter { builder, state, tape, lanes, made, failed: WidenedMask::default() };
         let mut inputs = inputs.into_iter();
         for (at, instr) in tape.instrs().iter().enumerate() {
             player.made[at] = match instr {
                 Instr::Input(_) => inputs.next().map_or(EmittedResult::Nothing, EmittedResult::Numbers),
-                Instr::InputMask => EmittedResult::Mask(Widths([inputs.next(), None])),
+                Instr::InputMask => EmittedResult::Mask(WidenedMask([inputs.next(), None])),
                 _ if live[at] => player.instr(instr),
                 _ => EmittedResult::Nothing,
             };
@@ -149,7 +149,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let width = self.common(&[a, b]);
         let (a, b) = (self.mask(a, width), self.mask(b, width));
         let both = self.each(&a, &b, operation);
-        EmittedResult::Mask(Widths::one(width, both))
+        EmittedResult::Mask(WidenedMask::one(width, both))
     }
 
     fn instr(&mut self, instr: &Instr) -> EmittedResult {
@@ -162,7 +162,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
             Instr::MaskConst(value) => {
                 let bits = if *value { u64::MAX } else { 0 };
                 let mut of = |width: Width| Some(vectors::constant(self.builder, lanes, width.integer(), bits));
-                return EmittedResult::Mask(Widths([of(Width::Single), of(Width::Double)]));
+                return EmittedResult::Mask(WidenedMask([of(Width::Single), of(Width::Double)]));
             }
             Instr::Un(op, a) => self.unary(*op, *a),
             Instr::Bin(op, a, b) => {
@@ -203,7 +203,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
                 let width = self.common(&[*a]);
                 let a = self.mask(*a, width);
                 let not = a.iter().map(|a| self.builder.ins().bnot(*a)).collect();
-                return EmittedResult::Mask(Widths::one(width, not));
+                return EmittedResult::Mask(WidenedMask::one(width, not));
             }
             Instr::FaultIf { mask, .. } => {
                 self.note_fault(*mask);
@@ -277,7 +277,7 @@ impl<'p, 'b, 'f> Player<'p, 'b, 'f> {
         let holds = self.vector_by_vector(&operands, |_, builder, args| {
             instructions::compare(builder, op, opposite, args[0], args[1])
         });
-        EmittedResult::Mask(Widths::one(width, holds))
+        EmittedResult::Mask(WidenedMask::one(width, holds))
     }
 
     /// Adds the lanes in which `mask` is set to the failed lanes.

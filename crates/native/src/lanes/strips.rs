@@ -2,7 +2,7 @@
 //! once no lane has failed. The rows after the last full strip are computed one by one.
 
 use super::Lanes;
-use super::player::Player as LanePlayer;
+use super::player::VectorEmitter as LanePlayer;
 use super::ports::{self, Rows};
 use super::vectors::Vectors;
 use crate::emit::FunctionState;
@@ -24,7 +24,7 @@ enum Input {
 }
 
 /// The loop over rows that is being built: its tape, its arrays, the number of rows, and the block for failures.
-struct Strips<'a> {
+struct StripLoop<'a> {
     tape: &'a Tape,
     inputs: Vec<(Input, MachineType)>,
     /// The outputs of the tape, each with the port (the layout) and the address of its array.
@@ -35,7 +35,7 @@ struct Strips<'a> {
 
 /// The state of the loop before a strip (as many rows as there are lanes): the strip's first row, and per mask output
 /// the word in which its bits are collected.
-struct At {
+struct StripState {
     row: ir::Value,
     words: Vec<ir::Value>,
 }
@@ -78,9 +78,9 @@ pub(super) fn build(
     let inputs = inputs.collect();
     let ports = outputs.iter().copied().chain(std::iter::repeat(Port::Rows));
     let outputs = tape.outputs().iter().zip(ports).map(|(output, port)| (*output, port, array(builder))).collect();
-    let strips = Strips { tape, inputs, outputs, rows, failed };
+    let strips = StripLoop { tape, inputs, outputs, rows, failed };
     let zero = builder.ins().iconst(types::I64, 0);
-    let mut at = At { row: zero, words: vec![zero; strips.masks().count()] };
+    let mut at = StripState { row: zero, words: vec![zero; strips.masks().count()] };
     for lanes in (lanes != Lanes::One).then_some(lanes).into_iter().chain([Lanes::One]) {
         at = strips.all(builder, &mut state, lanes, at);
     }
@@ -102,28 +102,37 @@ pub(super) fn build(
     status(builder, STATUS_FAULT);
 }
 
-impl Strips<'_> {
+impl StripLoop<'_> {
     /// Returns the arrays of the outputs that are masks.
     fn masks(&self) -> impl Iterator<Item = ir::Value> {
         self.outputs.iter().filter(|(output, ..)| matches!(output, Output::Mask(_))).map(|(.., array)| *array)
     }
 
-    fn store_words(&self, builder: &mut FunctionBuilder<'_>, at: &At) {
+    fn store_words(&self, builder: &mut FunctionBuilder<'_>, at: &StripState) {
         for (array, word) in self.masks().zip(&at.words) {
             ports::store_word(builder, array, at.row, *word);
         }
     }
 
     /// Creates a block whose parameters are the loop's state before a strip (as many rows as there are lanes).
-    fn beginning(&self, builder: &mut FunctionBuilder<'_>) -> (ir::Block, At) {
+    fn beginning(&self, builder: &mut FunctionBuilder<'_>) -> (ir::Block, StripState) {
         let block = builder.create_block();
         let row = builder.append_block_param(block, types::I64);
-        (block, At { row, words: self.masks().map(|_| builder.append_block_param(block, types::I64)).collect() })
+        (
+            block,
+            StripState { row, words: self.masks().map(|_| builder.append_block_param(block, types::I64)).collect() },
+        )
     }
 
     /// Emits the loop over all full strips of `lanes` rows each, from the state `from` on. Returns the state after the
     /// last strip.
-    fn all(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, lanes: Lanes, from: At) -> At {
+    fn all(
+        &self,
+        builder: &mut FunctionBuilder<'_>,
+        state: &mut FunctionState<'_>,
+        lanes: Lanes,
+        from: StripState,
+    ) -> StripState {
         let (start, at) = self.beginning(builder);
         let [strip, end] = [(); 2].map(|()| builder.create_block());
         builder.ins().jump(start, &arguments(&from));
@@ -136,13 +145,13 @@ impl Strips<'_> {
             Lanes::One => self.one_row(builder, state, &at),
             Lanes::Two | Lanes::Four => self.several(builder, state, lanes, &at),
         };
-        let mut then = At { row: next, words };
+        let mut then = StripState { row: next, words };
         if !then.words.is_empty() {
             let full = builder.create_block();
             let inside = builder.ins().band_imm_s(next, WORD_ROWS - 1);
             builder.ins().brif(inside, start, &arguments(&then), full, &[]);
             enter(builder, full);
-            self.store_words(builder, &At { row: at.row, words: then.words.clone() });
+            self.store_words(builder, &StripState { row: at.row, words: then.words.clone() });
             let zero = builder.ins().iconst(types::I64, 0);
             then.words.fill(zero);
         }
@@ -154,7 +163,12 @@ impl Strips<'_> {
 
     /// Emits the code for one row. The code returns from the function at once if the row fails. Returns the words of
     /// mask outputs, with the row's bits inserted.
-    fn one_row(&self, builder: &mut FunctionBuilder<'_>, state: &mut FunctionState<'_>, at: &At) -> Vec<ir::Value> {
+    fn one_row(
+        &self,
+        builder: &mut FunctionBuilder<'_>,
+        state: &mut FunctionState<'_>,
+        at: &StripState,
+    ) -> Vec<ir::Value> {
         let inputs = self.inputs.iter().map(|(input, ty)| match input {
             Input::Rows(array) => Rows { array: *array, first: at.row }.load_one(builder, *ty),
             Input::Shared(element) => *element,
@@ -191,7 +205,7 @@ impl Strips<'_> {
         builder: &mut FunctionBuilder<'_>,
         state: &mut FunctionState<'_>,
         lanes: Lanes,
-        at: &At,
+        at: &StripState,
     ) -> Vec<ir::Value> {
         let inputs = self.inputs.iter().map(|(input, ty)| match input {
             Input::Rows(array) => Rows { array: *array, first: at.row }.load(builder, lanes, *ty),
@@ -234,7 +248,7 @@ impl Strips<'_> {
     }
 }
 
-fn arguments(at: &At) -> Vec<BlockArg> {
+fn arguments(at: &StripState) -> Vec<BlockArg> {
     std::iter::once(&at.row).chain(&at.words).map(|value| BlockArg::from(*value)).collect()
 }
 

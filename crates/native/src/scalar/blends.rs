@@ -3,7 +3,7 @@
 //! so each float must be moved there and back. The vectors hold the float in every lane; the result is the first lane,
 //! and the other lanes are not used. This is for code that computes one row; code for many rows is in `crate::lanes`.
 
-use super::playing::{Playing, vector_of};
+use super::playing::{ScalarEmission, vector_of};
 use crate::emit::{clif_type, instructions, machine};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Tape, Un};
@@ -96,7 +96,7 @@ impl Blends {
     }
 
     /// Emits the instruction at index `at` in vectors if vector code was chosen for it. Returns true if the instruction needs no scalar code.
-    pub(super) fn play(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> bool {
+    pub(super) fn play(&mut self, playing: &mut ScalarEmission<'_, '_, '_>, at: usize) -> bool {
         match self.forms.get(at) {
             None | Some(VectorForm::Scalar) => return false,
             // The instruction is emitted just before a selection that uses it.
@@ -115,7 +115,7 @@ impl Blends {
     }
 
     /// Emits the instruction `last` in vectors, after the deferred instructions that it needs.
-    fn play_deferred(&mut self, playing: &mut Playing<'_, '_, '_>, last: usize) {
+    fn play_deferred(&mut self, playing: &mut ScalarEmission<'_, '_, '_>, last: usize) {
         let tape = playing.tape;
         let mut needed = vec![last];
         let mut seen = 0;
@@ -135,7 +135,7 @@ impl Blends {
         }
     }
 
-    fn in_vectors(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> Option<ir::Value> {
+    fn in_vectors(&mut self, playing: &mut ScalarEmission<'_, '_, '_>, at: usize) -> Option<ir::Value> {
         Some(match playing.tape.instrs()[at] {
             Instr::Select { mask, on, off, .. } => {
                 let [mask, on, off] =
@@ -169,7 +169,7 @@ impl Blends {
 
     /// Returns a vector for the result of the instruction `at`, which has the number in every lane. A mask is as wide
     /// as the numbers that it was made from.
-    fn vector(&mut self, playing: &mut Playing<'_, '_, '_>, at: usize) -> ir::Value {
+    fn vector(&mut self, playing: &mut ScalarEmission<'_, '_, '_>, at: usize) -> ir::Value {
         if let Some(vector) = self.vectors[at] {
             return vector;
         }

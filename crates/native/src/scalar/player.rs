@@ -3,7 +3,7 @@
 
 use super::blends::Blends;
 use super::pairs::{self, Pair};
-use super::playing::Playing;
+use super::playing::ScalarEmission;
 use super::texts;
 use crate::emit::{FunctionState, clif_type, instructions, machine};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};
@@ -30,7 +30,7 @@ pub(crate) fn play(
     let mut pairs = if has_vectors { pairs::find(tape) } else { Vec::new() }.into_iter();
     let mut pair = pairs.next();
     let blends = Blends::of(state.environment.isa, tape);
-    let mut player = Player { playing: Playing { builder, state, tape, values }, blends };
+    let mut player = ScalarEmitter { playing: ScalarEmission { builder, state, tape, values }, blends };
     for at in (0..live.len()).filter(|at| live[*at]) {
         if let Some(Pair { second, between, .. }) = pair.take_if(|pair| pair.first == at) {
             between.into_iter().for_each(|at| player.step(at));
@@ -43,12 +43,12 @@ pub(crate) fn play(
 }
 
 /// The emitter of one tape's scalar code, with the choice of selections that are computed in vectors.
-struct Player<'p, 'b, 'f> {
-    playing: Playing<'p, 'b, 'f>,
+struct ScalarEmitter<'p, 'b, 'f> {
+    playing: ScalarEmission<'p, 'b, 'f>,
     blends: Blends,
 }
 
-impl Player<'_, '_, '_> {
+impl ScalarEmitter<'_, '_, '_> {
     /// Emits the instruction `at`, unless it was emitted already.
     fn step(&mut self, at: usize) {
         let playing = &mut self.playing;
@@ -65,7 +65,7 @@ impl Player<'_, '_, '_> {
         let playing = &mut self.playing;
         let tape = playing.tape;
         playing.state.mark(playing.builder, Some(tape.site(first)));
-        let both = |one: Val, other: Val, playing: &mut Playing<'_, '_, '_>| {
+        let both = |one: Val, other: Val, playing: &mut ScalarEmission<'_, '_, '_>| {
             let (one, other) = (playing.val(one), playing.val(other));
             if one == other {
                 return playing.builder.ins().splat(types::F64X2, one);
@@ -90,7 +90,7 @@ impl Player<'_, '_, '_> {
     }
 }
 
-impl Playing<'_, '_, '_> {
+impl ScalarEmission<'_, '_, '_> {
     fn instr(&mut self, at: usize, instr: &Instr) -> Option<ir::Value> {
         Some(match instr {
             Instr::Input(_) | Instr::InputMask => return None,

@@ -8,7 +8,7 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
 /// A tape whose scalar code is being emitted: its values so far, and access to operands.
-pub(super) struct Playing<'p, 'b, 'f> {
+pub(super) struct ScalarEmission<'p, 'b, 'f> {
     pub(super) builder: &'p mut FunctionBuilder<'b>,
     pub(super) state: &'p mut FunctionState<'f>,
     pub(super) tape: &'p Tape,
@@ -21,7 +21,7 @@ pub(super) fn vector_of(ty: ir::Type) -> Option<ir::Type> {
     if ty.is_float() { ty.by(types::I8X16.bits() / ty.bits()) } else { None }
 }
 
-impl Playing<'_, '_, '_> {
+impl ScalarEmission<'_, '_, '_> {
     pub(super) fn val(&mut self, val: Val) -> ir::Value {
         self.value(val.index(), clif_type(self.tape.ty(val)))
     }

@@ -2,12 +2,12 @@
 //! again as an integer, without a move between kinds of registers. The earlier load is removed if it has no other use. Without this, benchmark S3,
 //! which selects among eight inputs, takes 5 % longer.
 
-use super::playing::Playing;
+use super::playing::ScalarEmission;
 use cembra_tape::Val;
 use cranelift_codegen::ir::{self, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 use rustc_hash::FxHashSet;
 
-impl Playing<'_, '_, '_> {
+impl ScalarEmission<'_, '_, '_> {
     /// Loads the number `val` again, as another type of equal size. `None` if `val` was not loaded from memory that stays constant during the call.
     pub(crate) fn read_as(&mut self, val: Val, ty: ir::Type) -> Option<Value> {
         let load = self.load_of(val)?;

@@ -10,11 +10,11 @@ use cranelift_frontend::FunctionBuilder;
 
 /// The most byte offsets that the loop over rows updates from row to row, each shared by all columns with one stride. More offsets would not stay in
 /// registers.
-pub(super) const KEPT: usize = 3;
+pub(super) const SHARED_STRIDES: usize = 3;
 
 /// The offset in bytes from the first row to the current one, for all columns with one stride.
 #[derive(Clone, Copy)]
-pub(super) struct Distance {
+pub(super) struct RowOffset {
     pub(super) pace: u8,
     pub(super) bytes: ir::Value,
 }
@@ -35,7 +35,7 @@ pub(super) struct Row<'a> {
     /// The address of the array that describes the columns.
     pub(super) columns: ir::Value,
     pub(super) number: ir::Value,
-    pub(super) distances: [Option<Distance>; KEPT],
+    pub(super) distances: [Option<RowOffset>; SHARED_STRIDES],
     /// The alias regions (classes of memory accesses) of input columns, and of output columns.
     pub(super) regions: [AliasRegion; 2],
     /// The position of the row's bit in inputs that are bits, computed at the first load of a bit; `None` before. The
@@ -58,14 +58,14 @@ pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride>
     let fields = [Column::STRIDE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
     let all = move || {
         let of_form = move |(column, form): (usize, &ColumnForm)| {
-            [0, 1].map(|at| Stride { column, field: fields[at], pace: form.paces[at] })
+            [0, 1].map(|at| Stride { column, field: fields[at], pace: form.stride_classes[at] })
         };
         forms.iter().enumerate().flat_map(of_form).filter(|stride| stride.pace > 0).enumerate()
     };
     let is_first = move |at: usize, pace: u8| !all().take(at).any(|(_, before)| before.pace == pace);
     let is_shared = move |at: usize, pace: u8| all().skip(at + 1).any(|(_, after)| after.pace == pace);
     let kept = all().filter(move |(at, stride)| is_first(*at, stride.pace) && is_shared(*at, stride.pace));
-    kept.map(|(_, stride)| stride).take(KEPT)
+    kept.map(|(_, stride)| stride).take(SHARED_STRIDES)
 }
 
 impl<'a> Row<'a> {
@@ -74,7 +74,7 @@ impl<'a> Row<'a> {
         forms: &'a [ColumnForm],
         columns: ir::Value,
         number: ir::Value,
-        distances: [Option<Distance>; KEPT],
+        distances: [Option<RowOffset>; SHARED_STRIDES],
         regions: [AliasRegion; 2],
     ) -> Self {
         Row { forms, columns, number, distances, regions, input_bit: None, output_word: None }
@@ -163,7 +163,7 @@ impl<'a> Row<'a> {
         let size = qtype.scalar().map_or(qtype.layout().size, |scalar| QType::Scalar(scalar).layout().size);
         let dense = self.forms[column].is_dense.then_some(size);
         let fields = [Column::DATA_OFFSET, Column::STRIDE_OFFSET];
-        let base = self.element(builder, column, fields, dense, self.forms[column].paces[0]);
+        let base = self.element(builder, column, fields, dense, self.forms[column].stride_classes[0]);
         Memory { base, offset: 0, region, constant, aligned: false }
     }
 
@@ -176,7 +176,7 @@ impl<'a> Row<'a> {
         constant: bool,
     ) -> Memory {
         let fields = [Column::PRESENCE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
-        let base = self.element(builder, column, fields, None, self.forms[column].paces[1]);
+        let base = self.element(builder, column, fields, None, self.forms[column].stride_classes[1]);
         Memory { base, offset: 0, region, constant, aligned: true }
     }
 

@@ -24,7 +24,7 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_frontend::FunctionBuilder;
 use exits::Exits;
-use rounds::{Rounds, begin_rounds};
+use rounds::{IterationCount, begin_rounds};
 pub(crate) use rows::Progress;
 use rows::Rows;
 use std::ops::Range;
@@ -72,7 +72,7 @@ pub(crate) fn translate(
         body: Body::new(outline, builder, isa, held, marks_steps),
         exits: Exits::default(),
         calls: Calls::default(),
-        rounds: Rounds::default(),
+        rounds: IterationCount::default(),
         line,
         played,
     };
@@ -98,13 +98,13 @@ struct Translation<'a, 'b, 'f> {
     body: Body<'a, 'b, 'f>,
     exits: Exits,
     calls: Calls,
-    rounds: Rounds,
+    rounds: IterationCount,
     line: &'a mut Line<ir::Value>,
     played: &'a mut Vec<Option<ir::Value>>,
 }
 
 /// A task that remains in the translation of a function. Tasks are on a stack, so that nested blocks need no recursion.
-enum Todo {
+enum TranslationTask {
     /// Emit a block of the plan. If a join block is given, jump to it with the result.
     Block(BlockId, Option<ir::Block>),
     /// Emit these steps of a block of the plan. If a join block is given, jump to it with the block's result.
@@ -158,15 +158,15 @@ impl Translation<'_, '_, '_> {
     fn steps(&mut self, block: BlockId, steps: Range<usize>) {
         let outline = self.body.outline;
         let plan = outline.plan;
-        let mut stack = vec![Todo::Steps(block, steps, None)];
+        let mut stack = vec![TranslationTask::Steps(block, steps, None)];
         while let Some(todo) = stack.pop() {
             match todo {
-                Todo::Block(block, join) => match outline.pieces.of_block(block) {
+                TranslationTask::Block(block, join) => match outline.pieces.of_block(block) {
                     // A block that has a function of its own is called.
                     Some(piece) => self.calls.piece(&mut self.body, &mut self.exits, piece),
-                    None => stack.push(Todo::Steps(block, 0..plan.block(block).steps.len(), join)),
+                    None => stack.push(TranslationTask::Steps(block, 0..plan.block(block).steps.len(), join)),
                 },
-                Todo::Steps(block, range, join) => {
+                TranslationTask::Steps(block, range, join) => {
                     let Some(segment) = Segment::first(plan, &plan.block(block).steps[range.clone()]) else { continue };
                     let rest = range.start + segment.step_count()..range.end;
                     // A conditional at the end of a branch uses the join block of that branch.
@@ -175,16 +175,16 @@ impl Translation<'_, '_, '_> {
                         rest.is_empty() && plan.block(block).result == Some(out) && !outline.locations.is_stored(out)
                     };
                     let outer = join.filter(|_| matches!(segment, Segment::Where(id) if ends(id)));
-                    stack.push(Todo::Steps(block, rest, join));
+                    stack.push(TranslationTask::Steps(block, rest, join));
                     self.segment(segment, outer, &mut stack);
                 }
-                Todo::Else(branch, [on, off]) => {
+                TranslationTask::Else(branch, [on, off]) => {
                     self.body.begin_other_branch(branch, on);
-                    stack.extend([Todo::Join(branch, off), Todo::Block(off, Some(branch.join))]);
+                    stack.extend([TranslationTask::Join(branch, off), TranslationTask::Block(off, Some(branch.join))]);
                 }
-                Todo::Join(branch, off) => self.body.end_branches(branch, off),
-                Todo::Known(step, branch) => self.body.end_only_branch(step, branch),
-                Todo::Again(step, start) => {
+                TranslationTask::Join(branch, off) => self.body.end_branches(branch, off),
+                TranslationTask::Known(step, branch) => self.body.end_only_branch(step, branch),
+                TranslationTask::Again(step, start) => {
                     if let Action::Loop { round, state, is_counted } = plan.step(step).action {
                         self.mark(step);
                         self.rounds.end_round(&mut self.body, &mut self.exits, step, (round, state), is_counted, start);
@@ -197,7 +197,7 @@ impl Translation<'_, '_, '_> {
     /// Translates a segment: a sequence of steps without branches (a line), a call, or a memory access. Of a
     /// conditional or a loop only the start is translated. The result of a conditional goes to the join block `outer`,
     /// if that is given.
-    fn segment(&mut self, segment: Segment<'_>, outer: Option<ir::Block>, stack: &mut Vec<Todo>) {
+    fn segment(&mut self, segment: Segment<'_>, outer: Option<ir::Block>, stack: &mut Vec<TranslationTask>) {
         let plan = self.body.outline.plan;
         match segment {
             Segment::Line(steps) => self.line(steps),
@@ -214,11 +214,18 @@ impl Translation<'_, '_, '_> {
                 let step = plan.step(id);
                 let Action::Where { on, off } = step.action else { return };
                 match self.body.value(plan.args(step)[0]).presence {
-                    Presence::Present => stack.extend([Todo::Known(id, on), Todo::Block(on, None)]),
-                    Presence::Missing => stack.extend([Todo::Known(id, off), Todo::Block(off, None)]),
+                    Presence::Present => {
+                        stack.extend([TranslationTask::Known(id, on), TranslationTask::Block(on, None)])
+                    }
+                    Presence::Missing => {
+                        stack.extend([TranslationTask::Known(id, off), TranslationTask::Block(off, None)])
+                    }
                     Presence::Flag(flag) => {
                         let branch = self.body.begin_branch(id, flag, outer);
-                        stack.extend([Todo::Else(branch, [on, off]), Todo::Block(on, Some(branch.join))]);
+                        stack.extend([
+                            TranslationTask::Else(branch, [on, off]),
+                            TranslationTask::Block(on, Some(branch.join)),
+                        ]);
                     }
                 }
             }
@@ -227,7 +234,7 @@ impl Translation<'_, '_, '_> {
                 let step = plan.step(id);
                 let Action::Loop { round, state, .. } = step.action else { return };
                 let start = begin_rounds(&mut self.body, plan.args(step)[0], state);
-                stack.extend([Todo::Again(id, start), Todo::Block(round, None)]);
+                stack.extend([TranslationTask::Again(id, start), TranslationTask::Block(round, None)]);
             }
         }
     }

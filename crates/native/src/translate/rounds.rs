@@ -13,12 +13,12 @@ use cranelift_frontend::Variable;
 
 /// The number of loop iterations that an evaluation may still run.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(super) struct IterationCount {
     /// The variable that has this number; `None` if the number is stored in the context.
     left: Option<Variable>,
 }
 
-impl Rounds {
+impl IterationCount {
     /// Initialises the number of remaining iterations at the start of an evaluation, if the plan has loops.
     pub(super) fn begin(&mut self, body: &mut Body<'_, '_, '_>) {
         if !body.outline.has_loops {

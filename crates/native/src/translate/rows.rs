@@ -3,7 +3,7 @@
 //! `Progress` has the index of this row. The caller records it, and calls the code again for the next row.
 
 use super::body::Body;
-use super::columns::{Distance, KEPT, Row, Stride, kept_strides};
+use super::columns::{Row, RowOffset, SHARED_STRIDES, Stride, kept_strides};
 use cembra_runtime::ColumnForm;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
@@ -35,7 +35,7 @@ impl Rows {
         let flags = MemFlagsData::trusted();
         let next = offset_of!(Progress, next) as i32;
         let first = body.builder.ins().load(types::I64, flags, progress, next);
-        let before = Row::new(forms, columns, first, [None; KEPT], regions);
+        let before = Row::new(forms, columns, first, [None; SHARED_STRIDES], regions);
         load(body, before, true);
         let start = body.builder.create_block();
         let strides: Vec<Stride> = kept_strides(forms).collect();
@@ -47,10 +47,10 @@ impl Rows {
         body.builder.ins().jump(start, &entry);
         body.builder.switch_to_block(start);
         let number = body.builder.append_block_param(start, types::I64);
-        let mut distances = [None; KEPT];
+        let mut distances = [None; SHARED_STRIDES];
         for (kept, stride) in distances.iter_mut().zip(&strides) {
             let bytes = body.builder.append_block_param(start, types::I64);
-            *kept = Some(Distance { pace: stride.pace, bytes });
+            *kept = Some(RowOffset { pace: stride.pace, bytes });
         }
         body.builder.ins().store(flags, number, progress, next);
         load(body, Row::new(forms, columns, number, distances, regions), false);

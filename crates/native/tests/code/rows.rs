@@ -109,7 +109,7 @@ fn random_form(random: &mut fastrand::Rng, qtype: &QType, is_input: bool) -> Col
     let is_dense = data == DataForm::Values && !is_shared && random.bool();
     let mut pace = |is_there| if is_there && !is_shared { random.u8(..PACES as u8) } else { 0 };
     let paces = [pace(data == DataForm::Values && !is_dense), pace(presence == PresenceForm::Bytes)];
-    ColumnForm { data, presence, is_dictionary: false, is_shared, is_dense, paces }
+    ColumnForm { data, presence, is_dictionary: false, is_shared, is_dense, stride_classes: paces }
 }
 
 /// The number of classes of strides (paces). Class 0 means that nothing is known of a stride.
@@ -137,8 +137,8 @@ impl Memory {
             0 => length.cast_signed() * any,
             pace => strides[usize::from(pace)],
         };
-        let stride_of_data = stride(form.paces[0], size + gap);
-        let stride_of_presence = stride(form.paces[1], 1 + random.usize(..9));
+        let stride_of_data = stride(form.stride_classes[0], size + gap);
+        let stride_of_presence = stride(form.stride_classes[1], 1 + random.usize(..9));
         let (step, presence_step) = (stride_of_data.unsigned_abs(), stride_of_presence.unsigned_abs());
         let words = 8 * rows.div_ceil(64);
         let mut data = vec![CANARY; 2 * MARGIN + words.max(step * rows + size)];
@@ -423,7 +423,7 @@ fn forms_that_no_column_of_the_plan_has_are_refused() {
         presence: PresenceForm::All,
         is_shared: false,
         is_dense: false,
-        paces: [0; 2],
+        stride_classes: [0; 2],
     };
     let optional = ColumnForm { data: DataForm::Bits, presence: PresenceForm::Bits, ..plain };
     let compile = |forms: &[ColumnForm]| compile_rows(&plan, forms, Tier::Quick, &Budget::default());

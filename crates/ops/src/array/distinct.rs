@@ -209,7 +209,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
         typing: group_types,
         evaluate: |args, ret| {
             let QType::Edge(EdgeType::Arrays(kind)) = ret else { return Err(Fault::new(FaultKind::Invalid)) };
-            let Grouped { groups, count, .. } = grouped(args)?;
+            let ElementGroups { groups, count, .. } = grouped(args)?;
             Ok(mapping(args, *kind, &groups, count)?.into())
         },
     }),
@@ -235,7 +235,7 @@ pub(crate) static GROUP_BY2: OpDef = OpDef {
             let Some(QType::Edge(EdgeType::Arrays(kind))) = fields.first() else {
                 return Err(Fault::new(FaultKind::Invalid));
             };
-            let Grouped { over, groups, count, parents } = grouped(args)?;
+            let ElementGroups { over, groups, count, parents } = grouped(args)?;
             let mut above = vec![None; count as usize];
             for (group, parent) in groups.iter().zip(&over) {
                 if let Some(group) = group {
@@ -264,7 +264,7 @@ fn pair_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature
 }
 
 /// A division of an array's elements into groups of equal elements, within enclosing groups.
-struct Grouped {
+struct ElementGroups {
     /// The enclosing group of each element, from the operand `over`.
     over: Vec<Option<u32>>,
     /// The group of each element, numbered in order of first occurrence.
@@ -280,7 +280,7 @@ const GROUPED_BYTES: usize = 24;
 
 /// Groups elements that are equal in the first operand, an array or a tuple of arrays, within the groups of the second
 /// operand.
-fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
+fn grouped(args: &ArrayOperands<'_>) -> Result<ElementGroups, Fault> {
     let arrays: Vec<&Arc<Array>> = match &args[0] {
         Value::Tuple(fields) => fields.iter().map(array_of).collect::<Result<_, _>>()?,
         one => vec![array_of(one)?],
@@ -300,7 +300,7 @@ fn grouped(args: &ArrayOperands<'_>) -> Result<Grouped, Fault> {
     for array in arrays {
         count = split(args, array, &mut groups, count)?;
     }
-    Ok(Grouped { over, groups, count, parents })
+    Ok(ElementGroups { over, groups, count, parents })
 }
 
 /// The edge that maps each element to its group in `groups`, of `count` groups; an element with `None` is in no group.

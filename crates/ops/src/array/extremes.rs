@@ -4,7 +4,7 @@
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};
-use super::strip::{Element, Finish, Fold, Gathers, InStrips, place_of_best};
+use super::strip::{Element, Finish, Fold, Quantity, StripMethod, place_of_best};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, Order, array_of};
 use crate::definition::{OpDef, OverArrays, ex};
 use cembra_runtime::{Fault, QType, Scalar};
@@ -93,7 +93,7 @@ pub(crate) static MIN: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
         evaluate: |args, ret| elements(args, ret, Ordering::Less),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Min, finish: Finish::Sparse })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Min, finish: Finish::Sparse })),
     examples: &[
         ex("min([3, missing, 1])", "i32?{1}"),
         ex("min([3, 1, 2], into=edge.from_sizes([1, 0, 2]))", "[3, NA, 1]"),
@@ -110,7 +110,7 @@ pub(crate) static MAX: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
         evaluate: |args, ret| elements(args, ret, Ordering::Greater),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Max, finish: Finish::Sparse })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Max, finish: Finish::Sparse })),
     examples: &[
         ex("max([3, missing, 1])", "i32?{3}"),
         ex("max([1.5f32, nan, 2f32])", "f32?{nan}"),

@@ -78,7 +78,7 @@ pub(crate) static INTERLEAVE_CAST: OpDef = OpDef {
             if let Some(other) = sizes.find(|size| *size != places) {
                 return Err(sizes_differ(places, other));
             }
-            let mut all = limits::Gathered::new(args, *scalar, places.saturating_mul(args.len()))?;
+            let mut all = limits::TakenArrayBuilder::new(args, *scalar, places.saturating_mul(args.len()))?;
             for place in 0..places {
                 for array in &operands {
                     all.push(array, Some(if matches!(array, Cow::Borrowed(_)) { place } else { 0 }))?;

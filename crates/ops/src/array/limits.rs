@@ -40,7 +40,7 @@ pub(crate) const fn string_bytes(len: usize) -> u64 {
 
 /// A builder for an array whose elements are copied from other arrays. It checks the limits of the evaluation.
 #[derive(Debug)]
-pub(crate) struct Gathered<'a> {
+pub(crate) struct TakenArrayBuilder<'a> {
     args: &'a ArrayOperands<'a>,
     made: ArrayBuilder,
     string_bytes: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Gathered<'a> {
     bytes: u64,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> TakenArrayBuilder<'a> {
     /// Begins an array that will have `elements` elements of type `scalar`, for a kernel with the operands `args`.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl<'a> Gathered<'a> {
         let each = size_of_each(scalar);
         args.room_for(elements, each)?;
         let bytes = elements as u64 * each as u64;
-        Ok(Gathered { args, made: ArrayBuilder::new(scalar, elements), string_bytes: 0, bytes })
+        Ok(TakenArrayBuilder { args, made: ArrayBuilder::new(scalar, elements), string_bytes: 0, bytes })
     }
 
     /// Appends the element of `array` at the index `place`, or a missing element if `place` is `None`. The array must have the builder's element
@@ -96,7 +96,7 @@ pub(crate) fn taken(
         let is_wide = QType::Scalar(array.scalar()).layout().size == 8;
         return if is_wide { taken_numbers::<i64>(array, places) } else { taken_numbers::<i32>(array, places) };
     }
-    let mut made = Gathered::new(args, array.scalar(), places.size_hint().0)?;
+    let mut made = TakenArrayBuilder::new(args, array.scalar(), places.size_hint().0)?;
     for place in places {
         made.push(array, place)?;
     }
@@ -182,7 +182,7 @@ pub(crate) fn joined(args: &ArrayOperands<'_>, first: &Array, second: &Array) ->
         let is_wide = QType::Scalar(first.scalar()).layout().size == 8;
         return if is_wide { joined_numbers::<i64>(first, second) } else { joined_numbers::<i32>(first, second) };
     }
-    let mut made = Gathered::new(args, first.scalar(), len)?;
+    let mut made = TakenArrayBuilder::new(args, first.scalar(), len)?;
     for array in [first, second] {
         (0..array.len()).try_for_each(|at| made.push(array, Some(at)))?;
     }
@@ -281,12 +281,12 @@ mod tests {
         // Two strings fit, with their views; a third does not.
         let args = ArrayOperands::new(&[], &|| false, (2 << 20) + 32);
         let two = repeated(&args, Scalar::Bytes, Some(&text), 2).unwrap();
-        assert_eq!((two.len(), repeated(&args, Scalar::Bytes, Some(&text), 3)), (2, Err(ArrayOperands::NO_ROOM)));
+        assert_eq!((two.len(), repeated(&args, Scalar::Bytes, Some(&text), 3)), (2, Err(ArrayOperands::NO_MEMORY)));
         let take = |count: usize| taken(&args, &two, std::iter::repeat_n(Some(1), count)).map(|made| made.len());
-        assert_eq!([take(2), take(3)], [Ok(2), Err(ArrayOperands::NO_ROOM)]);
+        assert_eq!([take(2), take(3)], [Ok(2), Err(ArrayOperands::NO_MEMORY)]);
         let one = taken(&args, &two, [Some(0)].into_iter()).unwrap();
         assert_eq!(joined(&args, &one, &one).map(|made| made.len()), Ok(2));
-        assert_eq!(joined(&args, &two, &one), Err(ArrayOperands::NO_ROOM));
+        assert_eq!(joined(&args, &two, &one), Err(ArrayOperands::NO_MEMORY));
         assert_eq!(check(MOST_ELEMENTS), Ok(()));
     }
 }

@@ -25,11 +25,11 @@ const ROUNDS: usize = 16;
 
 /// The two buffers for copied elements, reused from group to group.
 #[derive(Debug)]
-pub(crate) struct Rooms<T>([Vec<T>; 2]);
+pub(crate) struct SelectionBuffers<T>([Vec<T>; 2]);
 
-impl<T> Rooms<T> {
+impl<T> SelectionBuffers<T> {
     pub(crate) const fn new() -> Self {
-        Rooms([Vec::new(), Vec::new()])
+        SelectionBuffers([Vec::new(), Vec::new()])
     }
 }
 
@@ -39,7 +39,7 @@ impl<T> Rooms<T> {
 /// # Panics
 /// If the rank is not below `len`, or there are fewer than `len` elements.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Rooms<T>) -> T {
+pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut SelectionBuffers<T>) -> T {
     let group = &all[..len];
     if group.iter().fold(false, |any, one| any | one.is_nan()) {
         return group.iter().copied().find(|one| one.is_nan()).unwrap_or(T::GREATEST);
@@ -49,8 +49,8 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
     }
     let [from, to] = &mut rooms.0;
     let (mut left, mut rank) = match narrow(all, len, rank, from) {
-        Narrowed::Found(found) => return found,
-        Narrowed::Left(left, rank) => (left, rank),
+        SelectionStep::Found(found) => return found,
+        SelectionStep::Left(left, rank) => (left, rank),
     };
     let (mut from, mut to) = (from, to);
     for _ in 0..ROUNDS {
@@ -62,8 +62,8 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
             return among_few(from, left, rank);
         }
         match narrow(from, left, rank, to) {
-            Narrowed::Found(found) => return found,
-            Narrowed::Left(fewer, of_fewer) => (left, rank) = (fewer, of_fewer),
+            SelectionStep::Found(found) => return found,
+            SelectionStep::Left(fewer, of_fewer) => (left, rank) = (fewer, of_fewer),
         }
         (from, to) = (to, from);
     }
@@ -75,7 +75,7 @@ pub(crate) fn nth<T: Element>(all: &[T], len: usize, rank: usize, rooms: &mut Ro
 }
 
 /// The result of one round of the selection.
-enum Narrowed<T> {
+enum SelectionStep<T> {
     /// The element at the wanted rank was found.
     Found(T),
     /// The element was not found yet. The numbers are the count of elements that are still possible, which were copied,
@@ -85,12 +85,12 @@ enum Narrowed<T> {
 
 /// Copies the elements that may be at `rank` to `to`: those between two pivots of a sample.
 #[inline(always)]
-fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Narrowed<T> {
-    let Around { low, high, before, count } = Around::of(all, len, rank);
+fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> SelectionStep<T> {
+    let RankBounds { low, high, before, count } = RankBounds::of(all, len, rank);
     // If many are left, many may equal `low`: either `low` is the result, or they are dropped.
     let equal = if count > len / 2 { how_many(all, len, |one| one <= low) - before } else { 0 };
     if equal > rank - before {
-        return Narrowed::Found(low);
+        return SelectionStep::Found(low);
     }
     if to.len() < count + MOVED {
         to.resize(count + MOVED, T::GREATEST);
@@ -100,11 +100,11 @@ fn narrow<T: Element>(all: &[T], len: usize, rank: usize, to: &mut Vec<T>) -> Na
     } else {
         squeeze(all, len, to, |one| (one >= low) & (one < high))
     };
-    Narrowed::Left(left, rank - before - equal)
+    SelectionStep::Left(left, rank - before - equal)
 }
 
 /// Two bounds for the element at a rank, and the number of elements below and between the bounds.
-struct Around<T> {
+struct RankBounds<T> {
     /// The lower bound: the element at the rank is greater than or equal to it.
     low: T,
     /// The upper bound: the element at the rank is less, unless the bound is the greatest value of the type.
@@ -116,7 +116,7 @@ struct Around<T> {
     count: usize,
 }
 
-impl<T: Element> Around<T> {
+impl<T: Element> RankBounds<T> {
     #[inline(always)]
     fn of(all: &[T], len: usize, rank: usize) -> Self {
         let step = (len - 1) / SAMPLE;
@@ -143,7 +143,7 @@ impl<T: Element> Around<T> {
                 (high, end) = (less(pivot, high), end.min(count));
             }
         }
-        Around { low, high, before, count: end - before }
+        RankBounds { low, high, before, count: end - before }
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     /// Compares the element at each rank with the sorted elements.
-    fn check<T: Element>(all: &[T], rooms: &mut Rooms<T>) {
+    fn check<T: Element>(all: &[T], rooms: &mut SelectionBuffers<T>) {
         let mut sorted = all.to_vec();
         sorted.sort_by(|a, b| a.partial_cmp(b).expect("no NaN"));
         let mut behind = all.to_vec();
@@ -321,7 +321,8 @@ mod tests {
     #[test]
     fn elements_of_a_rank_are_those_of_sorted_elements() {
         fastrand::seed(8);
-        let (mut floats, mut singles, mut integers) = (Rooms::new(), Rooms::new(), Rooms::new());
+        let (mut floats, mut singles, mut integers) =
+            (SelectionBuffers::new(), SelectionBuffers::new(), SelectionBuffers::new());
         for turn in 0..400 {
             let len = if turn % 40 == 0 { 5000 } else { fastrand::usize(2..300) };
             let most = [1, 2, 3, 50, 1_000_000][turn % 5];
@@ -345,7 +346,7 @@ mod tests {
 
     #[test]
     fn equal_elements_and_orders_that_mislead_come_to_an_end() {
-        let mut rooms = Rooms::new();
+        let mut rooms = SelectionBuffers::new();
         check(&[7; 10_000], &mut rooms);
         check(&[i64::MAX; 100], &mut rooms);
         check(&[i64::MIN; 100], &mut rooms);
@@ -371,7 +372,7 @@ mod tests {
 
     #[test]
     fn the_first_nan_is_found() {
-        let mut rooms = Rooms::new();
+        let mut rooms = SelectionBuffers::new();
         for len in [3, 40, 200] {
             let mut all = vec![1.0; len];
             let nans = [0x7FF8_0000_0000_0001, 0x7FF8_0000_0000_0002].map(f64::from_bits);

@@ -25,7 +25,7 @@ pub struct ArrayOperands<'a> {
 
 impl<'a> ArrayOperands<'a> {
     /// The fault of a kernel that would need more memory than its evaluation may use.
-    pub const NO_ROOM: Fault = Fault { kind: FaultKind::ArenaLimit, operands: [0; 2] };
+    pub const NO_MEMORY: Fault = Fault { kind: FaultKind::ArenaLimit, operands: [0; 2] };
 
     /// The operands `values` of a kernel in an evaluation that may use `room` bytes. `is_cancelled` returns true once the evaluation is cancelled.
     #[must_use]
@@ -55,7 +55,7 @@ impl<'a> ArrayOperands<'a> {
     /// # Errors
     /// If the evaluation has no memory for them.
     pub(crate) const fn room_for_bytes(&self, bytes: u64) -> Result<(), Fault> {
-        if bytes > self.room { Err(Self::NO_ROOM) } else { Ok(()) }
+        if bytes > self.room { Err(Self::NO_MEMORY) } else { Ok(()) }
     }
 
     /// Returns the groups into which the operand at index `operand` divides `size` elements.
@@ -335,7 +335,7 @@ mod tests {
             let OverArrays::Kernel(kernel) = registry.get(registry.find(name).unwrap()).over_arrays else { panic!() };
             let run = |room| (kernel.evaluate)(&ArrayOperands::new(&values, &|| false, room), ret);
             // Both limits have room for the result itself.
-            assert_eq!(run(12 * size as u64).err(), Some(ArrayOperands::NO_ROOM), "{name}");
+            assert_eq!(run(12 * size as u64).err(), Some(ArrayOperands::NO_MEMORY), "{name}");
             assert!(run(200 * size as u64).is_ok(), "{name}");
         }
     }

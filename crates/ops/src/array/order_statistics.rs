@@ -4,7 +4,7 @@
 
 use super::composites::cast;
 use super::groups::Groups;
-use super::nth::{Rooms, nth};
+use super::nth::{SelectionBuffers, nth};
 use super::reduce::{AGGREGATION, aggregate_types, float_bits, results};
 use super::strip::Element;
 use super::{
@@ -21,15 +21,15 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 /// An element and its index in the array.
-type Placed<T> = (T, usize);
+type IndexedElement<T> = (T, usize);
 
 /// The elements of all groups, group by group; `ends` has the end of each group in this list.
-struct Grouped<T> {
-    elements: Vec<Placed<T>>,
+struct GroupedElements<T> {
+    elements: Vec<IndexedElement<T>>,
     ends: Vec<usize>,
 }
 
-impl<T: Number + PartialOrd + Default> Grouped<T> {
+impl<T: Number + PartialOrd + Default> GroupedElements<T> {
     /// Collects the elements for which `is_there` returns true, in the groups `groups`.
     fn of(array: &Array, groups: &Groups<'_>, is_there: impl Fn(usize) -> bool) -> Self {
         let all = array.numbers::<T>().unwrap_or_default();
@@ -54,11 +54,11 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
             }),
             None => groups.runs().enumerate().for_each(|(group, run)| run.for_each(|at| put(group, at))),
         }
-        Grouped { elements, ends }
+        GroupedElements { elements, ends }
     }
 
     /// Calls `see` once per group, with the elements of the group.
-    fn each(mut self, mut see: impl FnMut(&mut [Placed<T>]) -> Result<(), Fault>) -> Result<(), Fault> {
+    fn each(mut self, mut see: impl FnMut(&mut [IndexedElement<T>]) -> Result<(), Fault>) -> Result<(), Fault> {
         let mut rest = &mut self.elements[..];
         let mut start = 0;
         for end in self.ends {
@@ -71,11 +71,11 @@ impl<T: Number + PartialOrd + Default> Grouped<T> {
 }
 
 /// Compares elements by value, then by index. No element may be a NaN.
-fn in_order<T: PartialOrd>(a: &Placed<T>, b: &Placed<T>) -> Ordering {
+fn in_order<T: PartialOrd>(a: &IndexedElement<T>, b: &IndexedElement<T>) -> Ordering {
     a.0.partial_cmp(&b.0).unwrap_or(Ordering::Equal).then(a.1.cmp(&b.1))
 }
 
-fn is_nan<T: PartialOrd>((element, _): &Placed<T>) -> bool {
+fn is_nan<T: PartialOrd>((element, _): &IndexedElement<T>) -> bool {
     element.partial_cmp(element).is_none()
 }
 
@@ -112,7 +112,7 @@ ordered! {
 
 /// The statistic to compute for each group.
 #[derive(Clone, Copy)]
-enum Sought<'f> {
+enum Statistic<'f> {
     /// The statistic is the element at a rank. The function computes the rank from the number of present elements in
     /// the group.
     Rank(&'f dyn Fn(usize) -> usize),
@@ -123,13 +123,13 @@ enum Sought<'f> {
 
 /// Computes the statistic `what` of each group, as bits; `None` for a group without a result. With `Share`, the result
 /// for integers is a FLOAT64.
-fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> Vec<Option<u64>> {
+fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Statistic<'_>) -> Vec<Option<u64>> {
     let all = array.numbers::<T>().unwrap_or_default();
     let narrow = array.scalar() == Scalar::Float32;
-    let (mut rooms, mut there) = (Rooms::new(), Vec::new());
+    let (mut rooms, mut there) = (SelectionBuffers::new(), Vec::new());
     let mut find = |all: &[T], len: usize| match what {
-        Sought::Rank(rank) => ranked_of(all, len, rank, &mut rooms).map(T::bits),
-        Sought::Share(share) => {
+        Statistic::Rank(rank) => ranked_of(all, len, rank, &mut rooms).map(T::bits),
+        Statistic::Share(share) => {
             let scalar = if narrow { Scalar::Float32 } else { Scalar::Float64 };
             between(all, len, share, &mut rooms).map(|number| float_bits(number, scalar))
         }
@@ -163,7 +163,12 @@ fn sought<T: Ordered>(array: &Array, groups: &Groups<'_>, what: Sought<'_>) -> V
 
 /// The element at the rank that `rank` computes from `len`, among the first `len` elements of `all`; `None` if `len` is
 /// 0.
-fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, rooms: &mut Rooms<T>) -> Option<T> {
+fn ranked_of<T: Ordered>(
+    all: &[T],
+    len: usize,
+    rank: &dyn Fn(usize) -> usize,
+    rooms: &mut SelectionBuffers<T>,
+) -> Option<T> {
     if len == 0 {
         return None;
     }
@@ -179,7 +184,7 @@ fn ranked_of<T: Ordered>(all: &[T], len: usize, rank: &dyn Fn(usize) -> usize, r
 
 /// The number at the fraction `share` of the way from the least to the greatest of the first `len` elements, by linear
 /// interpolation; `None` if `len` is 0.
-fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut Rooms<T>) -> Option<f64> {
+fn between<T: Ordered>(all: &[T], len: usize, share: f64, rooms: &mut SelectionBuffers<T>) -> Option<f64> {
     let place = share * len.saturating_sub(1) as f64;
     let rank = place as usize;
     let low = ranked_of(all, len, &|_| rank, rooms)?;
@@ -214,7 +219,7 @@ fn on_line(low: f64, high: f64, weight: f64) -> f64 {
 }
 
 /// Evaluates the statistic `what` for each group. The operand at index `into` is the edge with the groups.
-fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Sought<'_>) -> Result<Value, Fault> {
+fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Statistic<'_>) -> Result<Value, Fault> {
     let array = array_of(&args[0])?;
     let groups = args.groups(into, array.len())?;
     // Scattered elements are first sorted by group; then the elements of each group are copied.
@@ -234,7 +239,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         typing: ranked_types,
-        evaluate: |args, ret| quantiles(args, 1, ret, Sought::Rank(&|count| (count - 1) / 2)),
+        evaluate: |args, ret| quantiles(args, 1, ret, Statistic::Rank(&|count| (count - 1) / 2)),
     }),
     examples: &[
         ex("math.median([5, missing, 1, 3, 9])", "i32?{3}"),
@@ -300,7 +305,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
                 let before = (share * count as f32).ceil() as usize;
                 before.saturating_sub(1).min(count - 1)
             };
-            quantiles(args, 2, ret, Sought::Rank(&rank))
+            quantiles(args, 2, ret, Statistic::Rank(&rank))
         },
     }),
     examples: &[
@@ -324,7 +329,7 @@ pub(crate) static QUANTILE: OpDef = OpDef {
             if !(0.0..=1.0).contains(&share) {
                 return Err(invalid("`q` must be between 0 and 1"));
             }
-            quantiles(args, 2, ret, Sought::Share(share))
+            quantiles(args, 2, ret, Statistic::Share(share))
         },
     }),
     examples: &[
@@ -377,7 +382,7 @@ fn distribution<T: Number + PartialOrd + Default>(
     let is_narrow = array.scalar() != Scalar::Float64;
     // An element with its index, and its fraction.
     let (mut found, mut unasked) = (vec![None; args.room_for(array.len(), 32)?], 0);
-    Grouped::<T>::of(array, groups, is_there).each(|group| {
+    GroupedElements::<T>::of(array, groups, is_there).each(|group| {
         args.poll_after(&mut unasked, group.len())?;
         if group.iter().any(is_nan) {
             group.iter().for_each(|(_, at)| found[*at] = Some(f64::NAN));
@@ -531,7 +536,7 @@ mod tests {
                 };
                 let wanted = results(expected.collect(), &shape).unwrap();
                 let args = [array.clone().into(), edge.clone()];
-                let found = quantiles(&ArrayOperands::of_call(&args), 1, &shape, Sought::Rank(rank)).unwrap();
+                let found = quantiles(&ArrayOperands::of_call(&args), 1, &shape, Statistic::Rank(rank)).unwrap();
                 assert!(found.same(&wanted), "{array} over {edge}: {found} is not {wanted}");
             }
         }

@@ -6,7 +6,7 @@
 //! missing element takes up a position but adds nothing.
 
 use super::groups::Groups;
-use super::strip::{Finish, Fold, Gathers, InStrips};
+use super::strip::{Finish, Fold, Quantity, StripMethod};
 use super::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, Order, array_argument, array_of, edge_argument, made,
 };
@@ -153,7 +153,7 @@ pub(crate) static SUM: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, true),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Total })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Sum, finish: Finish::Total })),
     full: FullRule::Always,
     examples: &[
         ex("math.sum([1, missing, 3])", "4"),
@@ -171,7 +171,7 @@ pub(crate) static SUM_SPARSE: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| total(args, ret, 0, i64::wrapping_add, |a, b| a + b, false),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Sum, finish: Finish::Sparse })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Sum, finish: Finish::Sparse })),
     examples: &[ex("math._sum_sparse([1, missing, 3], edge.from_sizes([1, 1, 1]))", "[1, NA, 3]")],
     ..AGGREGATION
 };
@@ -185,7 +185,7 @@ pub(crate) static PROD: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
         evaluate: |args, ret| total(args, ret, 1, i64::wrapping_mul, |a, b| a * b, false),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Product, finish: Finish::Sparse })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Product, finish: Finish::Sparse })),
     examples: &[ex("math.prod([2, missing, 3])", "i32?{6}")],
     ..AGGREGATION
 };
@@ -212,7 +212,7 @@ pub(crate) static MEAN: OpDef = OpDef {
             results(fold_floats(array, &groups, 0.0, |a, b| a + b).into_iter().map(mean).collect(), ret)
         },
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::FloatSum, finish: Finish::Mean })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::FloatSum, finish: Finish::Mean })),
     examples: &[ex("mean([1, missing, 4])", "f64?{2.5}")],
     of_durations: Some(id::DURATION_MEAN),
     ..AGGREGATION
@@ -267,7 +267,7 @@ pub(crate) static LOGICAL_ANY: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
         evaluate: |args, ret| booleans(args, ret, true),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAny, finish: Finish::Sparse })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::LogicalAny, finish: Finish::Sparse })),
     full: FullRule::First,
     examples: &[
         ex("logical_any([true, missing])", "bool?{true}"),
@@ -285,7 +285,7 @@ pub(crate) static LOGICAL_ALL: OpDef = OpDef {
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
         evaluate: |args, ret| booleans(args, ret, false),
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::LogicalAll, finish: Finish::Sparse })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::LogicalAll, finish: Finish::Sparse })),
     full: FullRule::First,
     examples: &[ex("logical_all([true, missing])", "bool?{NA}")],
     ..AGGREGATION
@@ -305,7 +305,7 @@ pub(crate) static COUNT: OpDef = OpDef {
             results(counts.into_iter().map(Some).collect(), ret)
         },
     }),
-    in_strips: Some(InStrips::Fold(Fold { gathers: Gathers::Count, finish: Finish::Count })),
+    in_strips: Some(StripMethod::Fold(Fold { gathers: Quantity::Count, finish: Finish::Count })),
     full: FullRule::Always,
     examples: &[ex("count([1, missing, 4] > 2)", "i64{1}")],
     ..AGGREGATION

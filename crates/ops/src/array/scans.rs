@@ -3,7 +3,7 @@
 //! because the result of a float sum depends on the order. Missing elements are skipped.
 
 use super::extremes::is_ordered;
-use super::strip::{InStrips, Scan};
+use super::strip::{Scan, StripMethod};
 use super::{ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, edge_argument, made};
 use crate::definition::{OpDef, OverArrays, ex, param, param_or};
 use crate::typing::{Argument, Signature, TypeFault, refuse};
@@ -94,7 +94,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
             }
         },
     }),
-    in_strips: Some(InStrips::Scan(Scan::CumSum)),
+    in_strips: Some(StripMethod::Scan(Scan::CumSum)),
     full: FullRule::Operands,
     examples: &[
         ex("math.cum_sum([1, missing, 3, 4], over=edge.from_sizes([3, 1]))", "[1, NA, 4, 4]"),
@@ -141,7 +141,7 @@ pub(crate) static CUM_PROD: OpDef = OpDef {
             }
         },
     }),
-    in_strips: Some(InStrips::Scan(Scan::CumProd)),
+    in_strips: Some(StripMethod::Scan(Scan::CumProd)),
     full: FullRule::Operands,
     examples: &[
         ex("math.cum_prod([2, missing, 3, 4], over=edge.from_sizes([3, 1]))", "[2, NA, 6, 4]"),
@@ -190,7 +190,7 @@ pub(crate) static CUM_MAX: OpDef = OpDef {
         typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
         evaluate: |args, ret| extremes(args, ret, Ordering::Greater),
     }),
-    in_strips: Some(InStrips::Scan(Scan::CumMax)),
+    in_strips: Some(StripMethod::Scan(Scan::CumMax)),
     full: FullRule::Operands,
     examples: &[ex("math.cum_max([1, 3, missing, 2])", "[1, 3, NA, 3]")],
     ..SCAN
@@ -205,7 +205,7 @@ pub(crate) static CUM_MIN: OpDef = OpDef {
         typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
         evaluate: |args, ret| extremes(args, ret, Ordering::Less),
     }),
-    in_strips: Some(InStrips::Scan(Scan::CumMin)),
+    in_strips: Some(StripMethod::Scan(Scan::CumMin)),
     full: FullRule::Operands,
     examples: &[ex("math.cum_min([3, 1, missing, 2])", "[3, 1, NA, 1]")],
     ..SCAN
@@ -224,7 +224,7 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
             })
         },
     }),
-    in_strips: Some(InStrips::Scan(Scan::CumCount)),
+    in_strips: Some(StripMethod::Scan(Scan::CumCount)),
     full: FullRule::Operands,
     examples: &[ex("array.cum_count([5, missing, 7])", "[1, NA, 2]")],
     ..SCAN
@@ -238,7 +238,7 @@ pub(crate) static AGG_INDEX: OpDef = OpDef {
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),
         evaluate: |args, ret| scan(args, ret, &(), |(), _, position| position as i64),
     }),
-    in_strips: Some(InStrips::Scan(Scan::Index)),
+    in_strips: Some(StripMethod::Scan(Scan::Index)),
     full: FullRule::Operands,
     examples: &[ex("array.agg_index([5, missing, 7, 8], over=edge.from_sizes([3, 1]))", "[0, NA, 2, 0]")],
     ..SCAN

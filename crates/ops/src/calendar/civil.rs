@@ -82,7 +82,7 @@ pub(super) fn split(t: &mut Tape, x: Val) -> (Val, Val) {
 
 /// A day as year, month and day of a calendar in which years begin in March, so that 29 February is the last day of its
 /// year.
-pub(super) struct FromMarch {
+pub(super) struct MarchDate {
     century: Val,
     year: Val,
     /// The month of the year that begins in March, from 0 for March.
@@ -91,9 +91,9 @@ pub(super) struct FromMarch {
     day: Val,
 }
 
-impl FromMarch {
+impl MarchDate {
     /// Records the conversion of days since 1970-01-01 to year, month and day.
-    pub(super) fn of(t: &mut Tape, days: Val) -> FromMarch {
+    pub(super) fn of(t: &mut Tape, days: Val) -> MarchDate {
         // On average a century has 36524.25 days, a year 365.25, and five months 153.
         let days = plus(t, days, SHIFT);
         let century = quotient(t, days, 0.875, 36_524.25);
@@ -101,7 +101,7 @@ impl FromMarch {
         let year = quotient(t, day, 0.875, 365.25);
         let day = rest(t, day, year, 365.25);
         let month = quotient(t, day, 0.5, 30.6);
-        FromMarch { century, year, month, day }
+        MarchDate { century, year, month, day }
     }
 
     /// Records the mask that is set if the day is in January or February, which belong to the next calendar year.

@@ -7,7 +7,7 @@ use crate::Rule;
 use crate::definition::{BINARY, Meaning, OVERLOADED, OpDef, Typing, ex, param};
 use crate::kernel::{SAME, strict};
 use crate::math::division::{
-    INT_FLOORDIV_RULE, INT_MOD_RULE, Truncated, ZERO, floored_quotient, floored_rest, truncated,
+    INT_FLOORDIV_RULE, INT_MOD_RULE, TruncatedDivision, ZERO, floored_quotient, floored_rest, truncated,
 };
 use cembra_runtime::{Duration, Fault, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
@@ -197,7 +197,7 @@ pub(crate) static MULTIPLY: OpDef = OpDef {
 
 const OVER_INTEGER_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
-    let Truncated { quotient, rest, divisor, by_minus_one, .. } = truncated(t, x, y);
+    let TruncatedDivision { quotient, rest, divisor, by_minus_one, .. } = truncated(t, x, y);
     // The comparison of the remainder with half of the divisor. The magnitude of the least number is right as an unsigned
     // number, and unsigned order is signed order with the highest bits flipped.
     let (rest, size) = (t.un(Un::Abs, rest), t.un(Un::Abs, divisor));

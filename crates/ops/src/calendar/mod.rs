@@ -16,23 +16,23 @@ use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::{MaskValue, SAME, mask, strict};
 use cembra_runtime::{Date, Fault, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Tape, Un};
-use civil::{FromMarch, day_of_year, days, number, plus, quotient, rest, split, weekday, whole};
+use civil::{MarchDate, day_of_year, days, number, plus, quotient, rest, split, weekday, whole};
 
 const YEAR_RULE: Rule = |t, a| {
     let days = days(t, a[0]);
-    let year = FromMarch::of(t, days).year(t);
+    let year = MarchDate::of(t, days).year(t);
     whole(t, year)
 };
 
 const MONTH_RULE: Rule = |t, a| {
     let days = days(t, a[0]);
-    let month = FromMarch::of(t, days).month_of_year(t);
+    let month = MarchDate::of(t, days).month_of_year(t);
     whole(t, month)
 };
 
 const QUARTER_RULE: Rule = |t, a| {
     let days = days(t, a[0]);
-    let month = FromMarch::of(t, days).month_of_year(t);
+    let month = MarchDate::of(t, days).month_of_year(t);
     let before = quotient(t, month, -0.5, 3.0);
     let quarter = plus(t, before, 1.0);
     whole(t, quarter)
@@ -40,7 +40,7 @@ const QUARTER_RULE: Rule = |t, a| {
 
 const DAY_RULE: Rule = |t, a| {
     let days = days(t, a[0]);
-    let day = FromMarch::of(t, days).day_of_month(t);
+    let day = MarchDate::of(t, days).day_of_month(t);
     let day = plus(t, day, 1.0);
     whole(t, day)
 };
@@ -53,7 +53,7 @@ const WEEKDAY_RULE: Rule = |t, a| {
 
 const DAY_OF_YEAR_RULE: Rule = |t, a| {
     let days = days(t, a[0]);
-    let year = FromMarch::of(t, days).year(t);
+    let year = MarchDate::of(t, days).year(t);
     let day = day_of_year(t, days, year);
     whole(t, day)
 };
@@ -68,13 +68,13 @@ fn thursday(t: &mut Tape, a: &[Cell]) -> cembra_tape::Val {
 
 const ISO_YEAR_RULE: Rule = |t, a| {
     let thursday = thursday(t, a);
-    let year = FromMarch::of(t, thursday).year(t);
+    let year = MarchDate::of(t, thursday).year(t);
     whole(t, year)
 };
 
 const ISO_WEEK_RULE: Rule = |t, a| {
     let thursday = thursday(t, a);
-    let year = FromMarch::of(t, thursday).year(t);
+    let year = MarchDate::of(t, thursday).year(t);
     let day = day_of_year(t, thursday, year);
     let weeks = quotient(t, day, -0.5, 7.0);
     let week = plus(t, weeks, 1.0);
@@ -83,7 +83,7 @@ const ISO_WEEK_RULE: Rule = |t, a| {
 
 const LEAP_YEAR_RULE: Rule = |t, a| {
     let days = days(t, a[0]);
-    let year = FromMarch::of(t, days).year(t);
+    let year = MarchDate::of(t, days).year(t);
     let zero = number(t, 0.0);
     let [fourth, hundredth, four_hundredth] = [4.0, 100.0, 400.0].map(|length| {
         let count = quotient(t, year, 0.5, length);

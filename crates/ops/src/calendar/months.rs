@@ -1,6 +1,6 @@
 //! Operators that count in months and years: adding months, the months between dates, and the first and last days of months.
 
-use super::civil::{FromMarch, check, days, first_day, first_day_after, float, long, number, plus, times, whole};
+use super::civil::{MarchDate, check, days, first_day, first_day_after, float, long, number, plus, times, whole};
 use super::truncating::OF_MONTH;
 use crate::Rule;
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
@@ -25,7 +25,7 @@ fn checked(t: &mut Tape, a: &[Cell], days: Val) -> Cell {
 /// shorter month.
 fn months_later(t: &mut Tape, a: &[Cell], months: Val) -> Cell {
     let days = days(t, a[0]);
-    let from = FromMarch::of(t, days);
+    let from = MarchDate::of(t, days);
     let (before, day) = (from.months(t), from.day_of_month(t));
     let months = t.bin(Bin::Add, before, months);
     let (first, next) = (first_day(t, months), first_day_after(t, months));
@@ -91,7 +91,7 @@ fn months_between(t: &mut Tape, a: &[Cell]) -> Val {
     // A month counts as 32 days, more than any has.
     let [from, to] = [a[0], a[1]].map(|cell| {
         let days = days(t, cell);
-        let date = FromMarch::of(t, days);
+        let date = MarchDate::of(t, days);
         let (months, day) = (date.months(t), date.day_of_month(t));
         let months = times(t, months, 32.0);
         t.bin(Bin::Add, months, day)
@@ -147,7 +147,7 @@ pub(crate) static YEARS_BETWEEN: OpDef = OpDef {
 /// Records the number of months from March of the year 0 to the month of a date.
 fn months_of(t: &mut Tape, a: &[Cell]) -> Val {
     let days = days(t, a[0]);
-    FromMarch::of(t, days).months(t)
+    MarchDate::of(t, days).months(t)
 }
 
 const DAYS_IN_MONTH_RULE: Rule = |t, a| {

@@ -1,7 +1,7 @@
 //! Operators that truncate a date or a timestamp to a unit of time: they return the beginning of the year, week, hour
 //! or other unit that contains it.
 
-use super::civil::{FromMarch, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
+use super::civil::{MarchDate, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::refuse;
@@ -18,7 +18,7 @@ type Begin = fn(&mut Tape, Val) -> Val;
 /// Records the first day of the group of months that contains a day. A group has `count` months, such as 3 for
 /// quarters, and the first group of a year begins in January.
 fn first_of_months(t: &mut Tape, days: Val, count: f64) -> Val {
-    let months = FromMarch::of(t, days).months(t);
+    let months = MarchDate::of(t, days).months(t);
     let from_january = plus(t, months, 2.0);
     let whole = quotient(t, from_january, 0.5, count);
     let start = times(t, whole, count);

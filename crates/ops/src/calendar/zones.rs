@@ -70,17 +70,21 @@ fn local(moment: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
 
 /// The choice between two timestamps with the same local time, when clocks are put back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Twice {
+enum RepeatedTimeRule {
     Earlier,
     Later,
     Missing,
 }
 
-const TWICE: [(&str, Twice); 3] = [("earlier", Twice::Earlier), ("later", Twice::Later), ("missing", Twice::Missing)];
+const TWICE: [(&str, RepeatedTimeRule); 3] = [
+    ("earlier", RepeatedTimeRule::Earlier),
+    ("later", RepeatedTimeRule::Later),
+    ("missing", RepeatedTimeRule::Missing),
+];
 
 /// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. `None` if the zone skips this
 /// time, or has it twice and `twice` is `Missing`. Fails outside of the years 1 to 9999.
-fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<Timestamp>, Fault> {
+fn from_local(shown: Timestamp, zone: &TimeZone, twice: RepeatedTimeRule) -> Result<Option<Timestamp>, Fault> {
     let ((year, month, day), (hour, minute, second, micros)) = (shown.date().civil(), shown.time());
     let part = |part: i32| i8::try_from(part).unwrap_or_default();
     let date = (i16::try_from(year).unwrap_or_default(), part(month), part(day));
@@ -88,9 +92,11 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
     let theirs = theirs.ok().filter(|_| shown.has_text()).ok_or(outside(shown))?;
     let offset = match (zone.to_ambiguous_timestamp(theirs).offset(), twice) {
         (AmbiguousOffset::Unambiguous { offset }, _) => offset,
-        (AmbiguousOffset::Fold { before, .. }, Twice::Earlier) => before,
-        (AmbiguousOffset::Fold { after, .. }, Twice::Later) => after,
-        (AmbiguousOffset::Fold { .. }, Twice::Missing) | (AmbiguousOffset::Gap { .. }, _) => return Ok(None),
+        (AmbiguousOffset::Fold { before, .. }, RepeatedTimeRule::Earlier) => before,
+        (AmbiguousOffset::Fold { after, .. }, RepeatedTimeRule::Later) => after,
+        (AmbiguousOffset::Fold { .. }, RepeatedTimeRule::Missing) | (AmbiguousOffset::Gap { .. }, _) => {
+            return Ok(None);
+        }
     };
     let moment = Timestamp(shown.0 - microseconds(offset));
     if moment.has_text() { Ok(Some(moment)) } else { Err(outside(shown)) }
@@ -99,12 +105,12 @@ fn from_local(shown: Timestamp, zone: &TimeZone, twice: Twice) -> Result<Option<
 /// The moment at which a zone has the local time `shown`, which is written as a UTC timestamp. If the local time occurs twice, the result is the
 /// earlier moment. `None` if the zone skips this local time.
 pub(crate) fn earlier(shown: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-    from_local(shown, zone, Twice::Earlier).ok().flatten()
+    from_local(shown, zone, RepeatedTimeRule::Earlier).ok().flatten()
 }
 
 /// Returns true if a zone skips the local time `shown`, which is written as a UTC timestamp.
 pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
-    matches!(from_local(shown, zone, Twice::Earlier), Ok(None))
+    matches!(from_local(shown, zone, RepeatedTimeRule::Earlier), Ok(None))
 }
 
 /// The error for a time zone name that does not exist, with a hint what to write.
@@ -159,7 +165,7 @@ pub(crate) static LOCAL: OpDef = OpDef {
 };
 
 /// The choice that the text of a third operand names; `None` for another text.
-fn twice(text: &str) -> Option<Twice> {
+fn twice(text: &str) -> Option<RepeatedTimeRule> {
     TWICE.iter().find(|(name, _)| *name == text).map(|(_, twice)| *twice)
 }
 

@@ -22,9 +22,9 @@ pub struct InputsView {
 
 /// The body (the Rust function) that reads an input of type `T` on demand. The low half of the second operand is the
 /// input's index. The high half keeps two nodes for one input from being merged.
-pub(super) struct Ask<T>(PhantomData<T>);
+pub(super) struct InputRead<T>(PhantomData<T>);
 
-impl<T: Repr + 'static> Body for Ask<T> {
+impl<T: Repr + 'static> Body for InputRead<T> {
     type Data = ();
     type Args = (u64, i64);
     type Ret = T;

@@ -3,7 +3,7 @@
 //! defines, so that the result has the same bits as the sum of an array with these elements.
 
 use super::{COLUMN, element};
-use crate::array::strip::{Element, Finish, Fold, Gathers, better};
+use crate::array::strip::{Element, Finish, Fold, Quantity, better};
 use crate::definition::{Lower, Meaning, OpDef, OperandType, Overload, param};
 use crate::kernel::{Body, Repr};
 use cembra_runtime::{Addition, Bytes, ChainFold, Combine, Context, Fault, Scalar, Text, is_in_order};
@@ -142,8 +142,8 @@ macro_rules! folds {
         const OVERLOADS: &[Overload] =
             &[$($(Overload::of::<$name<$ty, false>>(), Overload::of::<$name<$ty, true>>()),*),*];
         const FOLDS: &[(Fold, OperandType)] = &[$($(
-            (Fold { gathers: Gathers::$gathers, finish: Finish::$finish }, <$ty as Repr>::OPERAND),
-            (Fold { gathers: Gathers::$gathers, finish: Finish::$finish }, <Option<$ty> as Repr>::OPERAND)
+            (Fold { gathers: Quantity::$gathers, finish: Finish::$finish }, <$ty as Repr>::OPERAND),
+            (Fold { gathers: Quantity::$gathers, finish: Finish::$finish }, <Option<$ty> as Repr>::OPERAND)
         ),*),*];
     };
 }

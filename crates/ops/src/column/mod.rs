@@ -86,7 +86,7 @@ macro_rules! accesses {
             Overload { pure: false, ..Overload::of::<WriteElement<Option<$ty>>>() }
         ),*];
         const ASKS: &[Overload] =
-            &[$(Overload::of::<ask::Ask<$ty>>(), Overload::of::<ask::Ask<Option<$ty>>>()),*];
+            &[$(Overload::of::<ask::InputRead<$ty>>(), Overload::of::<ask::InputRead<Option<$ty>>>()),*];
         const TYPES: &[OperandType] = &[$(<$ty as Repr>::OPERAND, <Option<$ty> as Repr>::OPERAND),*];
     };
 }

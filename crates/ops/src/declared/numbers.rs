@@ -3,7 +3,7 @@
 //! where an integer `x` becomes an f64 if the other operand `y` is a float. Once types are known, both expand to a
 //! cast, or to `x` itself.
 
-use crate::definition::{BINARY, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, UNARY, ex};
+use crate::definition::{BINARY, ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, UNARY, ex};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use cembra_runtime::{QType, Scalar};
@@ -24,7 +24,7 @@ fn is_of_floats(qtype: &QType) -> bool {
 }
 
 /// Casts the operand `x` to f64 if `wide` is a type; returns `x` itself if it is `None`.
-fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeResult<Stop> {
+fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeResult<ExpansionError> {
     if wide.is_none() {
         return Ok(x);
     }

@@ -10,7 +10,7 @@ use super::membership::nothing_in;
 use super::ranges::{bound_type, promoted};
 use super::{GET, LOOKUP};
 use crate::array::composites::cast;
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param, param_or};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param, param_or};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::structure::structs::{common_struct, formed, made, part};
@@ -23,7 +23,11 @@ fn is_table(qtype: &QType) -> bool {
 }
 
 /// The form of a table, and the types of its members. Fails if the operand is not a table.
-fn table_of(g: &dyn Instantiation, operator: &str, table: NodeHandle) -> Result<(TableForm, Fields<QType>), Stop> {
+fn table_of(
+    g: &dyn Instantiation,
+    operator: &str,
+    table: NodeHandle,
+) -> Result<(TableForm, Fields<QType>), ExpansionError> {
     let found = g.qtype(table);
     match &found {
         QType::Tuple(members) => match members.form() {
@@ -62,7 +66,7 @@ fn key_of(
     key: NodeHandle,
     table: NodeHandle,
     of: &TableForm,
-) -> NodeResult<Stop> {
+) -> NodeResult<ExpansionError> {
     let found = g.qtype(key);
     if of.keys == 1 {
         return match found {
@@ -107,7 +111,7 @@ fn row_in_ranges(
     ranges: NodeHandle,
     group: NodeHandle,
     key: NodeHandle,
-) -> NodeResult<Stop> {
+) -> NodeResult<ExpansionError> {
     let QType::Dict(bounds, _) = g.qtype(ranges) else {
         return refuse(1, format!("{operator} has no ranges"));
     };
@@ -124,12 +128,12 @@ fn row_in_ranges(
 
 /// Adds a node for the member of the table that maps keys to rows, or to values. It follows the members for the parts
 /// of keys and for ranges.
-fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> NodeResult<Stop> {
+fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> NodeResult<ExpansionError> {
     Ok(part(g, table, numbered_parts(of) + usize::from(of.is_of_ranges))?)
 }
 
 /// Adds a node for the mask that is present if `row` is a row of the table, and not [`NO_ROW`].
-fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> NodeResult<Stop> {
+fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> NodeResult<ExpansionError> {
     let first = g.literal(Value::from(0_i64));
     Ok(g.apply(id::GREATER_EQUAL, &[row, first])?)
 }
@@ -140,7 +144,7 @@ fn lookup(
     key: NodeHandle,
     table: NodeHandle,
     default: NodeHandle,
-) -> NodeResult<Stop> {
+) -> NodeResult<ExpansionError> {
     let (of, members) = table_of(g, operator, table)?;
     let key = key_of(g, operator, key, table, &of)?;
     let Some(value) = &of.value else {
@@ -309,7 +313,12 @@ pub(crate) static TABLE_GET: OpDef = OpDef {
     ..OF_TABLES
 };
 
-fn contains(g: &mut dyn Instantiation, operator: &str, table: NodeHandle, key: NodeHandle) -> NodeResult<Stop> {
+fn contains(
+    g: &mut dyn Instantiation,
+    operator: &str,
+    table: NodeHandle,
+    key: NodeHandle,
+) -> NodeResult<ExpansionError> {
     let (of, _) = table_of(g, operator, table)?;
     let key = key_of(g, operator, key, table, &of)?;
     if of.is_of_ranges {

@@ -174,7 +174,7 @@ impl Bound for Text<'static> {
 }
 
 /// A dictionary of ranges, compiled for lookups: the bounds, and the value of the segment that begins at each bound.
-struct Ranged<K: Bound, W> {
+struct CompiledRanges<K: Bound, W> {
     bounds: Bounds<K>,
     values: Box<[W]>,
     /// A boolean per value, true if the value is present. `None` if all values are present, which saves the check.
@@ -261,13 +261,13 @@ fn values_of<W: Default>(dict: &Dict, keep: fn(&ScalarValue) -> W) -> (Box<[W]>,
 
 /// The body (the Rust function) that looks up the value of the segment that contains a key. The result is missing for a
 /// key below the first bound, and for a NaN.
-struct InRanges<K, V>(PhantomData<(K, V)>);
+struct RangeLookup<K, V>(PhantomData<(K, V)>);
 
-impl<K: Bound, V: TableValue> Body for InRanges<K, V>
+impl<K: Bound, V: TableValue> Body for RangeLookup<K, V>
 where
     Option<V>: Repr,
 {
-    type Data = Ranged<K, V::Owned>;
+    type Data = CompiledRanges<K, V::Owned>;
     type Args = (K,);
     type Ret = Option<V>;
     const STRICT: bool = true;
@@ -282,7 +282,7 @@ where
     }
 }
 
-impl<K: Bound, V: TableValue> Lookup for InRanges<K, V>
+impl<K: Bound, V: TableValue> Lookup for RangeLookup<K, V>
 where
     Option<V>: Repr,
 {
@@ -291,7 +291,7 @@ where
     fn data_of(dict: &Dict) -> Self::Data {
         let (values, presence) = values_of(dict, V::keep);
         let bounds = dict.entries().map(|(bound, _)| K::keep(&bound)).collect();
-        Ranged { bounds: Bounds::of(bounds), values, presence }
+        CompiledRanges { bounds: Bounds::of(bounds), values, presence }
     }
 }
 
@@ -308,7 +308,7 @@ pub(crate) static RANGED: OpDef = OpDef {
         }
         Ok(Signature::unchanged(args, QType::Optional(values)))
     }),
-    meaning: Meaning::Overloads(overloads!(InRanges of i32, i64, u64, f32, f64, Text<'static>)),
+    meaning: Meaning::Overloads(overloads!(RangeLookup of i32, i64, u64, f32, f64, Text<'static>)),
     examples: &[ex("dict._ranged(dict{3: 10, 5: 20}, 4)", "i32?{10}")],
     ..DICT
 };

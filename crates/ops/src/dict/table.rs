@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The type in which a table stores keys. Several key types share a stored type, so that the code of a table is
 /// compiled once for each stored type.
-pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
+pub(super) trait StoredKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'static {
     /// The type that the table is searched by: the stored type, borrowed.
     type Sought: Eq + Hash + ?Sized;
 
@@ -25,7 +25,7 @@ pub(super) trait KeptKey: Borrow<Self::Sought> + Eq + Hash + Send + Sync + 'stat
 }
 
 /// Numbers of all types are stored as `u64`, which is also their position.
-impl KeptKey for u64 {
+impl StoredKey for u64 {
     type Sought = u64;
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl KeptKey for u64 {
 }
 
 /// Strings are stored as their bytes, and have no position.
-impl KeptKey for Box<[u8]> {
+impl StoredKey for Box<[u8]> {
     type Sought = [u8];
 
     #[inline(always)]
@@ -47,13 +47,13 @@ impl KeptKey for Box<[u8]> {
 /// A type that keys of a dictionary may have.
 pub(super) trait Key: Repr + 'static {
     /// The type in which a table stores keys of this type.
-    type Owned: KeptKey;
+    type Owned: StoredKey;
 
     /// Converts a key of a dictionary to the type in which a table stores keys.
     fn keep(key: &ScalarValue) -> Self::Owned;
 
     /// Converts the key to the type by which a table is searched.
-    fn sought(&self) -> impl Borrow<<Self::Owned as KeptKey>::Sought>;
+    fn sought(&self) -> impl Borrow<<Self::Owned as StoredKey>::Sought>;
 }
 
 macro_rules! numbers {
@@ -204,7 +204,7 @@ pub(super) enum Table<K, V> {
 /// The most list positions per key: if the keys span more positions, a hash table is used.
 const PLACES: u64 = 4;
 
-impl<K: KeptKey, V> Table<K, V> {
+impl<K: StoredKey, V> Table<K, V> {
     fn of(dict: &Dict, keep_key: fn(&ScalarValue) -> K, keep: fn(&ScalarValue) -> V) -> Table<K, V> {
         Table::of_entries(dict.entries().map(|(key, value)| (keep_key(&key), value.as_ref().map(keep))).collect())
     }

@@ -94,7 +94,7 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
 }
 
 /// The results of an integer division that truncates, and what is needed to round the quotient down instead.
-pub(crate) struct Truncated {
+pub(crate) struct TruncatedDivision {
     pub(crate) quotient: Val,
     pub(crate) rest: Val,
     /// The mask that is set where truncation rounded the quotient up: there is a remainder, and its sign differs from
@@ -107,7 +107,7 @@ pub(crate) struct Truncated {
 }
 
 /// Records the truncating division of the integer `x` by `y`; a zero divisor is a fault.
-pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
+pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> TruncatedDivision {
     let (divisor, by_minus_one) = guard(t, y);
     let quotient = t.bin(Bin::Div, x, divisor);
     let product = t.bin(Bin::Mul, quotient, divisor);
@@ -116,13 +116,13 @@ pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> Truncated {
     let signs = t.bin(Bin::Xor, rest, divisor);
     let differ = t.cmp(Cmp::Lt, signs, zero);
     let inexact = t.cmp(Cmp::Ne, rest, zero);
-    Truncated { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
+    TruncatedDivision { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
 }
 
 /// The lowering rule for a quotient of integers that is rounded towards minus infinity.
 pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
-    let Truncated { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
+    let TruncatedDivision { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
     let one = t.konst_like(y, 1.0);
     let less = t.bin(Bin::Sub, quotient, one);
     let floor = t.select(rounded_up, less, quotient);
@@ -133,7 +133,7 @@ pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
 /// The lowering rule for the remainder of a quotient of integers that is rounded towards minus infinity.
 pub(crate) const INT_MOD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
-    let Truncated { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);
+    let TruncatedDivision { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);
     let moved = t.bin(Bin::Add, rest, divisor);
     let result = t.select(rounded_up, moved, rest);
     let zero = t.konst_like(y, 0.0);

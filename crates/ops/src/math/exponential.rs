@@ -2,7 +2,7 @@
 //! inlined as instructions; integers become FLOAT32.
 
 use crate::definition::{Meaning, OpDef, Typing, UNARY, ex};
-use crate::derivative::{Cotangents, Derived, all};
+use crate::derivative::{Cotangents, DerivativeCall, all};
 use crate::kernel::strict;
 use crate::typing::TypeFault;
 use crate::{Promotion, Rule, id};
@@ -20,7 +20,7 @@ pub(super) fn call(t: &mut Tape, a: &[Cell], f32: RuntimeFn, f64: RuntimeFn) -> 
 }
 
 /// The derivative of a logarithm; `of_base` is the natural logarithm of its base, such as 0.693 for base 2.
-fn scaled_logarithm(d: &mut Derived<'_>, of_base: f64) -> Result<Cotangents, TypeFault> {
+fn scaled_logarithm(d: &mut DerivativeCall<'_>, of_base: f64) -> Result<Cotangents, TypeFault> {
     let of_base = d.number(of_base);
     let x = d.without_minus_zero(d.operands[0])?;
     let divisor = d.apply(id::MULTIPLY, &[x, of_base])?;

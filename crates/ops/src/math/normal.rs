@@ -3,14 +3,14 @@
 
 use super::exponential::{FUNCTION, call};
 use crate::definition::{Meaning, OpDef, ex};
-use crate::derivative::{Cotangents, Derived, all};
+use crate::derivative::{Cotangents, DerivativeCall, all};
 use crate::kernel::strict;
 use crate::typing::TypeFault;
 use crate::{Rule, id};
 use cembra_runtime::{RuntimeFn, math};
 
 /// The cotangent of an operand `x` if the derivative of the operator is `scale * exp(rate * x^2)`, a bell curve.
-fn bell(d: &mut Derived<'_>, scale: f64, rate: f64) -> Result<Cotangents, TypeFault> {
+fn bell(d: &mut DerivativeCall<'_>, scale: f64, rate: f64) -> Result<Cotangents, TypeFault> {
     let square = d.apply(id::TENSOR_SQUARE, &[d.operands[0]])?;
     let (scale, rate) = (d.number(scale), d.number(rate));
     let exponent = d.apply(id::MULTIPLY, &[rate, square])?;

@@ -1,7 +1,7 @@
 //! Operators on the types of arrays and edges: tests of types, and the types of the shapes and edges that belong to an array
 //! or edge type.
 
-use super::{Form, by_scalar, mask, types};
+use super::{TypeContainer, by_scalar, mask, types};
 use crate::array::edge_parts::{child_kind, parent_kind};
 use crate::definition::{Meaning, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
@@ -49,8 +49,8 @@ pub(crate) static GET_EDGE_TO_SCALAR_QTYPE: OpDef = of_types!(
     [x],
     "The type of edges of scalars, optionals or arrays of a type with a scalar; else `NOTHING`.",
     Value::Type(by_scalar(&x, |_, form| QType::Edge(match form {
-        Form::Array(kind) => EdgeType::ToScalar(kind),
-        Form::Bare | Form::Optional => EdgeType::Scalars,
+        TypeContainer::Array(kind) => EdgeType::ToScalar(kind),
+        TypeContainer::Bare | TypeContainer::Optional => EdgeType::Scalars,
     }))),
     ["qtype.get_edge_to_scalar_qtype(QTYPE{[f32?]}) == DENSE_ARRAY_TO_SCALAR_EDGE" => "present"]
 );

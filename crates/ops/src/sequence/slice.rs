@@ -2,7 +2,7 @@
 //! element.
 
 use super::{Elements, Sequence, around, int64, known, reduce, sequence, sum};
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param};
 use crate::function::{HIGHER_ORDER, integer};
 use crate::id;
 use crate::typing::refuse;
@@ -39,7 +39,7 @@ fn slice(
     source: &Rc<Sequence>,
     start: NodeHandle,
     stop: NodeHandle,
-) -> Result<Sequence, Stop> {
+) -> Result<Sequence, ExpansionError> {
     let (start, stop) = (bound(g, start, source.size)?, bound(g, stop, source.size)?);
     let (size, known_size) = match (known(g, start), known(g, stop)) {
         (Some(start), Some(stop)) => {

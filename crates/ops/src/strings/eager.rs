@@ -35,12 +35,12 @@ pub(super) enum Failure {
 }
 
 /// An expansion graph whose nodes are evaluated as soon as they are added.
-struct Eager {
+struct EagerGraph {
     values: Vec<Value>,
     failed: Option<FaultKind>,
 }
 
-impl Expansion for Eager {
+impl Expansion for EagerGraph {
     fn qtype(&self, arg: NodeHandle) -> QType {
         self.values[arg.0 as usize].qtype()
     }
@@ -96,7 +96,7 @@ pub(super) fn call(name: &str, args: &[Value]) -> Result<Value, Failure> {
     let registry = Registry::standard();
     let operator = registry.find(name).expect("an operator");
     let def = registry.get(operator);
-    let mut eager = Eager { values: args.to_vec(), failed: None };
+    let mut eager = EagerGraph { values: args.to_vec(), failed: None };
     let fixed = def.params.len() - usize::from(def.variadic);
     for param in def.params.iter().take(fixed).skip(args.len()) {
         eager.values.push(param.default.clone().expect("a default"));

@@ -4,7 +4,7 @@
 
 use super::fields::Fields;
 use super::made::ArenaBytes;
-use super::packed::{Packed, PackedRun, packed};
+use super::packed::{FormatArgument, FormatArguments, packed};
 use super::printf::{FAULTS, Format, KindCheck, Print, Printf, Sink, format_scalar, format_types, printed, sample};
 use super::rendering::Unit;
 use super::{Chars, Reason, literal_string, number, refused_literal};
@@ -29,7 +29,7 @@ enum FormatPart<'f> {
 
 /// A mistake in the syntax of a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Malformed<'f> {
+enum FormatError<'f> {
     /// The format has a `}` without a `{` before it.
     Closes,
     /// The format has a `{` that is not closed.
@@ -44,19 +44,19 @@ enum Malformed<'f> {
 struct Parts<'f>(&'f [u8]);
 
 impl<'f> Parts<'f> {
-    fn next(&mut self) -> Result<Option<FormatPart<'f>>, Malformed<'f>> {
+    fn next(&mut self) -> Result<Option<FormatPart<'f>>, FormatError<'f>> {
         let (part, rest) = match self.0 {
             [] => return Ok(None),
             [b'{', b'{', rest @ ..] => (FormatPart::Literal(b"{"), rest),
             [b'}', b'}', rest @ ..] => (FormatPart::Literal(b"}"), rest),
-            [b'}', ..] => return Err(Malformed::Closes),
+            [b'}', ..] => return Err(FormatError::Closes),
             [b'{', rest @ ..] => {
-                let end = memchr::memchr(b'}', rest).ok_or(Malformed::Opens)?;
+                let end = memchr::memchr(b'}', rest).ok_or(FormatError::Opens)?;
                 let (field, rest) = (&rest[..end], &rest[end + 1..]);
                 let colon = memchr::memchr(b':', field);
                 let (name, spec) = (&field[..colon.unwrap_or(end)], &field[colon.map_or(end, |colon| colon + 1)..]);
                 if !is_name(name) {
-                    return Err(Malformed::Name(name));
+                    return Err(FormatError::Name(name));
                 }
                 (FormatPart::Field { name, spec }, rest)
             }
@@ -118,21 +118,21 @@ fn entry_of<'n>(text: &'n [u8], entry: &[u8; 24]) -> (&'n [u8], usize) {
 }
 
 /// A format of `strings.format`, the names of its arguments, and their values.
-struct Named {
+struct NamedFormat {
     format: &'static [u8],
     unit: Unit,
     names: Names<'static>,
-    run: PackedRun<'static>,
+    run: FormatArguments<'static>,
 }
 
-impl Print for Named {
+impl Print for NamedFormat {
     fn print(&self, sink: &mut impl Sink) -> Result<(), Reason> {
         let mut parts = Parts(self.format);
         let malformed = |malformed| {
             Reason(match malformed {
-                Malformed::Closes => "a `}` of the format closes nothing",
-                Malformed::Opens => "a `{` of the format is not closed",
-                Malformed::Name(_) => "a field of the format does not begin with the name of an argument",
+                FormatError::Closes => "a `}` of the format closes nothing",
+                FormatError::Opens => "a `{` of the format is not closed",
+                FormatError::Name(_) => "a field of the format does not begin with the name of an argument",
             })
         };
         while let Some(part) = parts.next().map_err(malformed)? {
@@ -152,9 +152,9 @@ impl Print for Named {
 /// Prints one value by the specification `spec`. An empty `spec` or `v` prints the value as `%v` does, except that a
 /// FLOAT32 has its shortest digits and a point. Other specifications are for numbers; one without a letter at the end
 /// gets the letter for the value's type.
-fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'static>) -> Result<(), Reason> {
+fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: FormatArgument<'static>) -> Result<(), Reason> {
     let (spec, last): (&[u8], &[u8]) = match (spec, value) {
-        (b"" | b"v", Packed::Float32(value)) => {
+        (b"" | b"v", FormatArgument::Float32(value)) => {
             let digits = number::shortest(value);
             sink.text(digits.as_bytes());
             if !digits.as_str().contains(['.', 'e', 'n']) {
@@ -163,11 +163,11 @@ fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'sta
             return Ok(());
         }
         (b"" | b"v", _) => (b"v", b""),
-        (_, Packed::Boolean(_) | Packed::String(_)) => {
+        (_, FormatArgument::Boolean(_) | FormatArgument::String(_)) => {
             return Err(Reason("a field of the format is for a number, but its argument is not a number"));
         }
         ([.., b'a'..=b'z' | b'A'..=b'Z'], _) => (spec, b""),
-        (_, Packed::Float32(_) | Packed::Float64(_)) => (spec, b"f"),
+        (_, FormatArgument::Float32(_) | FormatArgument::Float64(_)) => (spec, b"f"),
         _ => (spec, b"d"),
     };
     let values = |index| (index == 0).then_some(value);
@@ -175,12 +175,12 @@ fn print_field(sink: &mut impl Sink, unit: Unit, spec: &[u8], value: Packed<'sta
 }
 
 fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run: Bytes<'static>) -> Result<S, Fault> {
-    let run = PackedRun::new(context, run)?;
+    let run = FormatArguments::new(context, run)?;
     let names = Names::new(context, names.bytes())?;
     if names.entries.len() != run.len() {
         return Err(super::invalid("the format must have as many names as arguments"));
     }
-    printed(context, &Named { format: format.bytes(), unit: S::UNIT, names, run })
+    printed(context, &NamedFormat { format: format.bytes(), unit: S::UNIT, names, run })
 }
 
 pub(crate) static FORMAT_PACKED: OpDef = OpDef {
@@ -204,11 +204,11 @@ fn problem(message: impl Into<String>) -> TypeFault {
     refused_literal(0, message)
 }
 
-fn malformed(malformed: Malformed<'_>) -> TypeFault {
+fn malformed(malformed: FormatError<'_>) -> TypeFault {
     match malformed {
-        Malformed::Closes => problem("a `}` of the format closes nothing").hint("write `}}` for a brace"),
-        Malformed::Opens => problem("a `{` of the format is not closed").hint("write `{{` for a brace"),
-        Malformed::Name(name) => {
+        FormatError::Closes => problem("a `}` of the format closes nothing").hint("write `}}` for a brace"),
+        FormatError::Opens => problem("a `{` of the format is not closed").hint("write `{{` for a brace"),
+        FormatError::Name(name) => {
             let name = String::from_utf8_lossy(name);
             let problem = problem(format!("`{}` is not the name of an argument", Excerpt::quoted(&name)));
             problem.hint("write the name of an argument, as in `{x}` or `{x:.2f}`")

@@ -8,7 +8,7 @@ use crate::definition::{Meaning, OpDef, Typing, UNARY, ex, param};
 use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
-use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, Misspelled, QType, Scalar, Text, Timestamp};
+use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, QType, Scalar, Text, TimeTextError, Timestamp};
 use cembra_value::time_format::{FormattedMoment, Kind, read_date, read_timestamp};
 use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
@@ -55,13 +55,13 @@ fn by_format<T>(text: Text<'static>, format: Text<'static>, read: fn(&str, &str)
 }
 
 /// Reads a text as a date of the years 1 to 9999.
-fn plain_date(text: &str) -> Result<Date, Misspelled> {
-    Some(Date::from_text(text)?).filter(|date| date.has_text()).ok_or(Misspelled)
+fn plain_date(text: &str) -> Result<Date, TimeTextError> {
+    Some(Date::from_text(text)?).filter(|date| date.has_text()).ok_or(TimeTextError)
 }
 
 /// Reads a text as a timestamp of the years 1 to 9999.
-fn plain_timestamp(text: &str) -> Result<Timestamp, Misspelled> {
-    Some(Timestamp::from_data_text(text)?).filter(|moment| moment.has_text()).ok_or(Misspelled)
+fn plain_timestamp(text: &str) -> Result<Timestamp, TimeTextError> {
+    Some(Timestamp::from_data_text(text)?).filter(|moment| moment.has_text()).ok_or(TimeTextError)
 }
 
 const PARSE_FAULTS: &[FaultKind] = &[FaultKind::Parse, FaultKind::Invalid];

@@ -4,7 +4,7 @@
 //! source.
 
 use super::made::ArenaBytes;
-use super::rendering::Rendered;
+use super::rendering::PrintedValue;
 use super::{Chars, invalid};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OpDef, Typing, UNARY, ex, param};
 use crate::id;
@@ -16,7 +16,7 @@ use smallvec::smallvec;
 
 /// A decoded argument of `strings.printf` or `strings.format`.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Packed<'r> {
+pub(super) enum FormatArgument<'r> {
     Boolean(bool),
     Int32(i32),
     Int64(i64),
@@ -25,25 +25,25 @@ pub(super) enum Packed<'r> {
     String(&'r [u8]),
 }
 
-impl<'r> Packed<'r> {
+impl<'r> FormatArgument<'r> {
     /// Converts the value to the type that fields of `printf` print.
-    pub(super) fn rendered(self) -> Rendered<'r> {
+    pub(super) fn rendered(self) -> PrintedValue<'r> {
         match self {
-            Packed::Boolean(value) => Rendered::Boolean(value),
-            Packed::Int32(value) => Rendered::Integer(value.into(), value.cast_unsigned().into()),
-            Packed::Int64(value) => Rendered::Integer(value, value.cast_unsigned()),
-            Packed::Float32(value) => Rendered::Float(value.into()),
-            Packed::Float64(value) => Rendered::Float(value),
-            Packed::String(value) => Rendered::String(value),
+            FormatArgument::Boolean(value) => PrintedValue::Boolean(value),
+            FormatArgument::Int32(value) => PrintedValue::Integer(value.into(), value.cast_unsigned().into()),
+            FormatArgument::Int64(value) => PrintedValue::Integer(value, value.cast_unsigned()),
+            FormatArgument::Float32(value) => PrintedValue::Float(value.into()),
+            FormatArgument::Float64(value) => PrintedValue::Float(value),
+            FormatArgument::String(value) => PrintedValue::String(value),
         }
     }
 
     /// The value as a width or a precision; `None` if the value is a float or a string.
     pub(super) fn amount(self) -> Option<i64> {
         match self {
-            Packed::Boolean(value) => Some(value.into()),
-            Packed::Int32(value) => Some(value.into()),
-            Packed::Int64(value) => Some(value),
+            FormatArgument::Boolean(value) => Some(value.into()),
+            FormatArgument::Int32(value) => Some(value.into()),
+            FormatArgument::Int64(value) => Some(value),
             _ => None,
         }
     }
@@ -53,15 +53,23 @@ impl<'r> Packed<'r> {
     fn first(run: &'r [u8]) -> Option<(Self, &'r [u8])> {
         let (kind, run) = run.split_first()?;
         match kind {
-            b'b' => run.split_first().map(|(byte, rest)| (Packed::Boolean(*byte != 0), rest)),
-            b'i' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Int32(i32::from_le_bytes(*bytes)), rest)),
-            b'l' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Int64(i64::from_le_bytes(*bytes)), rest)),
-            b'f' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Float32(f32::from_le_bytes(*bytes)), rest)),
-            b'd' => run.split_first_chunk().map(|(bytes, rest)| (Packed::Float64(f64::from_le_bytes(*bytes)), rest)),
+            b'b' => run.split_first().map(|(byte, rest)| (FormatArgument::Boolean(*byte != 0), rest)),
+            b'i' => {
+                run.split_first_chunk().map(|(bytes, rest)| (FormatArgument::Int32(i32::from_le_bytes(*bytes)), rest))
+            }
+            b'l' => {
+                run.split_first_chunk().map(|(bytes, rest)| (FormatArgument::Int64(i64::from_le_bytes(*bytes)), rest))
+            }
+            b'f' => {
+                run.split_first_chunk().map(|(bytes, rest)| (FormatArgument::Float32(f32::from_le_bytes(*bytes)), rest))
+            }
+            b'd' => {
+                run.split_first_chunk().map(|(bytes, rest)| (FormatArgument::Float64(f64::from_le_bytes(*bytes)), rest))
+            }
             b's' => {
                 let (length, rest) = run.split_first_chunk()?;
                 let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-                rest.split_at_checked(length).map(|(bytes, rest)| (Packed::String(bytes), rest))
+                rest.split_at_checked(length).map(|(bytes, rest)| (FormatArgument::String(bytes), rest))
             }
             _ => None,
         }
@@ -70,13 +78,13 @@ impl<'r> Packed<'r> {
 
 /// The encoded arguments of a format. They are decoded by index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PackedRun<'r> {
+pub(super) struct FormatArguments<'r> {
     bytes: &'r [u8],
     /// The offset of each value in the encoded sequence, as eight bytes.
     places: &'r [[u8; 8]],
 }
 
-impl PackedRun<'static> {
+impl FormatArguments<'static> {
     /// Decodes the positions of the arguments in `bytes`.
     ///
     /// # Errors
@@ -86,16 +94,17 @@ impl PackedRun<'static> {
         let mut count = 0;
         let mut rest = bytes;
         while !rest.is_empty() {
-            (_, rest) = Packed::first(rest).ok_or_else(|| invalid("the values are not such as a format is given"))?;
+            (_, rest) =
+                FormatArgument::first(rest).ok_or_else(|| invalid("the values are not such as a format is given"))?;
             count += 1;
         }
         let mut places = ArenaBytes::new(context, count * 8)?;
         let mut rest = bytes;
-        while let Some((_, behind)) = Packed::first(rest) {
+        while let Some((_, behind)) = FormatArgument::first(rest) {
             places.push_bytes(&((bytes.len() - rest.len()) as u64).to_le_bytes());
             rest = behind;
         }
-        Ok(PackedRun { bytes, places: places.finish().as_slice().as_chunks().0 })
+        Ok(FormatArguments { bytes, places: places.finish().as_slice().as_chunks().0 })
     }
 
     /// The number of arguments that are encoded.
@@ -104,9 +113,9 @@ impl PackedRun<'static> {
     }
 
     /// The argument with this index; `None` if there are fewer arguments.
-    pub(super) fn get(self, index: usize) -> Option<Packed<'static>> {
+    pub(super) fn get(self, index: usize) -> Option<FormatArgument<'static>> {
         let place = usize::try_from(u64::from_le_bytes(*self.places.get(index)?)).ok()?;
-        Packed::first(self.bytes.get(place..)?).map(|(value, _)| value)
+        FormatArgument::first(self.bytes.get(place..)?).map(|(value, _)| value)
     }
 }
 
@@ -162,15 +171,15 @@ mod tests {
     #[test]
     fn a_run_gives_its_values_back() {
         let values = [
-            (Value::from(true), Packed::Boolean(true)),
-            (Value::from(i32::MIN), Packed::Int32(i32::MIN)),
-            (Value::from(i64::MAX), Packed::Int64(i64::MAX)),
-            (Value::from(0.1_f32), Packed::Float32(0.1)),
-            (Value::from(-0.1), Packed::Float64(-0.1)),
-            (Value::Scalar(ScalarValue::WeakFloat(0.5)), Packed::Float64(0.5)),
-            (text("h\u{e9}"), Packed::String("h\u{e9}".as_bytes())),
-            (bytes(b""), Packed::String(b"")),
-            (bytes(b"\xffb"), Packed::String(b"\xffb")),
+            (Value::from(true), FormatArgument::Boolean(true)),
+            (Value::from(i32::MIN), FormatArgument::Int32(i32::MIN)),
+            (Value::from(i64::MAX), FormatArgument::Int64(i64::MAX)),
+            (Value::from(0.1_f32), FormatArgument::Float32(0.1)),
+            (Value::from(-0.1), FormatArgument::Float64(-0.1)),
+            (Value::Scalar(ScalarValue::WeakFloat(0.5)), FormatArgument::Float64(0.5)),
+            (text("h\u{e9}"), FormatArgument::String("h\u{e9}".as_bytes())),
+            (bytes(b""), FormatArgument::String(b"")),
+            (bytes(b"\xffb"), FormatArgument::String(b"\xffb")),
         ];
         let mut run = Vec::new();
         for (value, _) in &values {
@@ -181,7 +190,7 @@ mod tests {
         }
         let run: &'static [u8] = run.leak();
         let mut context = Context::new();
-        let read = PackedRun::new(&mut context, Bytes::new(run)).expect("a run");
+        let read = FormatArguments::new(&mut context, Bytes::new(run)).expect("a run");
         assert_eq!(read.len(), values.len());
         for (index, (_, packed)) in values.iter().enumerate() {
             assert_eq!(read.get(index), Some(*packed));

@@ -4,7 +4,7 @@ use super::convert::utf8;
 use super::text_fault;
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex};
 use crate::kernel::strict;
-use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Misspelled, Text};
+use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Text, TimeTextError};
 use std::str::FromStr;
 
 /// Parses a number by the standard library's grammar: a sign of either kind and digits. Floats may also have a fraction and an exponent, or be `inf`,
@@ -14,7 +14,7 @@ pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
 }
 
 /// Parses a text as a date, timestamp or duration by the function `parse`. Fails if the text is not of that form.
-pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, Misspelled>) -> Result<T, Fault> {
+pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, TimeTextError>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }
 

@@ -41,7 +41,7 @@ pub(super) struct Pattern {
 
 /// The automata that match a pattern with texts for which the product is large: a lazy DFA, and an NFA in case the DFA
 /// gives up.
-pub(super) struct Long {
+pub(super) struct LongTextAutomata {
     pattern: Box<str>,
     dfa: hybrid::regex::Regex,
     vm: pikevm::PikeVM,
@@ -105,7 +105,12 @@ impl Pattern {
     ///
     /// # Errors
     /// If matching would take too long.
-    pub(super) fn is_match(&self, context: &mut Context, long: &mut Option<Long>, text: &str) -> Result<bool, Fault> {
+    pub(super) fn is_match(
+        &self,
+        context: &mut Context,
+        long: &mut Option<LongTextAutomata>,
+        text: &str,
+    ) -> Result<bool, Fault> {
         let product = self.product(text)?;
         if product <= SMALL {
             context.charge(product)?;
@@ -127,7 +132,7 @@ impl Pattern {
     pub(super) fn first_group<'t>(
         &mut self,
         context: &mut Context,
-        long: &mut Option<Long>,
+        long: &mut Option<LongTextAutomata>,
         text: &'t str,
     ) -> Result<Option<&'t str>, Fault> {
         let part = |group: Option<(usize, usize)>| group.and_then(|(start, end)| text.get(start..end)).unwrap_or("");
@@ -191,14 +196,18 @@ impl Pattern {
 
     /// Returns the automata for long texts, from the cache `kept` if they are there. They are charged for in both
     /// cases.
-    fn long<'l>(&self, context: &mut Context, kept: &'l mut Option<Long>) -> Result<&'l mut Long, Fault> {
+    fn long<'l>(
+        &self,
+        context: &mut Context,
+        kept: &'l mut Option<LongTextAutomata>,
+    ) -> Result<&'l mut LongTextAutomata, Fault> {
         context.charge(self.weight.saturating_mul(BYTES_PER_UNIT * UNITS_PER_BYTE_OF_LONG))?;
         if kept.as_ref().is_some_and(|long| *long.pattern != *self.translated) {
             *kept = None;
         }
         match kept {
             Some(long) => Ok(long),
-            None => Ok(kept.insert(Long::compile(&self.translated).ok_or_else(|| invalid(TOO_LARGE))?)),
+            None => Ok(kept.insert(LongTextAutomata::compile(&self.translated).ok_or_else(|| invalid(TOO_LARGE))?)),
         }
     }
 }
@@ -215,11 +224,11 @@ fn too_long() -> Fault {
     invalid("the pattern is too large to be matched with so long a text")
 }
 
-impl Long {
+impl LongTextAutomata {
     /// Compiles the automata. `None` if one is too large. That is possible although the pattern was within the limit,
     /// because its automaton for searching backwards can be larger.
     #[cold]
-    fn compile(pattern: &str) -> Option<Long> {
+    fn compile(pattern: &str) -> Option<LongTextAutomata> {
         let vm = pikevm::Builder::new().thompson(nfa_config()).build(pattern).ok()?;
         let steps = hybrid::dfa::Config::new()
             .cache_capacity(2 * limits::PATTERN_MEMORY)
@@ -232,7 +241,7 @@ impl Long {
         let backwards = thompson::Config::new().nfa_size_limit(Some(2 * limits::PATTERN_MEMORY));
         let dfa = hybrid::regex::Builder::new().thompson(backwards).dfa(steps).build(pattern).ok()?;
         let vm_cache = vm.create_cache();
-        Some(Long { pattern: pattern.into(), dfa, vm, vm_cache })
+        Some(LongTextAutomata { pattern: pattern.into(), dfa, vm, vm_cache })
     }
 
     /// Builds the lazy DFA anew, and runs it; `None` if the DFA gives up.

@@ -5,8 +5,8 @@
 use super::convert::utf8;
 use super::fields::{Amount, Field, Fields, Piece, within_limit};
 use super::made::ArenaBytes;
-use super::packed::{Packed, PackedRun, packed};
-use super::rendering::{Form, Rendered, Unit};
+use super::packed::{FormatArgument, FormatArguments, packed};
+use super::rendering::{PrintedValue, ResolvedField, Unit};
 use super::{Chars, Reason, literal_string, refused_literal};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
 use crate::id;
@@ -43,18 +43,18 @@ impl Format for Bytes<'static> {
 /// A destination for the literal texts and the values of a format, in order.
 pub(super) trait Sink {
     fn text(&mut self, text: &[u8]);
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason>;
+    fn value(&mut self, form: ResolvedField, value: PrintedValue<'_>) -> Result<(), Reason>;
 }
 
 /// A destination that only adds up the most bytes that the result can take.
-struct Most(usize);
+struct LengthBound(usize);
 
-impl Sink for Most {
+impl Sink for LengthBound {
     fn text(&mut self, text: &[u8]) {
         self.0 = self.0.saturating_add(text.len());
     }
 
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason> {
+    fn value(&mut self, form: ResolvedField, value: PrintedValue<'_>) -> Result<(), Reason> {
         self.0 = self.0.saturating_add(form.most(value));
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Sink for ArenaBytes<'_> {
         self.push_bytes(text);
     }
 
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason> {
+    fn value(&mut self, form: ResolvedField, value: PrintedValue<'_>) -> Result<(), Reason> {
         form.write(self, value)
     }
 }
@@ -76,20 +76,20 @@ pub(super) struct KindCheck;
 impl Sink for KindCheck {
     fn text(&mut self, _: &[u8]) {}
 
-    fn value(&mut self, form: Form, value: Rendered<'_>) -> Result<(), Reason> {
+    fn value(&mut self, form: ResolvedField, value: PrintedValue<'_>) -> Result<(), Reason> {
         form.check(value)
     }
 }
 
 /// An example value of an argument's type, or of its element type. A format is checked with it before there are values.
-pub(super) fn sample(arg: &Argument<'_>) -> Packed<'static> {
+pub(super) fn sample(arg: &Argument<'_>) -> FormatArgument<'static> {
     match arg.qtype.of_each().scalar() {
-        Some(Scalar::Boolean) => Packed::Boolean(true),
-        Some(Scalar::Int32) => Packed::Int32(1),
-        Some(Scalar::Int64) => Packed::Int64(1),
-        Some(Scalar::Float32) => Packed::Float32(1.0),
-        Some(Scalar::Float64 | Scalar::WeakFloat) => Packed::Float64(1.0),
-        _ => Packed::String(b""),
+        Some(Scalar::Boolean) => FormatArgument::Boolean(true),
+        Some(Scalar::Int32) => FormatArgument::Int32(1),
+        Some(Scalar::Int64) => FormatArgument::Int64(1),
+        Some(Scalar::Float32) => FormatArgument::Float32(1.0),
+        Some(Scalar::Float64 | Scalar::WeakFloat) => FormatArgument::Float64(1.0),
+        _ => FormatArgument::String(b""),
     }
 }
 
@@ -108,7 +108,7 @@ pub(super) trait Print {
 
 /// Prints a format into a new string in the arena.
 pub(super) fn printed<S: Format>(context: &mut Context, print: &impl Print) -> Result<S, Fault> {
-    let mut most = Most(0);
+    let mut most = LengthBound(0);
     print.print(&mut most)?;
     let mut made = ArenaBytes::new(context, most.0)?;
     print.print(&mut made)?;
@@ -122,7 +122,7 @@ pub(super) struct Printf<'f, V> {
     pub(super) values: V,
 }
 
-impl<V: Fn(usize) -> Option<Packed<'static>>> Print for Printf<'_, V> {
+impl<V: Fn(usize) -> Option<FormatArgument<'static>>> Print for Printf<'_, V> {
     fn print(&self, sink: &mut impl Sink) -> Result<(), Reason> {
         let mut fields = self.fields;
         while let Some(piece) = fields.next()? {
@@ -138,8 +138,8 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Print for Printf<'_, V> {
     }
 }
 
-impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
-    fn value(&self, index: usize) -> Result<Packed<'static>, Reason> {
+impl<V: Fn(usize) -> Option<FormatArgument<'static>>> Printf<'_, V> {
+    fn value(&self, index: usize) -> Result<FormatArgument<'static>, Reason> {
         (self.values)(index).ok_or(Reason("the format has more fields than there are arguments"))
     }
 
@@ -155,18 +155,18 @@ impl<V: Fn(usize) -> Option<Packed<'static>>> Printf<'_, V> {
     }
 
     /// The field with its width and precision, which are read from arguments if the format has `*`.
-    fn form(&self, field: Field) -> Result<Form, Reason> {
+    fn form(&self, field: Field) -> Result<ResolvedField, Reason> {
         let within = |amount: u64| within_limit(usize::try_from(amount).unwrap_or(usize::MAX));
         let width = self.amount(field.width)?.unwrap_or(0);
         // As in C, a negative width aligns to the left, and a negative precision counts as none.
         let field = Field { left: field.left || width < 0, ..field };
         let precision = self.amount(field.precision)?.and_then(|precision| u64::try_from(precision).ok());
-        Ok(Form::new(field, self.unit, within(width.unsigned_abs())?, precision.map(within).transpose()?))
+        Ok(ResolvedField::new(field, self.unit, within(width.unsigned_abs())?, precision.map(within).transpose()?))
     }
 }
 
 fn printf<S: Format>(context: &mut Context, format: S, values: Bytes<'static>) -> Result<S, Fault> {
-    let run = PackedRun::new(context, values)?;
+    let run = FormatArguments::new(context, values)?;
     let fields = Fields::new(format.bytes());
     printed(context, &Printf { fields, unit: S::UNIT, values: |index| run.get(index) })
 }

@@ -2,7 +2,7 @@
 //! limited (`pattern.rs`).
 
 use super::made::invalid_for;
-use super::pattern::{Long, Pattern};
+use super::pattern::{LongTextAutomata, Pattern};
 use super::{Reason, literal_string, refused_literal};
 use crate::definition::{Meaning, OVERLOADED, OpDef, ex, param};
 use crate::kernel::{MaskValue, mask, strict};
@@ -21,7 +21,7 @@ struct PatternCache {
     /// The compiled patterns, the most recently used first.
     patterns: Vec<Pattern>,
     /// The automata for long texts, of the pattern that needed them last.
-    long: Option<Long>,
+    long: Option<LongTextAutomata>,
 }
 
 thread_local! {
@@ -33,7 +33,7 @@ thread_local! {
 pub(super) fn with_pattern<T>(
     context: &mut Context,
     pattern: Text<'static>,
-    use_it: impl FnOnce(&mut Context, &mut Pattern, &mut Option<Long>) -> Result<T, Fault>,
+    use_it: impl FnOnce(&mut Context, &mut Pattern, &mut Option<LongTextAutomata>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     with_kept(|kept| {
         find(&mut kept.patterns, pattern.as_str()).map_err(|refused| fault_of(context, refused))?;

@@ -34,7 +34,7 @@ impl Unit {
 
 /// A field of a format with its width and precision as numbers, ready to print a value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Form {
+pub(super) struct ResolvedField {
     /// The flags and the conversion of the field.
     field: Field,
     unit: Unit,
@@ -45,7 +45,7 @@ pub(super) struct Form {
 
 /// A value that a field of a format prints.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rendered<'v> {
+pub(super) enum PrintedValue<'v> {
     /// An integer, and the integer's bits in the width of its type, zero-extended to 64 bits.
     Integer(i64, u64),
     Float(f64),
@@ -82,9 +82,9 @@ fn mismatch() -> Reason {
     Reason(MISMATCH)
 }
 
-impl Form {
+impl ResolvedField {
     pub(super) const fn new(field: Field, unit: Unit, width: usize, precision: Option<usize>) -> Self {
-        Form { field, unit, width, precision }
+        ResolvedField { field, unit, width, precision }
     }
 
     /// The first characters (or bytes) of a string, as many as the precision says.
@@ -96,7 +96,7 @@ impl Form {
     ///
     /// # Errors
     /// If the value is of another kind.
-    pub(super) fn check(self, value: Rendered<'_>) -> Result<(), Reason> {
+    pub(super) fn check(self, value: PrintedValue<'_>) -> Result<(), Reason> {
         self.body(value, &mut Digits::new()).map(|_| ())
     }
 
@@ -109,32 +109,34 @@ impl Form {
         }
     }
 
-    fn body<'b>(self, value: Rendered<'b>, digits: &'b mut Digits) -> Result<Body<'b>, Reason> {
+    fn body<'b>(self, value: PrintedValue<'b>, digits: &'b mut Digits) -> Result<Body<'b>, Reason> {
         // The buffer has room for all digits, so writing never fails.
         match (value, self.field.conversion) {
-            (Rendered::String(string), b's' | b'v') => Ok(Body::plain(self.cut(string))),
-            (Rendered::Boolean(value), b'v') => Ok(Body::plain(if value { b"true" } else { b"false" })),
-            (Rendered::Boolean(_) | Rendered::Integer(..), b's') | (Rendered::String(_), _) => Err(mismatch()),
-            (Rendered::Boolean(value), _) => self.body(Rendered::Integer(value.into(), value.into()), digits),
-            (Rendered::Integer(_, bits), b'c') if self.field.wide => {
+            (PrintedValue::String(string), b's' | b'v') => Ok(Body::plain(self.cut(string))),
+            (PrintedValue::Boolean(value), b'v') => Ok(Body::plain(if value { b"true" } else { b"false" })),
+            (PrintedValue::Boolean(_) | PrintedValue::Integer(..), b's') | (PrintedValue::String(_), _) => {
+                Err(mismatch())
+            }
+            (PrintedValue::Boolean(value), _) => self.body(PrintedValue::Integer(value.into(), value.into()), digits),
+            (PrintedValue::Integer(_, bits), b'c') if self.field.wide => {
                 let char = char::from_u32(bits as u32)
                     .ok_or(Reason("the argument of a field `%lc` must be the number of a Unicode character"))?;
                 let _ = digits.write_char(char);
                 Ok(Body::plain(self.cut(digits.as_bytes())))
             }
-            (Rendered::Integer(_, bits), b'c') => {
+            (PrintedValue::Integer(_, bits), b'c') => {
                 digits.push_byte(bits as u8);
                 Ok(Body::plain(digits.as_bytes()))
             }
-            (Rendered::Integer(value, _), conversion) if is_of_floats(conversion) => {
+            (PrintedValue::Integer(value, _), conversion) if is_of_floats(conversion) => {
                 Ok(self.float(value as f64, conversion, digits))
             }
-            (Rendered::Integer(value, bits), conversion) => Ok(self.integer(value, bits, conversion, digits)),
-            (Rendered::Float(value), b'v') => Ok(self.float(value, b'g', digits)),
-            (Rendered::Float(value), conversion) if is_of_floats(conversion) => {
+            (PrintedValue::Integer(value, bits), conversion) => Ok(self.integer(value, bits, conversion, digits)),
+            (PrintedValue::Float(value), b'v') => Ok(self.float(value, b'g', digits)),
+            (PrintedValue::Float(value), conversion) if is_of_floats(conversion) => {
                 Ok(self.float(value, conversion, digits))
             }
-            (Rendered::Float(_), _) => Err(mismatch()),
+            (PrintedValue::Float(_), _) => Err(mismatch()),
         }
     }
 
@@ -202,7 +204,7 @@ impl Form {
     }
 
     /// The most bytes that printing `value` by the field can take.
-    pub(super) fn most(self, value: Rendered<'_>) -> usize {
+    pub(super) fn most(self, value: PrintedValue<'_>) -> usize {
         let precision = self.precision.unwrap_or(6);
         let float = |value: f64| match self.field.conversion {
             _ if !value.is_finite() => 4,
@@ -213,17 +215,17 @@ impl Form {
             _ => 10 + precision.max(1),
         };
         let body = match value {
-            Rendered::String(string) => {
+            PrintedValue::String(string) => {
                 let body = self.cut(string);
                 return body.len() + self.width.saturating_sub(self.unit.count(body));
             }
             // One character, of four bytes at most.
-            Rendered::Integer(..) if self.field.conversion == b'c' => return 4 + self.width,
-            Rendered::Float(value) => float(value),
-            Rendered::Integer(value, _) if is_of_floats(self.field.conversion) => float(value as f64),
-            Rendered::Boolean(_) if is_of_floats(self.field.conversion) => float(1.0),
+            PrintedValue::Integer(..) if self.field.conversion == b'c' => return 4 + self.width,
+            PrintedValue::Float(value) => float(value),
+            PrintedValue::Integer(value, _) if is_of_floats(self.field.conversion) => float(value as f64),
+            PrintedValue::Boolean(_) if is_of_floats(self.field.conversion) => float(1.0),
             // A sign or a prefix, and 64 bits as octal digits.
-            Rendered::Integer(..) | Rendered::Boolean(_) => 2 + self.precision.unwrap_or(0).max(23),
+            PrintedValue::Integer(..) | PrintedValue::Boolean(_) => 2 + self.precision.unwrap_or(0).max(23),
         };
         body.max(self.width)
     }
@@ -232,7 +234,7 @@ impl Form {
     ///
     /// # Errors
     /// If the field is for another kind of value.
-    pub(super) fn write(self, made: &mut ArenaBytes<'_>, value: Rendered<'_>) -> Result<(), Reason> {
+    pub(super) fn write(self, made: &mut ArenaBytes<'_>, value: PrintedValue<'_>) -> Result<(), Reason> {
         let mut digits = Digits::new();
         let mut body = self.body(value, &mut digits)?;
         let fill = self.width.saturating_sub(body.sign.len() + body.zeros + self.unit.count(body.text));
@@ -361,11 +363,11 @@ mod tests {
     use super::*;
     use cembra_runtime::Context;
 
-    fn rendered(format: &str, value: Rendered<'_>) -> Result<String, Reason> {
+    fn rendered(format: &str, value: PrintedValue<'_>) -> Result<String, Reason> {
         rendered_in(Unit::Character, format, value)
     }
 
-    fn rendered_in(unit: Unit, format: &str, value: Rendered<'_>) -> Result<String, Reason> {
+    fn rendered_in(unit: Unit, format: &str, value: PrintedValue<'_>) -> Result<String, Reason> {
         let mut context = Context::new();
         let mut made = ArenaBytes::new(&mut context, 2000).expect("room");
         let mut fields = Fields::new(format.as_bytes());
@@ -381,7 +383,7 @@ mod tests {
                         Amount::Fixed(amount) => Some(amount),
                         _ => None,
                     };
-                    let form = Form::new(field, unit, fixed(field.width).unwrap_or(0), fixed(field.precision));
+                    let form = ResolvedField::new(field, unit, fixed(field.width).unwrap_or(0), fixed(field.precision));
                     most += form.most(value);
                     form.check(value)?;
                     form.write(&mut made, value)?;
@@ -394,11 +396,11 @@ mod tests {
     }
 
     fn integer(format: &str, value: i32) -> String {
-        rendered(format, Rendered::Integer(value.into(), value.cast_unsigned().into())).expect("a text")
+        rendered(format, PrintedValue::Integer(value.into(), value.cast_unsigned().into())).expect("a text")
     }
 
     fn float(format: &str, value: f64) -> String {
-        rendered(format, Rendered::Float(value)).expect("a text")
+        rendered(format, PrintedValue::Float(value)).expect("a text")
     }
 
     #[test]
@@ -530,12 +532,12 @@ mod tests {
     #[test]
     fn strings_and_booleans_have_fields_of_their_own() {
         let of = |format, value| rendered(format, value).expect("a text");
-        assert_eq!(of("<%s", Rendered::String(b"ab")), "<ab");
-        assert_eq!(of("%5s", Rendered::String(b"ab")), "   ab");
-        assert_eq!(of("%05s", Rendered::String(b"ab")), "   ab");
-        assert_eq!(of("%-5s", Rendered::String(b"ab")), "ab   ");
-        assert_eq!(of("%.1s", Rendered::String(b"ab")), "a");
-        let greek = Rendered::String("\u{3b1}\u{1f600}c".as_bytes());
+        assert_eq!(of("<%s", PrintedValue::String(b"ab")), "<ab");
+        assert_eq!(of("%5s", PrintedValue::String(b"ab")), "   ab");
+        assert_eq!(of("%05s", PrintedValue::String(b"ab")), "   ab");
+        assert_eq!(of("%-5s", PrintedValue::String(b"ab")), "ab   ");
+        assert_eq!(of("%.1s", PrintedValue::String(b"ab")), "a");
+        let greek = PrintedValue::String("\u{3b1}\u{1f600}c".as_bytes());
         for (format, characters, bytes) in [
             ("%5s|", "  \u{3b1}\u{1f600}c|", "\u{3b1}\u{1f600}c|"),
             ("%-4s|", "\u{3b1}\u{1f600}c |", "\u{3b1}\u{1f600}c|"),
@@ -550,27 +552,27 @@ mod tests {
                 assert_eq!(rendered_in(Unit::Byte, format, greek).expect("a text"), bytes, "{format}");
             }
         }
-        let wide = |unit, format| rendered_in(unit, format, Rendered::Integer(0x1F600, 0x1F600)).expect("a text");
+        let wide = |unit, format| rendered_in(unit, format, PrintedValue::Integer(0x1F600, 0x1F600)).expect("a text");
         assert_eq!(wide(Unit::Character, "%3lc"), "  \u{1f600}");
         assert_eq!(wide(Unit::Byte, "%6lc"), "  \u{1f600}");
         assert_eq!(wide(Unit::Character, "%1000lc").len(), 999 + 4);
-        assert_eq!(of("%v", Rendered::Boolean(true)), "true");
-        assert_eq!(of("%v", Rendered::Boolean(false)), "false");
-        assert_eq!(of("%d", Rendered::Boolean(true)), "1");
+        assert_eq!(of("%v", PrintedValue::Boolean(true)), "true");
+        assert_eq!(of("%v", PrintedValue::Boolean(false)), "false");
+        assert_eq!(of("%d", PrintedValue::Boolean(true)), "1");
     }
 
     #[test]
     fn fields_of_another_kind_are_refused() {
         let kind = Err(mismatch());
         for (format, value) in [
-            ("%d", Rendered::Float(1.0)),
-            ("%x", Rendered::Float(1.0)),
-            ("%s", Rendered::Float(1.0)),
-            ("%s", Rendered::Integer(1, 1)),
-            ("%s", Rendered::Boolean(true)),
-            ("%d", Rendered::String(b"1")),
-            ("%f", Rendered::String(b"1")),
-            ("%c", Rendered::String(b"1")),
+            ("%d", PrintedValue::Float(1.0)),
+            ("%x", PrintedValue::Float(1.0)),
+            ("%s", PrintedValue::Float(1.0)),
+            ("%s", PrintedValue::Integer(1, 1)),
+            ("%s", PrintedValue::Boolean(true)),
+            ("%d", PrintedValue::String(b"1")),
+            ("%f", PrintedValue::String(b"1")),
+            ("%c", PrintedValue::String(b"1")),
         ] {
             assert_eq!(rendered(format, value), kind, "{format}");
         }

@@ -70,7 +70,7 @@ impl Recording {
     /// Records the stored instructions on `tape`, for arguments of the types that the rule was run for, and returns the
     /// result.
     pub(crate) fn play(&self, tape: &mut Tape, args: &[Cell]) -> Cell {
-        let mut playing = Playing { vals: vec![None; self.instrs.len()], masks: vec![None; self.instrs.len()], tape };
+        let mut playing = TapeCopy { vals: vec![None; self.instrs.len()], masks: vec![None; self.instrs.len()], tape };
         for (recorded, arg) in self.args.iter().zip(args) {
             let mut datum = arg.datum;
             if let Presence::When(place) = recorded.presence {
@@ -96,13 +96,13 @@ impl Recording {
 }
 
 /// The state of copying recorded instructions to another tape: for each instruction, its result on that tape.
-struct Playing<'t> {
+struct TapeCopy<'t> {
     vals: Vec<Option<Val>>,
     masks: Vec<Option<Mask>>,
     tape: &'t mut Tape,
 }
 
-impl Playing<'_> {
+impl TapeCopy<'_> {
     /// The number on the other tape that corresponds to `val`. Recordings are checked, so there always is one.
     fn val(&mut self, val: Val) -> Val {
         match self.vals[val.index()] {

@@ -3,7 +3,7 @@
 
 use crate::specials;
 
-use cembra_ops::{Argument, Law, OpDef, Overload, PresenceRule, Registry, Resolved, call};
+use cembra_ops::{Argument, Law, OpDef, Overload, PresenceRule, Registry, ResolvedCall, call};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 use specials::specials;
@@ -29,7 +29,7 @@ fn values(qtype: &QType, random: &mut fastrand::Rng) -> Vec<Value> {
 fn apply(def: &OpDef, args: &[&Value]) -> Value {
     let types: Vec<QType> = args.iter().map(|value| value.qtype()).collect();
     let arguments: Vec<_> = types.iter().map(|qtype| Argument { qtype, literal: None }).collect();
-    let resolved: Resolved = def.resolve(&arguments).expect("types of an overload");
+    let resolved: ResolvedCall = def.resolve(&arguments).expect("types of an overload");
     let args: Vec<Value> = args.iter().map(|value| (*value).clone()).collect();
     call(def, &resolved, &args).expect("values of these types").expect("an operator with a law is total")
 }

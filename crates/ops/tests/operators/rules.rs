@@ -4,7 +4,7 @@
 
 use crate::specials;
 
-use cembra_ops::{Argument, Lower, OpDef, Overload, PresenceRule, Registry, Resolved, Signature, call, record};
+use cembra_ops::{Argument, Lower, OpDef, Overload, PresenceRule, Registry, ResolvedCall, Signature, call, record};
 use cembra_runtime::{FaultKind, MachineType, QType, Scalar};
 use cembra_tape::{Cell, Datum, Outcome, Presence, Tape};
 use cembra_value::{ScalarValue, Value};
@@ -109,7 +109,7 @@ fn check(def: &OpDef, overload: &Overload, index: usize, lifted: bool) -> usize 
     let arity = overload.args.len();
     let operands: Vec<QType> = overload.args.iter().map(|a| QType::of(a.scalar, a.optional || lifted)).collect();
     let ret = QType::of(overload.ret.scalar, overload.ret.optional || lifted);
-    let resolved = Resolved {
+    let resolved = ResolvedCall {
         signature: Signature { operands: operands.iter().cloned().collect(), ret: ret.clone() },
         overload: Some(index as u16),
         lifted,

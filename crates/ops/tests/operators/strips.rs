@@ -4,7 +4,7 @@
 
 use crate::counting;
 
-use cembra_ops::{Finish, Gathers, Grouping, Scan, Strip, StripData, StripValues, accumulator, scanner};
+use cembra_ops::{Finish, Grouping, Quantity, Scan, Strip, StripData, StripValues, accumulator, scanner};
 use cembra_runtime::Scalar;
 
 #[test]
@@ -26,7 +26,7 @@ fn strips_are_taken_without_allocating() {
             _ => Grouping::Mapping { groups: &ids[at..at + 1024], presence: None },
         };
         let groups = if form == 0 { 1 } else { 512 };
-        for gathers in [Gathers::Sum, Gathers::Product, Gathers::Count, Gathers::Missing, Gathers::Min] {
+        for gathers in [Quantity::Sum, Quantity::Product, Quantity::Count, Quantity::Missing, Quantity::Min] {
             let mut accumulator = accumulator(gathers, Scalar::Float64).expect("it is gathered of floats");
             for run in 0..2 {
                 let before_begin = counting::so_far();
@@ -35,7 +35,7 @@ fn strips_are_taken_without_allocating() {
                 assert!(run == 0 || before == before_begin, "{gathers:?} {form}");
                 (0..4096).step_by(1024).for_each(|at| accumulator.feed(&strip(at), at, &grouping(at)));
                 accumulator.end();
-                if !matches!(gathers, Gathers::Count | Gathers::Missing) {
+                if !matches!(gathers, Quantity::Count | Quantity::Missing) {
                     accumulator.result(Finish::Sparse, 0..groups, &mut StripValues::Float64(&mut results), None);
                 }
                 assert_eq!(counting::so_far(), before, "{gathers:?} {form}");

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 /// The inputs of a model that are loaded on demand: the model asks the caller for their values.
 #[derive(Clone, Debug)]
-pub struct AskedInputs {
+pub struct OnDemandLeaves {
     /// The index of the leaf whose value is the address of the caller's [`InputsView`](cembra_ops::column::InputsView).
     pub view: u32,
     /// The values that the model may ask for, by number. If every evaluation needs a value, the model reads it from the leaf whose index is that
     /// number.
-    pub values: FxHashMap<u32, AskedValue>,
+    pub values: FxHashMap<u32, OnDemandValue>,
 }
 
 /// A scalar or optional value that a model may ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct AskedValue {
+pub struct OnDemandValue {
     /// The index of the leaf for the input that contains the value.
     pub input: u32,
     /// The offset of the value in the layout of the type of its input, in bytes.
@@ -44,7 +44,7 @@ pub fn is_askable(qtype: &QType) -> bool {
 ///
 /// # Errors
 /// If a limit is exceeded.
-pub fn ask_for(model: &mut TypedModel, inputs: &[u32], budget: &Budget) -> Result<AskedInputs, Diagnostics> {
+pub fn ask_for(model: &mut TypedModel, inputs: &[u32], budget: &Budget) -> Result<OnDemandLeaves, Diagnostics> {
     let places = InputParts::of(model, inputs);
     let mut leaves = AskedLeaves { leaves: std::mem::take(&mut model.leaves), numbers: FxHashMap::default(), view: 0 };
     leaves.view = leaves.add_leaf("loader".into(), QType::UINT64);
@@ -61,12 +61,12 @@ pub fn ask_for(model: &mut TypedModel, inputs: &[u32], budget: &Budget) -> Resul
     model.graph = std::mem::take(&mut model.graph).with_leaf_names(names);
     model.leaves = leaves.leaves;
     let values = leaves.numbers.into_iter().map(|(value, number)| (number, value)).collect();
-    Ok(AskedInputs { view: leaves.view, values })
+    Ok(OnDemandLeaves { view: leaves.view, values })
 }
 
 /// The nodes that are an input on demand or a field in such an input, and the nodes that are needed as a whole.
 struct InputParts {
-    of_nodes: FxHashMap<Id, AskedValue>,
+    of_nodes: FxHashMap<Id, OnDemandValue>,
     /// For each node, true if some user needs the whole value and not only a field of it.
     is_whole: Vec<bool>,
 }
@@ -79,7 +79,7 @@ impl InputParts {
         for id in graph.ids().filter(|id| needed[id.index()]) {
             let place = match graph.kind(id) {
                 Kind::Leaf(leaf) => {
-                    inputs.binary_search(&leaf).is_ok().then_some(AskedValue { input: leaf, offset: 0 })
+                    inputs.binary_search(&leaf).is_ok().then_some(OnDemandValue { input: leaf, offset: 0 })
                 }
                 Kind::Operator { op: id::GET_NTH | id::PART, .. } => found.field(graph, id),
                 _ => None,
@@ -100,11 +100,11 @@ impl InputParts {
     }
 
     /// The input and the offset of the field that the node `id` takes from a tuple; `None` if the tuple is not (in) an input on demand.
-    fn field(&self, graph: &TypedGraph, id: Id) -> Option<AskedValue> {
+    fn field(&self, graph: &TypedGraph, id: Id) -> Option<OnDemandValue> {
         let [tuple, index] = graph.operands(id) else { return None };
-        let AskedValue { input, offset } = *self.of_nodes.get(tuple)?;
+        let OnDemandValue { input, offset } = *self.of_nodes.get(tuple)?;
         let index = graph.value(*index)?.as_scalar()?.bits();
-        Some(AskedValue { input, offset: offset + graph.qtype(*tuple).field_offset(index as usize)? })
+        Some(OnDemandValue { input, offset: offset + graph.qtype(*tuple).field_offset(index as usize)? })
     }
 
     fn is_used(&self, id: Id, qtype: &QType) -> bool {
@@ -115,7 +115,7 @@ impl InputParts {
 /// The leaves of the model, including new ones for fields, and for each value that the model asks for, the index of its leaf.
 struct AskedLeaves {
     leaves: Vec<(Arc<str>, QType)>,
-    numbers: FxHashMap<AskedValue, u32>,
+    numbers: FxHashMap<OnDemandValue, u32>,
     view: u32,
 }
 
@@ -126,11 +126,11 @@ impl AskedLeaves {
     }
 
     /// Makes the node for the value at `place`: an operator that asks the caller for it or, for a tuple, a tuple of the nodes for its fields.
-    fn value(&mut self, graph: &mut TypedGraph, place: AskedValue, qtype: &QType, origin: NodeId) -> Id {
+    fn value(&mut self, graph: &mut TypedGraph, place: OnDemandValue, qtype: &QType, origin: NodeId) -> Id {
         if let QType::Tuple(fields) = qtype {
             // The recursion is bounded: types nest only as deep as the text that spelled them.
             let members = fields.iter().zip(qtype.field_offsets()).map(|(field, inside)| {
-                let place = AskedValue { offset: place.offset + inside, ..place };
+                let place = OnDemandValue { offset: place.offset + inside, ..place };
                 self.value(graph, place, field, origin)
             });
             let mut operands: Vec<Id> = members.collect();
@@ -154,7 +154,7 @@ impl AskedLeaves {
 
     /// The number by which a model asks for a value. It is the index of a leaf: the leaf of the input or, if the input is a tuple, a leaf that is
     /// added for the field.
-    fn number(&mut self, place: AskedValue, qtype: &QType) -> u32 {
+    fn number(&mut self, place: OnDemandValue, qtype: &QType) -> u32 {
         if let Some(number) = self.numbers.get(&place) {
             return *number;
         }

@@ -2,10 +2,10 @@
 //! scalar is cast, then the result becomes an optional if necessary. An untyped `missing` becomes a typed one, and a literal becomes a literal of the
 //! new type.
 
-use crate::pass::wheres::unseen;
+use crate::pass::wheres::placeholder_value;
 use crate::{Id, Kind, TypedGraph};
 use cembra_expr::NodeId;
-use cembra_ops::{Argument, OpId, Registry, Resolved, Signature, TypeFault, call, id};
+use cembra_ops::{Argument, OpId, Registry, ResolvedCall, Signature, TypeFault, call, id};
 use cembra_runtime::QType;
 use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
@@ -48,7 +48,7 @@ pub(super) fn bind_resolved(
     graph: &mut TypedGraph,
     registry: &Registry,
     op: OpId,
-    resolved: &Resolved,
+    resolved: &ResolvedCall,
     operands: &[Id],
     origin: NodeId,
 ) -> Result<Id, String> {
@@ -73,7 +73,7 @@ pub(super) fn bind_resolved(
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,
-    resolved: &Resolved,
+    resolved: &ResolvedCall,
     operands: &[Id],
     origin: NodeId,
 ) -> Result<Id, String> {
@@ -97,7 +97,7 @@ pub(super) fn conditional_of_arrays(
         [false, on, off] if on != off => {
             let at = if on { 2 } else { 1 };
             let is_computed = !matches!(graph.kind(operands[at]), Kind::Leaf(_) | Kind::Literal(_));
-            if let Some(unseen) = unseen(graph.qtype(operands[at])).filter(|_| is_computed) {
+            if let Some(unseen) = placeholder_value(graph.qtype(operands[at])).filter(|_| is_computed) {
                 let unseen = graph.literal(unseen, origin);
                 let arms = if on { [unseen, operands[at]] } else { [operands[at], unseen] };
                 chosen[at] = graph.bind(registry, id::WHERE, &[operands[0], arms[0], arms[1]], origin)?;

@@ -7,7 +7,7 @@ use super::rewrite::replace;
 use crate::pass::Options;
 use crate::{Id, TypedGraph, TypedModel};
 use cembra_expr::Program;
-use cembra_ops::{Registry, Resolved, Signature, call_within, id};
+use cembra_ops::{Registry, ResolvedCall, Signature, call_within, id};
 use cembra_runtime::{Fault, FaultKind};
 use cembra_value::{Budget, Diagnostics, ScalarValue, Value};
 use smallvec::SmallVec;
@@ -153,6 +153,6 @@ fn call_node(
 ) -> Option<Result<Value, Fault>> {
     let (op, overload, lifted) = graph.operator(node)?;
     let operands = args.iter().map(Value::qtype).collect();
-    let resolved = Resolved { signature: Signature { operands, ret: graph.qtype(node).clone() }, overload, lifted };
+    let resolved = ResolvedCall { signature: Signature { operands, ret: graph.qtype(node).clone() }, overload, lifted };
     call_within(registry.get(op), &resolved, args, room)
 }

@@ -13,14 +13,14 @@ mod select;
 mod types;
 mod wheres;
 
-pub use ask::{AskedInputs, AskedValue, ask_for, is_askable};
+pub use ask::{OnDemandLeaves, OnDemandValue, ask_for, is_askable};
 pub(crate) use fold::evaluate_constant;
 pub use optimise::{Rewrite, rewrites};
 pub use options::{Mode, Options};
 
 pub use types::node_types;
 
-use crate::{Placed, Prepared, TypedModel};
+use crate::{Prepared, RegionModel, TypedModel};
 use cembra_expr::Program;
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics};
@@ -41,9 +41,9 @@ enum PassAction {
     /// The pass rewrites the graph of the model.
     Graph(fn(&mut TypedModel, &Program, &Options) -> Result<(), Diagnostics>),
     /// The pass assigns a region (the top, a branch or a loop) to every node.
-    Place(fn(TypedModel, &Program, &Options) -> Result<Placed, Diagnostics>),
+    Place(fn(TypedModel, &Program, &Options) -> Result<RegionModel, Diagnostics>),
     /// The pass changes the regions that are assigned to nodes.
-    Places(fn(&mut Placed, &Program, &Options) -> Result<(), Diagnostics>),
+    Places(fn(&mut RegionModel, &Program, &Options) -> Result<(), Diagnostics>),
 }
 
 impl Pass {
@@ -191,7 +191,7 @@ fn check_names(options: &Options) -> Result<(), Diagnostics> {
 ///
 /// # Errors
 /// If a composite operator cannot be expanded, or a limit is exceeded.
-pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> Result<RegionModel, Diagnostics> {
     let is_run = |pass: &Pass| !["types", "extensions"].contains(&pass.name);
     if options.mode == Mode::Strict {
         return run_passes(model, program, options, is_run);
@@ -205,7 +205,7 @@ pub fn prepare_part(model: TypedModel, program: &Program, options: &Options) -> 
 ///
 /// # Errors
 /// If a composite operator cannot be expanded, the result of an extension is not valid, or a limit is exceeded.
-pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) -> Result<RegionModel, Diagnostics> {
     run_passes(model, program, options, |pass| pass.name != "types")
 }
 
@@ -213,7 +213,7 @@ pub fn prepare_typed(model: TypedModel, program: &Program, options: &Options) ->
 ///
 /// # Errors
 /// If a limit is exceeded, or options stop before there are regions.
-pub fn place(model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+pub fn place(model: TypedModel, program: &Program, options: &Options) -> Result<RegionModel, Diagnostics> {
     let is_last = |pass: &&Pass| options.stop_after.as_deref() == Some(pass.name);
     if PASSES.iter().find(is_last).is_some_and(Pass::is_of_graphs) {
         return Prepared::Typed(model).placed();
@@ -228,7 +228,7 @@ fn run_passes(
     program: &Program,
     options: &Options,
     is_run: impl Fn(&Pass) -> bool,
-) -> Result<Placed, Diagnostics> {
+) -> Result<RegionModel, Diagnostics> {
     let mut prepared = Prepared::Typed(model);
     for pass in PASSES.iter().filter(|pass| is_run(pass)) {
         options.budget.check_time()?;

@@ -45,7 +45,7 @@ struct Optimiser {
     /// For each rule, by its index, whether this run uses it.
     enabled: Vec<bool>,
     /// The nodes that need an operator on literals that fails, such as `1 // 0`.
-    failing: Failing,
+    failing: FailureIndex,
     budget: Budget,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
         return Ok(());
     }
     let mut run =
-        Optimiser { registry: options.registry, enabled, failing: Failing::default(), budget: options.budget };
+        Optimiser { registry: options.registry, enabled, failing: FailureIndex::default(), budget: options.budget };
     replace(model, &options.budget, |graph, id, node| {
         // The condition of a loop's conditional is often a literal.
         if let (Kind::LAZY, [condition, on, off]) = (graph.kind(node), graph.operands(node))
@@ -93,11 +93,11 @@ fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'sta
 
 /// For each node, true if it needs an operator on literals that fails. Nodes are added at the first query after they were made.
 #[derive(Default)]
-struct Failing {
+struct FailureIndex {
     known: Vec<bool>,
 }
 
-impl Failing {
+impl FailureIndex {
     fn is_needed_by(&mut self, graph: &TypedGraph, registry: &Registry, budget: &Budget, node: Id) -> bool {
         for at in self.known.len()..=node.index() {
             let id = Id::from_index(at);

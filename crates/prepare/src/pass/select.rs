@@ -3,7 +3,7 @@
 //! nested conditionals, the innermost become selections, and the outer ones stay and can skip them.
 
 use crate::pass::Options;
-use crate::{Id, Kind, Placed, RegionId, Regions, TypedGraph};
+use crate::{Id, Kind, RegionId, RegionModel, Regions, TypedGraph};
 use cembra_expr::Program;
 use cembra_ops::{OpId, id};
 use cembra_value::{Diagnostics, Value};
@@ -26,8 +26,8 @@ struct Weight {
     selections: u32,
 }
 
-pub(super) fn run(placed: &mut Placed, _: &Program, options: &Options) -> Result<(), Diagnostics> {
-    let Placed { model, regions } = placed;
+pub(super) fn run(placed: &mut RegionModel, _: &Program, options: &Options) -> Result<(), Diagnostics> {
+    let RegionModel { model, regions } = placed;
     let Regions { of_nodes, tree, branches: conditionals, .. } = regions;
     if conditionals.is_empty() {
         return Ok(());

@@ -19,11 +19,11 @@ use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
 use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_form};
 use cembra_ops::{
-    Meaning, OpId, Registry, Resolved, Structure, TypeFault, Typing, becomes_wide, compare_types, id, list_types,
+    Meaning, OpId, Registry, ResolvedCall, Structure, TypeFault, Typing, becomes_wide, compare_types, id, list_types,
 };
 use cembra_runtime::{Excerpt, Extent, QType, Scalar};
 use cembra_value::{Array, Budget, Code, Diagnostic, Diagnostics, Dict, Limits, Promise, ScalarValue, Value};
-use days::Days;
+use days::UnmarkedOperands;
 use external::Externs;
 use function::Functions;
 use passed::EnvironmentId;
@@ -245,7 +245,7 @@ struct Typer<'a> {
     /// For each literal, the node of its last cast; `None` before the first.
     cast_literals: Vec<Option<Id>>,
     functions: Functions,
-    days: Days,
+    days: UnmarkedOperands,
 }
 
 impl<'a> Typer<'a> {
@@ -271,7 +271,7 @@ impl<'a> Typer<'a> {
             typed: vec![None; graph.len()],
             cast_literals: vec![None; graph.len()],
             functions: Functions::of(graph, options.registry)?,
-            days: Days::of(graph, options.registry),
+            days: UnmarkedOperands::of(graph, options.registry),
         })
     }
 }
@@ -483,7 +483,7 @@ impl Typer<'_> {
         model: &mut TypedModel,
         node: NodeId,
         op: OpId,
-        resolved: &Resolved,
+        resolved: &ResolvedCall,
         given: &[Operand<'_>],
     ) -> Result<Id, String> {
         let mut operands: SmallVec<[Id; 4]> = SmallVec::new();

@@ -15,11 +15,11 @@ mod guard;
 mod invariant;
 
 use crate::pass::Options;
-use crate::{Id, Kind, Placed, RegionId, RegionTree, Regions, TypedGraph, TypedModel};
+use crate::{Id, Kind, RegionId, RegionModel, RegionTree, Regions, TypedGraph, TypedModel};
 use cembra_expr::Program;
 use cembra_value::Diagnostics;
 use guard::GuardReason;
-pub(super) use guard::unseen;
+pub(super) use guard::placeholder_value;
 use invariant::Invariants;
 use rustc_hash::FxHashMap;
 
@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 /// branches.
 const GUARD_ROUNDS: usize = 8;
 
-pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -> Result<Placed, Diagnostics> {
+pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -> Result<RegionModel, Diagnostics> {
     let mut analysis = Analysis::of(&model);
     let mut is_asked = asked::is_any_asked(&model.graph);
     if is_asked && asked::keep_needed(&mut model, &analysis) {
@@ -54,7 +54,7 @@ pub(super) fn run(mut model: TypedModel, program: &Program, options: &Options) -
         model.graph.is_always_lazy(*node) || population[on.index()] + population[off.index()] > 0
     });
     let of_nodes = regions.into_iter().map(|region| region.unwrap_or(RegionId::TOP)).collect();
-    Ok(Placed { model, regions: Regions { of_nodes, tree, branches, loops } })
+    Ok(RegionModel { model, regions: Regions { of_nodes, tree, branches, loops } })
 }
 
 /// The region of every node if every conditional were lazy.
@@ -98,7 +98,7 @@ impl Analysis {
             if let (Some(region), Kind::Operator { .. } | Kind::Where { .. } | Kind::Loop(_)) =
                 (found.regions[node.index()], graph.kind(node))
             {
-                let home = found.invariants.home(&found.tree, node, region);
+                let home = found.invariants.region_of_use(&found.tree, node, region);
                 if home != region {
                     found.regions[node.index()] = Some(home);
                     found.used_at_home[node.index()] = false;
@@ -134,7 +134,7 @@ impl Analysis {
     /// The region in which `operand` is evaluated for a use in the region `used`. It is outside of the loops whose states the operand does not depend
     /// on.
     fn home_of_use(&self, operand: Id, used: RegionId) -> RegionId {
-        self.invariants.home(&self.tree, operand, used)
+        self.invariants.region_of_use(&self.tree, operand, used)
     }
 
     /// Returns true if `region` is the region `around` or inside of it.

@@ -4,7 +4,7 @@
 //! no longer reach.
 
 use cembra_expr::{Builder, Expr, Program};
-use cembra_prepare::{Id, Kind, Options, Placed, RegionId, TypedGraph, TypedModel, prepare};
+use cembra_prepare::{Id, Kind, Options, RegionId, RegionModel, TypedGraph, TypedModel, prepare};
 use cembra_runtime::QType;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ fn check(program: &Program, without: &[&str]) -> Counts {
         Options { without: without.iter().chain(&["select"]).map(ToString::to_string).collect(), ..Options::default() };
     let prepared = prepare(program, &|_| None, &options, &mut |_, _| {}).expect("types");
     let shown = prepared.to_string();
-    let Placed { model, regions } = prepared.placed().expect("every pass");
+    let RegionModel { model, regions } = prepared.placed().expect("every pass");
     let mut branch_of: BTreeMap<RegionId, Branch> = BTreeMap::new();
     for (node, [on, off]) in &regions.branches {
         branch_of.insert(*on, (*node, 1));

@@ -35,7 +35,7 @@ pub(super) enum Draft {
 
 /// A value on a tape, with the index of the draft (a segment in recording) that contains the tape.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct On<T> {
+pub(super) struct TapeRef<T> {
     pub(super) draft: u32,
     pub(super) it: T,
 }
@@ -70,8 +70,8 @@ impl Drafts {
     }
 
     /// Pairs `it`, a value on the open tape, with the index of the open tape.
-    pub(super) fn on<T>(&self, it: T) -> On<T> {
-        On { draft: self.current(), it }
+    pub(super) fn on<T>(&self, it: T) -> TapeRef<T> {
+        TapeRef { draft: self.current(), it }
     }
 
     /// Ends the open tape and opens another. Does nothing if the open tape is empty.
@@ -145,19 +145,19 @@ impl Drafts {
     }
 
     /// The column that the value `on` of a tape is read from or written to; `None` if the value has no column yet.
-    pub(super) fn known_column(&self, on: On<Output>) -> Option<ColumnId> {
+    pub(super) fn known_column(&self, on: TapeRef<Output>) -> Option<ColumnId> {
         let draft = self.draft(on.draft);
         let position = draft.tape.input_at(on.it.index());
         position.map(|at| draft.inputs[at]).or_else(|| self.given.get(&(on.draft, on.it.index() as u32)).copied())
     }
 
     /// The type of a number on any tape.
-    pub(super) fn type_of(&self, val: On<Val>) -> MachineType {
+    pub(super) fn type_of(&self, val: TapeRef<Val>) -> MachineType {
         self.draft(val.draft).tape.ty(val.it)
     }
 
     /// Makes the value `on` an output of its tape, written to `column`.
-    pub(super) fn output(&mut self, on: On<Output>, column: ColumnId) {
+    pub(super) fn output(&mut self, on: TapeRef<Output>, column: ColumnId) {
         let draft = match self.done.get_mut(on.draft as usize) {
             Some((Draft::Tape(tape), _)) => tape,
             _ => &mut self.open,
@@ -167,13 +167,13 @@ impl Drafts {
 
     /// Returns the column that the value `on` of a tape is read from or written to. If there is no such column, makes the
     /// value an output of its tape.
-    pub(super) fn column_of(&mut self, on: On<Output>) -> ColumnId {
+    pub(super) fn column_of(&mut self, on: TapeRef<Output>) -> ColumnId {
         if let Some(known) = self.known_column(on) {
             return known;
         }
         let ty = match on.it {
             Output::Mask(_) => MachineType::Flag,
-            Output::Number(val) => self.type_of(On { draft: on.draft, it: val }),
+            Output::Number(val) => self.type_of(TapeRef { draft: on.draft, it: val }),
         };
         let once = self.done.get(on.draft as usize).map_or(self.once, |(_, once)| *once);
         let column = self.intermediate(ty, once);
@@ -183,14 +183,14 @@ impl Drafts {
     }
 
     /// Returns a mask of any tape as a mask on the open tape, reading it from a column if its tape is an earlier one.
-    pub(super) fn mask(&mut self, mask: On<Mask>) -> Mask {
+    pub(super) fn mask(&mut self, mask: TapeRef<Mask>) -> Mask {
         if mask.draft == self.current() {
             return mask.it;
         }
         if let Some(known) = self.draft(mask.draft).tape.known(mask.it) {
             return self.open.tape.mconst(known);
         }
-        let column = self.column_of(On { draft: mask.draft, it: Output::Mask(mask.it) });
+        let column = self.column_of(TapeRef { draft: mask.draft, it: Output::Mask(mask.it) });
         match self.enter(column) {
             Output::Mask(mask) => mask,
             // A column of flags is entered as a mask.
@@ -199,7 +199,7 @@ impl Drafts {
     }
 
     /// Returns a number of any tape as a number on the open tape, reading it from a column if its tape is an earlier one.
-    pub(super) fn number(&mut self, val: On<Val>) -> Val {
+    pub(super) fn number(&mut self, val: TapeRef<Val>) -> Val {
         if val.draft == self.current() {
             return val.it;
         }
@@ -208,7 +208,7 @@ impl Drafts {
             let ty = tape.ty(val.it);
             return self.open.tape.konst(ty, bits);
         }
-        let column = self.column_of(On { draft: val.draft, it: Output::Number(val.it) });
+        let column = self.column_of(TapeRef { draft: val.draft, it: Output::Number(val.it) });
         match self.enter(column) {
             Output::Number(val) => val,
             // A column of numbers is entered as a number.

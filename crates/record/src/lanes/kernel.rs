@@ -1,17 +1,17 @@
 //! Records steps without a lowering rule. Such a step becomes a call of its operator's kernel, for the rows that reach the
 //! step and have all required arguments. The kernel works on slots of the plan's frame, which already contains the literals.
 
-use crate::lanes::drafts::{Draft, On};
+use crate::lanes::drafts::{Draft, TapeRef};
 use crate::lanes::recorder::{Recorder, cell, parts};
 use crate::line::TapeValue;
 use cembra_ops::{OperandType, Overload, PresenceRule};
 use cembra_plan::{Action, PlanValue, StepId, ValueId};
 use cembra_runtime::{KernelChain, MachineType, Scalar};
-use cembra_tape::{Cell, ColumnId, Cut, Datum, KernelSegment, Load, Output, Presence, Source, Store};
+use cembra_tape::{Cell, ColumnId, Datum, KernelReason, KernelSegment, Load, Output, Presence, Source, Store};
 
 impl Recorder<'_> {
     /// Records the step `id` as a call of its operator's kernel. `why` is the reason why the step is not recorded on a tape.
-    pub(super) fn kernel(&mut self, id: StepId, why: Cut) {
+    pub(super) fn kernel(&mut self, id: StepId, why: KernelReason) {
         let plan = self.plan;
         let step = plan.step(id);
         let Action::Operator { op, overload, .. } = step.action else { return };
@@ -70,7 +70,7 @@ impl Recorder<'_> {
         let mut result = cell(flag, datum);
         if let Some(presence) = presence {
             result.presence = match presence.it {
-                Presence::When(it) => Presence::When(self.drafts.mask(On { draft: presence.draft, it })),
+                Presence::When(it) => Presence::When(self.drafts.mask(TapeRef { draft: presence.draft, it })),
                 known => known,
             };
         }

@@ -1,8 +1,8 @@
 //! The outputs of a lane program (a plan recorded for many rows at once). Each part of an output is a column, which the
 //! segment that computes it writes.
 
-use crate::lanes::drafts::On;
-use crate::lanes::recorder::{Note, Recorder};
+use crate::lanes::drafts::TapeRef;
+use crate::lanes::recorder::{Recorder, ValueState};
 use crate::line::TapeValue;
 use cembra_plan::ValueId;
 use cembra_runtime::{MachineType, Scalar};
@@ -17,9 +17,10 @@ impl Recorder<'_> {
         for ((index, value), port) in (0..).zip(values).zip(ports) {
             self.cut_long();
             let qtype = &plan.value(value).qtype;
-            let is_shared = |on: &On<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
+            let is_shared =
+                |on: &TapeRef<TapeValue>| self.drafts.done.get(on.draft as usize).is_some_and(|done| done.1);
             let made = match &self.notes[value.index()] {
-                Note::Made(made) if !is_shared(made) && !self.drafts.is_full(made.draft) => made.clone(),
+                ValueState::Made(made) if !is_shared(made) && !self.drafts.is_full(made.draft) => made.clone(),
                 _ => {
                     let made = self.value(value);
                     self.drafts.on(made)
@@ -30,7 +31,7 @@ impl Recorder<'_> {
             if qtype.is_optional() {
                 match cell.presence {
                     Presence::When(mask) => {
-                        self.output(index, ValuePart::Presence, On { draft, it: Output::Mask(mask) });
+                        self.output(index, ValuePart::Presence, TapeRef { draft, it: Output::Mask(mask) });
                     }
                     known => {
                         let mask = self.drafts.tape().mconst(known == Presence::Present);
@@ -61,11 +62,11 @@ impl Recorder<'_> {
             };
             match datum {
                 Datum::Unit => {}
-                Datum::Flag(it) => self.output(index, ValuePart::Flag, On { draft, it: Output::Mask(it) }),
-                Datum::Num(it) => self.output(index, ValuePart::Number, On { draft, it: Output::Number(it) }),
+                Datum::Flag(it) => self.output(index, ValuePart::Flag, TapeRef { draft, it: Output::Mask(it) }),
+                Datum::Num(it) => self.output(index, ValuePart::Number, TapeRef { draft, it: Output::Number(it) }),
                 Datum::Text { ptr, len } => {
-                    self.output(index, ValuePart::Pointer, On { draft, it: Output::Number(ptr) });
-                    self.output(index, ValuePart::Length, On { draft, it: Output::Number(len) });
+                    self.output(index, ValuePart::Pointer, TapeRef { draft, it: Output::Number(ptr) });
+                    self.output(index, ValuePart::Length, TapeRef { draft, it: Output::Number(len) });
                 }
             }
         }
@@ -90,7 +91,7 @@ impl Recorder<'_> {
 
     /// Declares one part of an output of the program. If `on` already has an intermediate column, this column becomes
     /// the output's column. Otherwise a new column becomes an additional output of the tape that computes `on`.
-    fn output(&mut self, index: u32, part: ValuePart, on: On<Output>) {
+    fn output(&mut self, index: u32, part: ValuePart, on: TapeRef<Output>) {
         let origin = Origin::Output { index, part };
         if let Some(known) = self.drafts.known_column(on)
             && let column = &mut self.drafts.columns[known.index()]
@@ -101,7 +102,7 @@ impl Recorder<'_> {
         }
         let ty = match (part, on.it) {
             (ValuePart::Presence | ValuePart::Flag, _) => MachineType::Flag,
-            (_, Output::Number(val)) => self.drafts.type_of(On { draft: on.draft, it: val }),
+            (_, Output::Number(val)) => self.drafts.type_of(TapeRef { draft: on.draft, it: val }),
             (_, Output::Mask(_)) => MachineType::Flag,
         };
         let column = self.drafts.column(ty, Port::Rows, origin);

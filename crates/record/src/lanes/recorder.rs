@@ -3,7 +3,7 @@
 
 use crate::lanes::InputFact;
 use crate::lanes::classes::{Class, Classes};
-use crate::lanes::drafts::{Drafts, On};
+use crate::lanes::drafts::{Drafts, TapeRef};
 use crate::lanes::join::Join;
 use crate::lanes::memos::{Memo, Memos};
 use crate::lanes::weights::{Weights, is_kernel};
@@ -11,31 +11,31 @@ use crate::line::TapeValue;
 use cembra_ops::record;
 use cembra_plan::{Action, BlockId, Plan, Step, StepId, ValueId};
 use cembra_runtime::{MachineType, QType, Scalar};
-use cembra_tape::{CanPlay, Cell, Cut, Datum, Mask, Origin, Output, Port, Presence, ValuePart};
+use cembra_tape::{CanPlay, Cell, Datum, KernelReason, Mask, Origin, Output, Port, Presence, ValuePart};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// The state of a plan's value while the plan is recorded: not recorded yet, an input, a literal, or recorded on a tape.
 #[derive(Clone, Debug)]
-pub(super) enum Note {
+pub(super) enum ValueState {
     /// The value is not recorded yet, because its step comes later.
     Nothing,
     Input(u32),
     Literal(u32),
     /// The value is recorded, on this tape.
-    Made(On<TapeValue>),
+    Made(TapeRef<TapeValue>),
 }
 
 /// A conditional whose branches are being recorded.
 #[derive(Debug)]
-struct Branching {
+struct OpenConditional {
     step: StepId,
-    condition: On<Mask>,
-    on: On<Mask>,
-    off: On<Mask>,
+    condition: TapeRef<Mask>,
+    on: TapeRef<Mask>,
+    off: TapeRef<Mask>,
     /// The mask of the enclosing branch; `None` if all rows reach the conditional.
-    outer: Option<On<Mask>>,
+    outer: Option<TapeRef<Mask>>,
     skips_on: bool,
     skips_off: bool,
     /// The cost of the stretch (a skippable part of the tape) that encloses the conditional, in units of `Tape::cost`.
@@ -43,12 +43,12 @@ struct Branching {
 }
 
 /// A task on the stack of the walk through the plan's blocks.
-enum Todo {
+enum WalkTask {
     Steps(BlockId, usize),
     /// The conditional's first branch is recorded; the second follows.
-    Else(Branching),
+    Else(OpenConditional),
     /// Both branches of the conditional are recorded; their results are joined next.
-    Join(Branching),
+    Join(OpenConditional),
     /// The conditional's condition is known while recording, and this block, the only branch that can be taken, is
     /// recorded. The block's result becomes the result of the step.
     Only(StepId, BlockId),
@@ -64,11 +64,11 @@ pub(super) struct Recorder<'p> {
     pub(super) unplayable: &'p FxHashSet<StepId>,
     weights: Weights,
     pub(super) drafts: Drafts,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<ValueState>,
     /// For each value, whether it is a literal.
     literals: Vec<bool>,
     /// The mask of the rows that reach the current step; `None` if all do.
-    pub(super) path: Option<On<Mask>>,
+    pub(super) path: Option<TapeRef<Mask>>,
     /// The cost of the innermost open stretch (a skippable part of the tape), in units of `Tape::cost`.
     around: u32,
     /// The number of open conditionals with stretches (skippable parts of a tape). While it is not 0 the tape is not
@@ -84,13 +84,13 @@ impl<'p> Recorder<'p> {
         memos: &'p Memos,
         unplayable: &'p FxHashSet<StepId>,
     ) -> Self {
-        let mut notes = vec![Note::Nothing; plan.value_count()];
+        let mut notes = vec![ValueState::Nothing; plan.value_count()];
         let mut literals = vec![false; plan.value_count()];
         for (at, input) in plan.inputs().iter().enumerate() {
-            notes[input.value.index()] = Note::Input(at as u32);
+            notes[input.value.index()] = ValueState::Input(at as u32);
         }
         for (at, (value, _)) in plan.literals().iter().enumerate() {
-            notes[value.index()] = Note::Literal(at as u32);
+            notes[value.index()] = ValueState::Literal(at as u32);
             literals[value.index()] = true;
         }
         let weights = Weights::of(plan, memos, unplayable);
@@ -141,27 +141,27 @@ impl<'p> Recorder<'p> {
     }
 
     /// Records a step of the top block and all steps inside of it.
-    fn run(&mut self, id: StepId, stack: &mut Vec<Todo>, can_play: CanPlay, lacking: &mut Vec<StepId>) {
+    fn run(&mut self, id: StepId, stack: &mut Vec<WalkTask>, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         self.step(id, stack);
         while let Some(todo) = stack.pop() {
             match todo {
-                Todo::Steps(block, at) => {
+                WalkTask::Steps(block, at) => {
                     if at == 0 {
                         self.memos_of(block, can_play, lacking);
                     }
                     let Some(&id) = self.plan.block(block).steps.get(at) else { continue };
-                    stack.push(Todo::Steps(block, at + 1));
+                    stack.push(WalkTask::Steps(block, at + 1));
                     self.step(id, stack);
                 }
-                Todo::Else(branching) => {
+                WalkTask::Else(branching) => {
                     let Action::Where { off, .. } = self.plan.step(branching.step).action else { continue };
                     if branching.skips_on {
                         self.drafts.tape().end();
                     }
                     self.enter(branching.off, branching.skips_off, off, branching.around);
-                    stack.extend([Todo::Join(branching), Todo::Steps(off, 0)]);
+                    stack.extend([WalkTask::Join(branching), WalkTask::Steps(off, 0)]);
                 }
-                Todo::Join(branching) => {
+                WalkTask::Join(branching) => {
                     if branching.skips_off {
                         self.drafts.tape().end();
                     }
@@ -170,7 +170,7 @@ impl<'p> Recorder<'p> {
                     self.join(&branching);
                     self.whole -= u32::from(branching.skips_on || branching.skips_off);
                 }
-                Todo::Only(id, block) => {
+                WalkTask::Only(id, block) => {
                     if let Some(result) = self.plan.block(block).result {
                         let value = self.value(result);
                         self.note(self.plan.step(id).out, value);
@@ -180,7 +180,7 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    fn step(&mut self, id: StepId, stack: &mut Vec<Todo>) {
+    fn step(&mut self, id: StepId, stack: &mut Vec<WalkTask>) {
         if self.memos.has(id) {
             return;
         }
@@ -191,7 +191,8 @@ impl<'p> Recorder<'p> {
         let value = match step.action {
             Action::Operator { op, overload, .. } => {
                 if is_kernel(plan, id, self.unplayable) {
-                    let why = if self.unplayable.contains(&id) { Cut::Unplayable } else { Cut::NoRule };
+                    let why =
+                        if self.unplayable.contains(&id) { KernelReason::Unsupported } else { KernelReason::NoRule };
                     self.kernel(id, why);
                     return;
                 }
@@ -218,11 +219,11 @@ impl<'p> Recorder<'p> {
             }
             Action::Where { on, off } => {
                 match self.cell(plan.args(step)[0]).presence {
-                    Presence::Present => stack.extend([Todo::Only(id, on), Todo::Steps(on, 0)]),
-                    Presence::Missing => stack.extend([Todo::Only(id, off), Todo::Steps(off, 0)]),
+                    Presence::Present => stack.extend([WalkTask::Only(id, on), WalkTask::Steps(on, 0)]),
+                    Presence::Missing => stack.extend([WalkTask::Only(id, off), WalkTask::Steps(off, 0)]),
                     Presence::When(condition) => {
                         let branching = self.branch(id, condition, on, off);
-                        stack.extend([Todo::Else(branching), Todo::Steps(on, 0)]);
+                        stack.extend([WalkTask::Else(branching), WalkTask::Steps(on, 0)]);
                     }
                 }
                 return;
@@ -234,7 +235,7 @@ impl<'p> Recorder<'p> {
     }
 
     /// Enters the first branch of a conditional.
-    fn branch(&mut self, step: StepId, condition: Mask, on: BlockId, off: BlockId) -> Branching {
+    fn branch(&mut self, step: StepId, condition: Mask, on: BlockId, off: BlockId) -> OpenConditional {
         let outer = self.path.map(|path| self.drafts.mask(path));
         let tape = self.drafts.tape();
         let opposite = tape.mnot(condition);
@@ -248,7 +249,7 @@ impl<'p> Recorder<'p> {
         let skips_on = is_whole && !self.weights.is_cut(on) && self.weights.is_worth_skipping(on, around);
         let skips_off = is_whole && self.weights.is_worth_skipping(off, around);
         let drafts = &self.drafts;
-        let branching = Branching {
+        let branching = OpenConditional {
             step,
             condition: drafts.on(condition),
             on: drafts.on(here),
@@ -264,7 +265,7 @@ impl<'p> Recorder<'p> {
     }
 
     /// Enters a branch; if `skips`, the branch becomes a stretch, which can be skipped.
-    fn enter(&mut self, path: On<Mask>, skips: bool, block: BlockId, around: u32) {
+    fn enter(&mut self, path: TapeRef<Mask>, skips: bool, block: BlockId, around: u32) {
         self.set_path(Some(path));
         self.around = around;
         if skips {
@@ -284,13 +285,13 @@ impl<'p> Recorder<'p> {
     }
 
     /// Sets the mask of the rows that reach the following steps; `None` if all rows do.
-    pub(super) fn set_path(&mut self, path: Option<On<Mask>>) {
+    pub(super) fn set_path(&mut self, path: Option<TapeRef<Mask>>) {
         self.path = path;
         let active = path.map(|path| self.drafts.mask(path));
         self.drafts.tape().set_active(active);
     }
 
-    fn join(&mut self, branching: &Branching) {
+    fn join(&mut self, branching: &OpenConditional) {
         let plan = self.plan;
         let step = plan.step(branching.step);
         let Action::Where { on, off } = step.action else { return };
@@ -311,7 +312,7 @@ impl<'p> Recorder<'p> {
 
     /// Records that the plan's value `value` is `is` on the open tape.
     pub(super) fn note(&mut self, value: ValueId, is: TapeValue) {
-        self.notes[value.index()] = Note::Made(self.drafts.on(is));
+        self.notes[value.index()] = ValueState::Made(self.drafts.on(is));
     }
 
     /// Returns true if a value of the plan is a literal, which is in its slot of the frame from the start.
@@ -326,7 +327,7 @@ impl<'p> Recorder<'p> {
 
     /// Returns a scalar or optional as a cell (presence and datum) on the open tape.
     fn cell(&mut self, value: ValueId) -> Cell {
-        if let Note::Made(On { draft, it: TapeValue::Scalar(cell) }) = &self.notes[value.index()]
+        if let ValueState::Made(TapeRef { draft, it: TapeValue::Scalar(cell) }) = &self.notes[value.index()]
             && *draft == self.drafts.current()
         {
             return *cell;
@@ -342,18 +343,18 @@ impl<'p> Recorder<'p> {
     pub(super) fn value(&mut self, value: ValueId) -> TapeValue {
         let plan = self.plan;
         let found = match &self.notes[value.index()] {
-            Note::Made(made) if made.draft == self.drafts.current() => return made.it.clone(),
-            Note::Made(made) => {
+            ValueState::Made(made) if made.draft == self.drafts.current() => return made.it.clone(),
+            ValueState::Made(made) => {
                 let made = made.clone();
                 self.cross(&made.it, made.draft)
             }
-            Note::Input(index) => TapeValue::Scalar(self.input(*index, &plan.value(value).qtype)),
-            Note::Literal(at) => {
+            ValueState::Input(index) => TapeValue::Scalar(self.input(*index, &plan.value(value).qtype)),
+            ValueState::Literal(at) => {
                 let (literal, slot) = (&plan.literals()[*at as usize].1, plan.value(value).slot);
                 self.literal(literal, slot)
             }
             // Values are made before they are used.
-            Note::Nothing => TapeValue::Tuple(Vec::new()),
+            ValueState::Nothing => TapeValue::Tuple(Vec::new()),
         };
         self.note(value, found.clone());
         found
@@ -367,16 +368,16 @@ impl<'p> Recorder<'p> {
             TapeValue::Scalar(cell) => {
                 let drafts = &mut self.drafts;
                 let presence = match cell.presence {
-                    Presence::When(it) => Presence::When(drafts.mask(On { draft, it })),
+                    Presence::When(it) => Presence::When(drafts.mask(TapeRef { draft, it })),
                     known => known,
                 };
                 let datum = match cell.datum {
                     Datum::Unit => Datum::Unit,
-                    Datum::Flag(it) => Datum::Flag(drafts.mask(On { draft, it })),
-                    Datum::Num(it) => Datum::Num(drafts.number(On { draft, it })),
+                    Datum::Flag(it) => Datum::Flag(drafts.mask(TapeRef { draft, it })),
+                    Datum::Num(it) => Datum::Num(drafts.number(TapeRef { draft, it })),
                     Datum::Text { ptr, len } => Datum::Text {
-                        ptr: drafts.number(On { draft, it: ptr }),
-                        len: drafts.number(On { draft, it: len }),
+                        ptr: drafts.number(TapeRef { draft, it: ptr }),
+                        len: drafts.number(TapeRef { draft, it: len }),
                     },
                 };
                 TapeValue::Scalar(Cell { presence, datum })

@@ -10,7 +10,7 @@ use crate::error::{DataCode, DataError};
 use crate::place::Places;
 use crate::scalar;
 use crate::schema::{ColumnPlace, carried_as, quoted};
-use crate::structs::{self, Lacking};
+use crate::structs::{self, MissingField};
 use crate::types;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
@@ -193,7 +193,7 @@ impl Layout {
             let leaf = self.schema.field(at).name();
             let mut lacking = Vec::new();
             structs::lacking(of, array, leaf, &mut lacking);
-            for Lacking { row, path, scalar } in lacking {
+            for MissingField { row, path, scalar } in lacking {
                 let place = ColumnPlace { leaf, path: &path, inferred: false };
                 found.entry(row).or_insert_with(|| place.missing(scalar).on_line(places.at(row)));
             }

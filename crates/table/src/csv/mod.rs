@@ -20,7 +20,7 @@ mod thousands;
 use super::input::Text;
 use super::{Form, Keep, Named, Piece, ReadOptions, Request, Source, Table, types};
 use crate::error::{DataCode, DataError};
-use crate::schema::{Ahead, Column, Decided, Inferred, absent_columns, quoted};
+use crate::schema::{Column, Inferred, InferredAt, LookAheadLimits, absent_columns, quoted};
 use arrow_schema::Field;
 use blocks::{Block, Blocks};
 use cembra_expr::found_delimiter;
@@ -31,7 +31,7 @@ use rows::{Rows, Scanner};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
-use strays::Strays;
+use strays::NonNumbers;
 use texts::ColumnTexts;
 
 /// The assumed number of bytes per row, by which the number of rows of a batch is converted to bytes. The next two
@@ -323,9 +323,9 @@ impl CsvData {
 
     /// Reads the first rows ahead, and summarises the fields of each column, by index.
     fn look_ahead(&mut self) -> Result<HashMap<usize, Result<ColumnSummary, NotText>>, DataError> {
-        let mut left = Ahead::new();
+        let mut left = LookAheadLimits::new();
         let nothing =
-            ColumnScan { seen: ColumnTexts::nothing(), strays: Strays::default(), decided: Decided::nothing() };
+            ColumnScan { seen: ColumnTexts::nothing(), strays: NonNumbers::default(), decided: InferredAt::nothing() };
         let mut seen: Vec<Result<ColumnScan, NotText>> = vec![Ok(nothing); self.header.len()];
         let mut looked = 0;
         while left.goes_on() {
@@ -430,9 +430,9 @@ impl CsvData {
 #[derive(Clone, Debug)]
 struct ColumnScan {
     seen: ColumnTexts,
-    strays: Strays,
+    strays: NonNumbers,
     /// The type that all texts so far have in common.
-    decided: Decided<Scalar>,
+    decided: InferredAt<Scalar>,
 }
 
 /// The properties of a column in the first rows.

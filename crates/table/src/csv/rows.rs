@@ -275,7 +275,7 @@ impl Piece for Rows {
 }
 
 /// A column under construction.
-struct Filled<'l> {
+struct ColumnBuilder<'l> {
     target: &'l Target,
     values: ScalarBuilder,
 }
@@ -284,7 +284,7 @@ struct Filled<'l> {
 struct Reader<'l, 'b> {
     layout: &'l Layout,
     scanner: Scanner<'b>,
-    columns: Vec<Filled<'l>>,
+    columns: Vec<ColumnBuilder<'l>>,
     rows: usize,
     places: Places,
     /// The errors of rows that failed, by index, if such rows are skipped.
@@ -295,7 +295,7 @@ struct Reader<'l, 'b> {
 }
 
 /// The signal that a row cannot be decoded by the fast functions, and is decoded again field by field from its texts.
-struct Unusual;
+struct NeedsSlowPath;
 
 impl<'l, 'b> Reader<'l, 'b> {
     fn new(layout: &'l Layout, buffer: &'b Buffer, line: u64, room: Room) -> Self {
@@ -307,7 +307,7 @@ impl<'l, 'b> Reader<'l, 'b> {
             if let ScalarBuilder::Text(texts) = &mut values {
                 texts.append_block(buffer.clone());
             }
-            Filled { target, values }
+            ColumnBuilder { target, values }
         });
         Reader {
             layout,
@@ -347,7 +347,7 @@ impl<'l, 'b> Reader<'l, 'b> {
     /// Reads a row, and parses each field straight into its columns. If this fails, `slow_row` must read the row again,
     /// from its start.
     #[inline(always)]
-    fn row(&mut self) -> Result<(), Unusual> {
+    fn row(&mut self) -> Result<(), NeedsSlowPath> {
         let fields = self.layout.fields();
         let last = fields.len() - 1;
         for (index, targets) in fields.iter().enumerate() {
@@ -355,7 +355,7 @@ impl<'l, 'b> Reader<'l, 'b> {
                 [] => {
                     let field = self.scanner.field();
                     if field.fault.is_some() {
-                        return Err(Unusual);
+                        return Err(NeedsSlowPath);
                     }
                 }
                 [one] => self.read_field(*one)?,
@@ -369,7 +369,7 @@ impl<'l, 'b> Reader<'l, 'b> {
             }
             let ended = self.scanner.end_field();
             if (ended == Ended::Record) != (index == last) {
-                return Err(Unusual);
+                return Err(NeedsSlowPath);
             }
         }
         Ok(())
@@ -377,7 +377,7 @@ impl<'l, 'b> Reader<'l, 'b> {
 
     /// Parses the field at the current position into a column, and skips to its end.
     #[inline(always)]
-    fn read_field(&mut self, target: usize) -> Result<(), Unusual> {
+    fn read_field(&mut self, target: usize) -> Result<(), NeedsSlowPath> {
         let column = &mut self.columns[target];
         let scanner = &mut self.scanner;
         macro_rules! number {
@@ -408,23 +408,23 @@ impl<'l, 'b> Reader<'l, 'b> {
 
     /// Parses the field at the current position from its text, for types and spellings that are not parsed from the
     /// bytes of the block, and skips to its end.
-    fn read_other(&mut self, target: usize) -> Result<(), Unusual> {
+    fn read_other(&mut self, target: usize) -> Result<(), NeedsSlowPath> {
         let field = self.scanner.field();
         if field.fault.is_some() {
-            return Err(Unusual);
+            return Err(NeedsSlowPath);
         }
         let value = self.scanner.value(field);
         let column = &mut self.columns[target];
         if self.layout.is_missing(&value, field.quoted, column.target) {
             if !column.target.optional {
-                return Err(Unusual);
+                return Err(NeedsSlowPath);
             }
             column.values.push_missing();
             return Ok(());
         }
-        let text = std::str::from_utf8(&value).map_err(|_| Unusual)?;
+        let text = std::str::from_utf8(&value).map_err(|_| NeedsSlowPath)?;
         let parsed = self.layout.spelling().parse(column.target.scalar, text);
-        let parsed = parsed.filter(|_| column.target.takes(&value, self.layout.spelling())).ok_or(Unusual)?;
+        let parsed = parsed.filter(|_| column.target.takes(&value, self.layout.spelling())).ok_or(NeedsSlowPath)?;
         column.values.push(Some(&parsed));
         Ok(())
     }
@@ -469,14 +469,14 @@ fn text(
     target: &Target,
     layout: &Layout,
     builder: &mut StringViewBuilder,
-) -> Result<(), Unusual> {
+) -> Result<(), NeedsSlowPath> {
     let field = scanner.field();
     if field.fault.is_some() {
-        return Err(Unusual);
+        return Err(NeedsSlowPath);
     }
     if field.escaped {
         let value = scanner.value(field);
-        let text = std::str::from_utf8(&value).map_err(|_| Unusual)?;
+        let text = std::str::from_utf8(&value).map_err(|_| NeedsSlowPath)?;
         if layout.is_missing(text.as_bytes(), field.quoted, target) {
             return missing_text(target, builder);
         }
@@ -487,13 +487,13 @@ fn text(
         return missing_text(target, builder);
     }
     let (start, length) = (u32::try_from(field.start), u32::try_from(field.end - field.start));
-    let (Ok(start), Ok(length)) = (start, length) else { return Err(Unusual) };
-    builder.try_append_view(0, start, length).map_err(|_| Unusual)
+    let (Ok(start), Ok(length)) = (start, length) else { return Err(NeedsSlowPath) };
+    builder.try_append_view(0, start, length).map_err(|_| NeedsSlowPath)
 }
 
-fn missing_text(target: &Target, builder: &mut StringViewBuilder) -> Result<(), Unusual> {
+fn missing_text(target: &Target, builder: &mut StringViewBuilder) -> Result<(), NeedsSlowPath> {
     if !target.optional {
-        return Err(Unusual);
+        return Err(NeedsSlowPath);
     }
     builder.append_null();
     Ok(())

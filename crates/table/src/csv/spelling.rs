@@ -1,7 +1,7 @@
 //! Spellings of values that differ from the default in `scalar`: numbers with a decimal comma, dates and timestamps in a given format,
 //! timestamps in local time, and timestamps as whole numbers.
 
-use super::thousands::Grouped;
+use super::thousands::ThousandsFormat;
 use crate::scalar;
 use crate::schema::declared_name;
 use cembra::doors::JsonMoments;
@@ -127,7 +127,7 @@ impl Spelling {
     pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
-        if let Some(grouped) = Grouped::of(text).filter(|_| !is_number(self)) {
+        if let Some(grouped) = ThousandsFormat::of(text).filter(|_| !is_number(self)) {
             let name = declared_name(leaf);
             let (declared, operand) = match leaf == path {
                 true if is_plain_name(leaf) => (format!("`input {name}: text`"), leaf.into()),
@@ -238,9 +238,9 @@ impl JsonMoments for Spelling {
 }
 
 /// The spelling of JSON values whose type is inferred: like the given spelling, but a number is never read as a text.
-pub(crate) struct OfInferred<'s>(pub(crate) &'s Spelling);
+pub(crate) struct InferredSpelling<'s>(pub(crate) &'s Spelling);
 
-impl JsonMoments for OfInferred<'_> {
+impl JsonMoments for InferredSpelling<'_> {
     fn moment(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         self.0.parse(scalar, text).filter(|_| scalar != Scalar::Text)
     }

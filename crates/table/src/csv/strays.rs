@@ -28,14 +28,14 @@ pub(crate) fn null_advice(mark: &str) -> String {
 
 /// The texts that prevent a CSV column from being numbers or dates: the first mark of a missing value, and the first other text.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Strays {
+pub(crate) struct NonNumbers {
     /// The first mark of a missing value (such as `NA`), its line, and the properties of the column's texts that are not marks.
     mark: Option<(String, u64, ColumnTexts)>,
     /// The first text that is neither a mark of a missing value nor a number, and its line.
     other: Option<(String, u64)>,
 }
 
-impl Strays {
+impl NonNumbers {
     /// Records `text`, which the column has on line `line`; `seen` are the properties of the texts before it.
     pub(crate) fn add(&mut self, text: &str, line: u64, seen: &ColumnTexts, spelling: &Spelling) {
         let is_stray = is_mark(text);

@@ -2,17 +2,17 @@
 
 /// The separators of a number whose digits are grouped in thousands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Grouped {
+pub(crate) struct ThousandsFormat {
     /// The character between thousands.
     group: char,
     /// The character before the fraction; `None` without a fraction.
     decimal: Option<char>,
 }
 
-impl Grouped {
+impl ThousandsFormat {
     /// Returns the separators of the number `text`; `None` if it is not a number with grouped digits. Groups have three digits; inner
     /// groups may have two, as in India.
-    pub(crate) fn of(text: &str) -> Option<Grouped> {
+    pub(crate) fn of(text: &str) -> Option<ThousandsFormat> {
         let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
         let group = unsigned.chars().find(|c| !c.is_ascii_digit())?;
         if !matches!(group, ',' | '.' | '\'' | '’' | ' ' | '\u{a0}' | '\u{202f}' | '_') {
@@ -29,7 +29,7 @@ impl Grouped {
             && last.len() == 3
             && is_digits(last)
             && is_digits(fraction);
-        is_grouped.then_some(Grouped { group, decimal })
+        is_grouped.then_some(ThousandsFormat { group, decimal })
     }
 
     /// The model expression that converts the text column `name` to numbers.
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn numbers_with_thousands_are_told_from_others() {
-        let found = |text: &str| Grouped::of(text).map(|grouped| grouped.parsed("x"));
+        let found = |text: &str| ThousandsFormat::of(text).map(|grouped| grouped.parsed("x"));
         let no_commas = Some("strings.parse_float64(strings.replace(x, \",\", \"\"))".to_owned());
         for text in ["2,590", "7,770.25", "-1,234,567", "12,34,567.5", "+100,000"] {
             assert_eq!(found(text), no_commas, "{text}");
@@ -80,8 +80,8 @@ mod tests {
         ] {
             assert_eq!(found(text), None, "{text}");
         }
-        assert!(Grouped::of("2,590").is_some_and(|grouped| grouped.may_be_decimal("2,590", false)));
-        assert!(Grouped::of("1.234").is_some_and(|grouped| grouped.may_be_decimal("1.234", true)));
-        assert!(Grouped::of("1,234,567").is_some_and(|grouped| !grouped.may_be_decimal("1,234,567", false)));
+        assert!(ThousandsFormat::of("2,590").is_some_and(|grouped| grouped.may_be_decimal("2,590", false)));
+        assert!(ThousandsFormat::of("1.234").is_some_and(|grouped| grouped.may_be_decimal("1.234", true)));
+        assert!(ThousandsFormat::of("1,234,567").is_some_and(|grouped| !grouped.may_be_decimal("1,234,567", false)));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::seen::better;
 use crate::Spelling;
-use crate::csv::spelling::OfInferred;
+use crate::csv::spelling::InferredSpelling;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
 use crate::schema::{ColumnPlace, carried_as, empty_list_hint, missing_value, quoted, spelled};
@@ -36,7 +36,7 @@ impl JsonCell<'_> {
         let JsonCell { qtype, value, place, .. } = self;
         let read = match place.inferred {
             true if !spelling.has_moments() => value.value(qtype),
-            true => value.value_spelled(qtype, &OfInferred(spelling)),
+            true => value.value_spelled(qtype, &InferredSpelling(spelling)),
             false => value.value_spelled(qtype, spelling),
         };
         read.map_err(|misfit| error_of(self, &misfit, spelling))

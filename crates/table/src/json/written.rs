@@ -2,7 +2,7 @@
 //! inferred type of a column cannot hold the row's value or would lose a part of it, or if the row has a key that the first rows do not have.
 
 use super::seen::{is_large, is_unsigned, is_whole};
-use crate::schema::Decided;
+use crate::schema::InferredAt;
 use crate::{Form, Named};
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::{ArrayRef, new_null_array};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// The keys of the object members that are copied to the results in their original spelling.
 #[derive(Debug)]
-pub(super) struct Carried {
+pub(super) struct MemberCopy {
     /// The keys in the order of the columns, without the names of outputs.
     keys: Vec<String>,
     /// If all members are copied: the keys whose members are skipped after those under `keys` were copied, which are
@@ -23,13 +23,13 @@ pub(super) struct Carried {
     left_out: Option<HashSet<String>>,
 }
 
-impl Carried {
+impl MemberCopy {
     /// Chooses the members to be copied: those under `keys`, and with `is_all` every other member too. A member with the name of one of `outputs`
     /// is not copied.
-    pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> Carried {
+    pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> MemberCopy {
         let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
         let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
-        Carried { keys, left_out: is_all.then_some(left_out) }
+        MemberCopy { keys, left_out: is_all.then_some(left_out) }
     }
 
     /// The description of the column whose texts are the copied members. This column comes after the columns of values.
@@ -64,7 +64,7 @@ impl Carried {
 /// not a whole number.
 pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
     let (mut has_large, mut are_unsigned) = (false, true);
-    let mut decided = Decided::nothing();
+    let mut decided = InferredAt::nothing();
     let mut scalar = Scalar::Int64;
     for (value, line) in found.filter(|(value, _)| value.kind() != JsonKind::Null) {
         if !is_whole(value) {
@@ -126,12 +126,12 @@ mod tests {
         let keys = || ["s", "id", "none", "y"].map(str::to_owned).to_vec();
         let outputs = ["y".to_owned(), "late".to_owned()];
         let of_columns = r#""s":{"a":1.50,"b":"x \" \\"},"id":1234567890123456789012,"none":null"#;
-        assert_eq!(Carried::new(keys(), &outputs, false).members(&row), of_columns);
-        assert_eq!(Carried::new(keys(), &outputs, true).members(&row), of_columns);
-        let all = Carried::new(keys(), &[], true).members(&row);
+        assert_eq!(MemberCopy::new(keys(), &outputs, false).members(&row), of_columns);
+        assert_eq!(MemberCopy::new(keys(), &outputs, true).members(&row), of_columns);
+        let all = MemberCopy::new(keys(), &[], true).members(&row);
         assert_eq!(all, format!("{of_columns},\"y\":2,\"late\":[1,2]"));
         assert_eq!(
-            Carried::new(Vec::new(), &outputs[..1], true).members(&row).len(),
+            MemberCopy::new(Vec::new(), &outputs[..1], true).members(&row).len(),
             all.len() - "\"none\":null,\"y\":2,".len()
         );
     }

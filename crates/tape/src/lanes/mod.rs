@@ -11,7 +11,7 @@ mod verify;
 
 pub use bits::BitColumns;
 pub use program::{
-    Body, ColumnId, Cut, KernelSegment, LaneColumn, LaneProgram, Load, MemoSegment, MemoStore, Origin, OutputColumns,
-    Segment, Source, Store, TapeSegment, ValuePart,
+    Body, ColumnId, KernelReason, KernelSegment, LaneColumn, LaneProgram, Load, MemoSegment, MemoStore, Origin,
+    OutputColumns, Segment, Source, Store, TapeSegment, ValuePart,
 };
 pub use verify::LaneFault;

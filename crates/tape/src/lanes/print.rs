@@ -2,7 +2,7 @@
 //! segment with the columns that it uses.
 
 use crate::Port;
-use crate::lanes::program::{Body, ColumnId, Cut, LaneColumn, LaneProgram, Origin, Source, ValuePart};
+use crate::lanes::program::{Body, ColumnId, KernelReason, LaneColumn, LaneProgram, Origin, Source, ValuePart};
 use cembra_runtime::MachineType;
 use std::fmt;
 
@@ -65,8 +65,8 @@ impl fmt::Display for LaneProgram {
                 }
                 Body::Kernel(kernel) => {
                     let why = match kernel.why {
-                        Cut::NoRule => "has no rule",
-                        Cut::Unplayable => "cannot be played",
+                        KernelReason::NoRule => "has no rule",
+                        KernelReason::Unsupported => "cannot be played",
                     };
                     writeln!(f, "Segment {at}{once}: kernel of step {}, {} {why}", kernel.site, kernel.label)?;
                     if let Some(rows) = kernel.rows {

@@ -164,7 +164,7 @@ pub struct KernelSegment {
     /// The index of the plan's step that the kernel's faults are reported for.
     pub site: u32,
     /// The reason why the step is computed by calls of a kernel and not by a tape.
-    pub why: Cut,
+    pub why: KernelReason,
     /// A chain with one call of the kernel, at position 0. The compiled states of the plan's operators must stay alive
     /// as long as the call may run, because the kernel uses them (OPERATOR-DATA).
     pub call: KernelChain,
@@ -180,11 +180,11 @@ pub struct KernelSegment {
 
 /// The reason why a step of the plan is computed by calls of a kernel and not by a tape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cut {
+pub enum KernelReason {
     /// The step's operator has no lowering rule.
     NoRule,
     /// The lowering rule of the step's operator has an instruction that the backend does not support.
-    Unplayable,
+    Unsupported,
 }
 
 /// A part of a kernel's argument (such as its presence): the source that it is read from, and the offset in the frame

@@ -8,12 +8,12 @@ use cembra_runtime::MachineType;
 
 /// The slots of one size in scratch memory: the free ones, and the number of slots so far.
 #[derive(Default)]
-struct Places {
+struct ScratchSlots {
     free: Vec<u32>,
     made: u32,
 }
 
-impl Places {
+impl ScratchSlots {
     fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.made += 1;
@@ -48,7 +48,7 @@ fn lay_out(program: &mut LaneProgram) {
         segment.for_each_read(|column| last_read[column.index()] = at);
         segment.for_each_write(|column| last_read[column.index()] = last_read[column.index()].max(at));
     }
-    let mut places: [Places; 3] = Default::default();
+    let mut places: [ScratchSlots; 3] = Default::default();
     // For each segment, the columns whose last reader it is.
     let mut dying: Vec<Vec<usize>> = vec![Vec::new(); segments.len()];
     let mut once = 0;

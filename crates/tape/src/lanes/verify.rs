@@ -2,7 +2,7 @@
 //! column is in each word of scratch memory, independently of how the offsets were assigned.
 
 use crate::lanes::program::{Body, ColumnId, LaneColumn, LaneProgram, MemoSegment, Origin, Segment, Source};
-use crate::{Output, Port, StretchFault, Tape};
+use crate::{Output, Port, SkippableRangeFault, Tape};
 use cembra_runtime::MachineType;
 use std::fmt;
 
@@ -23,12 +23,12 @@ pub enum LaneFault {
     /// tape.
     Mistyped(usize, Option<ColumnId>),
     /// The segment's tape is not finished, or has instructions that are not needed.
-    Unswept(usize),
+    DeadInstructions(usize),
     /// The segment runs once per call but reads or writes columns with an element per row, or comes after a segment
     /// that runs on rows. Or the segment runs on rows, but writes columns that all rows share.
     Shared(usize),
     /// A stretch (skippable range of instructions) of the segment's tape cannot be jumped over, for this reason.
-    Stretch(usize, StretchFault),
+    Stretch(usize, SkippableRangeFault),
     /// The segment runs an inner program once per dictionary value, and breaks a rule. The segment must not be marked
     /// to run once per call. The inner program must not contain another segment of this kind. Of the inputs with an
     /// element per row, it must read only the dictionary. Only outputs of the inner program may be stored.
@@ -45,7 +45,7 @@ impl fmt::Display for LaneFault {
             LaneFault::Misplaced(at, column) => write!(f, "segment {at} writes {column} at a wrong place"),
             LaneFault::Mistyped(at, Some(column)) => write!(f, "segment {at} takes {column} for another type"),
             LaneFault::Mistyped(at, None) => write!(f, "segment {at} has more or fewer columns than its tape"),
-            LaneFault::Unswept(at) => write!(f, "the tape of segment {at} holds what nothing needs"),
+            LaneFault::DeadInstructions(at) => write!(f, "the tape of segment {at} holds what nothing needs"),
             LaneFault::Shared(at) => write!(f, "segment {at} takes rows for what they share"),
             LaneFault::Stretch(at, fault) => write!(f, "in the tape of segment {at} {fault}"),
             LaneFault::Memo(at) => write!(f, "segment {at} is no memo of its input"),
@@ -188,7 +188,7 @@ fn check_types(program: &LaneProgram, at: usize, segment: &Segment) -> Result<()
             }
             let live = tape.tape.live();
             if live.len() != tape.tape.instrs().len() || live.contains(&false) {
-                return Err(LaneFault::Unswept(at));
+                return Err(LaneFault::DeadInstructions(at));
             }
         }
         Body::Kernel(kernel) => {
@@ -240,7 +240,7 @@ fn type_of(tape: &Tape, output: Output) -> MachineType {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lanes::program::{Cut, KernelSegment, Load, MemoStore, Store, TapeSegment, ValuePart};
+    use crate::lanes::program::{KernelReason, KernelSegment, Load, MemoStore, Store, TapeSegment, ValuePart};
     use crate::{Bin, Mask, Val};
     use cembra_runtime::KernelChain;
 
@@ -322,7 +322,7 @@ mod tests {
         let kernel = KernelSegment {
             label: "test",
             site: 0,
-            why: Cut::NoRule,
+            why: KernelReason::NoRule,
             call: KernelChain::default(),
             rows: None,
             loads: vec![load],
@@ -387,7 +387,7 @@ mod tests {
         let Body::Tape(segment) = &mut unswept.segments[0].body else { panic!("a tape") };
         segment.tape.konst(MachineType::F64, 0);
         segment.tape.finish();
-        assert_eq!(unswept.verify(), Err(LaneFault::Unswept(0)));
+        assert_eq!(unswept.verify(), Err(LaneFault::DeadInstructions(0)));
         let skipped = tape(
             |tape, x, never| {
                 tape.begin(never);
@@ -398,6 +398,6 @@ mod tests {
             &[X],
             OUT,
         );
-        assert_eq!(program(vec![skipped]).verify(), Err(LaneFault::Stretch(0, StretchFault::Output(0))));
+        assert_eq!(program(vec![skipped]).verify(), Err(LaneFault::Stretch(0, SkippableRangeFault::Output(0))));
     }
 }

@@ -118,7 +118,7 @@ fn operators(graph: &TensorGraph, body: &Body) -> String {
 /// The copies that a product needs, and its method. `orders` has the order of labels that each operand is copied into
 /// and that the result is copied from; `None` for a tensor that is not copied. `bytes` is the size of all copies.
 #[derive(Default)]
-struct Moved {
+struct ProductCopies {
     orders: [Option<Axes>; 3],
     bytes: u64,
     /// The method by which the product is computed.
@@ -147,7 +147,7 @@ impl Lines<'_> {
         let work = match &step.work {
             Work::Map(region) => format!("map {}", operators(graph, &region.body)),
             Work::Product { product, then } => {
-                let Moved { orders, bytes, kernel } = self.moved(*product).unwrap_or_default();
+                let ProductCopies { orders, bytes, kernel } = self.moved(*product).unwrap_or_default();
                 let mark = |order: &Option<Axes>| match order {
                     Some(order) => format!(" [P ({})]", letters(order)),
                     None => String::new(),
@@ -200,10 +200,10 @@ impl Lines<'_> {
     }
 
     /// The copies that a product of two operands needs, and its method.
-    fn moved(&mut self, product: TensorNodeId) -> Result<Moved, Error> {
+    fn moved(&mut self, product: TensorNodeId) -> Result<ProductCopies, Error> {
         let node = self.graph.node(product);
         let (Operation::Contract(labels), [a, b]) = (&node.operation, &node.operands[..]) else {
-            return Ok(Moved::default());
+            return Ok(ProductCopies::default());
         };
         let layouts = [self.layout(*a)?, self.layout(*b)?];
         let size = Data::element_size(node.scalar).unwrap_or(0);
@@ -238,7 +238,7 @@ impl Lines<'_> {
             order(right, &labels.operands[1], |axis| axis.to),
             order(result, &labels.output, |axis| axis.from),
         ];
-        Ok(Moved { orders, bytes, kernel })
+        Ok(ProductCopies { orders, bytes, kernel })
     }
 
     /// The memory layout of a node. If the node is a view, the tensor that it views is assumed to be in row-major

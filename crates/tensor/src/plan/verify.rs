@@ -101,22 +101,22 @@ fn operand_index(node: &Node, operand: &Node, index: &[usize]) -> Index {
 
 /// A node, and its index at each point at which views are compared.
 #[derive(Clone, PartialEq, Debug)]
-struct At {
+struct NodePoints {
     node: TensorNodeId,
     indices: Vec<Index>,
 }
 
-impl At {
+impl NodePoints {
     /// Operand `at` of the node, with its indices at the points.
-    fn operand(&self, graph: &TensorGraph, at: usize) -> At {
+    fn operand(&self, graph: &TensorGraph, at: usize) -> NodePoints {
         let node = graph.node(self.node);
         let operand = node.operands[at];
         let index = |index: &Index| operand_index(node, graph.node(operand), index);
-        At { node: operand, indices: self.indices.iter().map(index).collect() }
+        NodePoints { node: operand, indices: self.indices.iter().map(index).collect() }
     }
 
     /// Follows views to the node that computes or stores the elements.
-    fn base(mut self, graph: &TensorGraph) -> At {
+    fn base(mut self, graph: &TensorGraph) -> NodePoints {
         while is_seen_through(graph, graph.node(self.node)) {
             self = self.operand(graph, 0);
         }
@@ -161,7 +161,7 @@ fn skipped(graph: &TensorGraph, plan: &Plan) -> Result<(), PlanFlaw> {
         let wrong = || PlanFlaw::Skipped(step.node.index());
         let mut known: Vec<(TensorNodeId, bool)> = Vec::new();
         for (at, Condition { node, holds }) in step.guard.iter().enumerate() {
-            let origin = At { node: *node, indices: Vec::new() }.base(graph).node;
+            let origin = NodePoints { node: *node, indices: Vec::new() }.base(graph).node;
             let is_known = |maker: &&Step| step.guard[..at].starts_with(&maker.guard);
             if !makers.get(&origin).is_none_or(is_known) {
                 return Err(wrong());
@@ -320,7 +320,7 @@ impl Verifier<'_> {
         if !is_alike || body.inputs.len() != region.inputs.len() {
             return Err(wrong);
         }
-        let inputs: Result<Vec<At>, PlanFlaw> =
+        let inputs: Result<Vec<NodePoints>, PlanFlaw> =
             region.inputs.iter().map(|seen| self.seen(seen, region, &points)).collect();
         let inputs = inputs?;
         for ((node, _), scalar) in region.inputs.iter().zip(&body.inputs) {
@@ -329,8 +329,8 @@ impl Verifier<'_> {
             }
         }
         // The node that each step was found to compute; and the pairs to compare next, whose positions fall.
-        let mut known: Vec<Option<At>> = vec![None; body.steps.len()];
-        let mut open: Vec<(Operand, At)> = vec![(output, At { node: root, indices: points })];
+        let mut known: Vec<Option<NodePoints>> = vec![None; body.steps.len()];
+        let mut open: Vec<(Operand, NodePoints)> = vec![(output, NodePoints { node: root, indices: points })];
         while let Some((operand, at)) = open.pop() {
             let at = at.base(graph);
             let place = operand as usize;
@@ -370,7 +370,7 @@ impl Verifier<'_> {
     }
 
     /// The node that an input of an expression reads, and its indices at the points, which must be within its extents.
-    fn seen(&self, (node, view): &ViewedNode, region: &Region, points: &[Index]) -> Result<At, PlanFlaw> {
+    fn seen(&self, (node, view): &ViewedNode, region: &Region, points: &[Index]) -> Result<NodePoints, PlanFlaw> {
         let extents = self.graph.extents(*node);
         if !view.is_between(region.extents.len(), extents.len()) {
             return Err(PlanFlaw::Outside(node.index()));
@@ -380,7 +380,7 @@ impl Verifier<'_> {
         if !indices.iter().all(is_within) {
             return Err(PlanFlaw::Outside(node.index()));
         }
-        Ok(At { node: *node, indices }.base(self.graph))
+        Ok(NodePoints { node: *node, indices }.base(self.graph))
     }
 
     /// Checks steps that are run together for some rows at a time. Each step must have these rows, and must read the

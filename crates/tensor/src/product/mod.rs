@@ -7,5 +7,5 @@ mod places;
 mod plan;
 
 pub use matrix::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct, multiply_plainly};
-pub use places::Places;
+pub use places::ProductPositions;
 pub use plan::{FusedLabels, Kernel, Preparation, ProductPlan};

@@ -8,7 +8,7 @@ const TOGETHER: usize = 4;
 
 /// The memory positions of the elements and terms of a small product, in elements from the start of each tensor.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Places {
+pub struct ProductPositions {
     /// The number of result elements that are computed together: they use the same factors of the first operand, and
     /// are adjacent both in the second operand and in the result. 1 if elements are computed one by one.
     pub together: usize,
@@ -31,20 +31,20 @@ fn all<const N: usize>(labels: impl Iterator<Item = (usize, [isize; N])>) -> Vec
     })
 }
 
-impl Places {
+impl ProductPositions {
     /// Lists the positions of a product. The elements of the result are indexed by the labels `kept`, the terms of each element by the labels
     /// `summed`. The last label varies fastest.
     pub(super) fn new(
         kept: impl Iterator<Item = (usize, [isize; 3])>,
         summed: impl Iterator<Item = (usize, [isize; 2])>,
-    ) -> Places {
+    ) -> ProductPositions {
         let mut kept: SmallVec<[(usize, [isize; 3]); 6]> = kept.collect();
         let last = kept.last().filter(|(extent, strides)| (2..=TOGETHER).contains(extent) && *strides == [0, 1, 1]);
         let together = last.map_or(1, |(extent, _)| *extent);
         if together > 1 {
             kept.pop();
         }
-        Places { together, elements: all(kept.into_iter()), terms: all(summed) }
+        ProductPositions { together, elements: all(kept.into_iter()), terms: all(summed) }
     }
 
     /// The number of multiplications of two elements that computing the product takes.

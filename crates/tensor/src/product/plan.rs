@@ -6,7 +6,7 @@
 //! order that is needed, or the result is computed in another order and copied. All eight choices of copies are
 //! compared.
 
-use super::places::Places;
+use super::places::ProductPositions;
 use crate::Layout;
 use crate::node::Labels;
 use crate::walk::CopiedAxis;
@@ -55,7 +55,7 @@ pub enum Kernel {
         /// The labels of the result, over which the product loops.
         kept: Vec<FusedLabels>,
         /// The memory positions of the product's elements and terms.
-        places: Places,
+        places: ProductPositions,
         /// False if no label is summed over, not even a label of extent 1. Then a product of -0 stays -0.
         is_sum: bool,
     },
@@ -271,7 +271,7 @@ fn direct(labels: &[Label], is_sum: bool) -> Option<Kernel> {
     let summed = labels.iter().filter(|label| label.strides[2].is_none());
     let terms = summed.map(|label| (label.extent, [label.stride(0), label.stride(1)]));
     let kept = in_order(true).into_iter().map(Label::run).collect();
-    Some(Kernel::Direct { kept, places: Places::new(elements, terms), is_sum })
+    Some(Kernel::Direct { kept, places: ProductPositions::new(elements, terms), is_sum })
 }
 
 /// A choice of copies. `cost` is the number of bytes that they read and write.
@@ -488,7 +488,7 @@ impl Planning {
             // Starting lines would be most of the work.
             let line = kept.remove(inner);
             let terms = summed.iter().map(|run| (run.extent, [run.strides[0], run.strides[1]]));
-            let places = Places::new(std::iter::once((line.extent, line.strides)), terms);
+            let places = ProductPositions::new(std::iter::once((line.extent, line.strides)), terms);
             return Kernel::Direct { kept, places, is_sum: self.is_sum };
         }
         Kernel::Nest { kept, summed, inner, is_sum: self.is_sum }

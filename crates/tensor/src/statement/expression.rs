@@ -2,7 +2,7 @@
 //! as nodes of a graph, without names.
 
 use super::FullReduction;
-use super::labels::Demands;
+use super::labels::RequiredLabels;
 use super::lower::Lowering;
 use super::tree::{self, Positions, Tree};
 use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -194,7 +194,7 @@ impl Expression {
         if self.tree.parts.is_empty() {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
         }
-        let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
+        let demands = RequiredLabels::of(&self.tree, &self.target_labels, self.target_span)?;
         if let Some(unbound) = demands.unbound(&self.tree, &self.target_labels) {
             return Err(unbound.at(self.target_span));
         }
@@ -233,7 +233,7 @@ impl Expression {
                 format!("{} labels are given for a target with {} axes", self.target_labels.len(), extents.len());
             return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
         }
-        let demands = Demands::of(&self.tree, &self.target_labels, self.target_span)?;
+        let demands = RequiredLabels::of(&self.tree, &self.target_labels, self.target_span)?;
         Lowering::new(&self.tree, demands, graph, &self.nodes).value_beside(&self.target_labels, extents)
     }
 }

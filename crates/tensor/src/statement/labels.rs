@@ -17,7 +17,7 @@ pub(super) type Set = u128;
 
 /// The result of resolving labels. For each part of a labelled expression: the labels that it has, and the labels that its value must have.
 #[derive(Debug)]
-pub(super) struct Demands {
+pub(super) struct RequiredLabels {
     /// For each part of the expression, the set of labels that it has.
     pub(super) own: Vec<Set>,
     /// For each part of the expression, the set of labels that its value must have.
@@ -130,9 +130,9 @@ fn set(labels: &[u32]) -> Set {
     labels.iter().fold(0, |set, label| set | 1 << label)
 }
 
-impl Demands {
+impl RequiredLabels {
     /// Determines the labels that each part must have, for a target with the labels `target_labels`, which stand at `target_span`.
-    pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<Demands, Error> {
+    pub(super) fn of(tree: &Tree, target_labels: &[u32], target_span: Span) -> Result<RequiredLabels, Error> {
         if tree.labels.len() > Set::BITS as usize {
             let message = format!("an expression has {} labels; the limit is {}", tree.labels.len(), Set::BITS);
             return Err(Error::tensors(TensorErrorKind::Limit, message).at(target_span));
@@ -159,7 +159,7 @@ impl Demands {
         let mut is_delivered = vec![false; own.len()];
         wanted[root] = target & own[root];
         is_delivered[root] = true;
-        let demands = Demands { own, wanted: Vec::new(), is_delivered: Vec::new() };
+        let demands = RequiredLabels { own, wanted: Vec::new(), is_delivered: Vec::new() };
         for part in (0..=tree.root()).rev().filter(|_| !tree.parts.is_empty()) {
             let at = part as usize;
             if !is_delivered[at] {
@@ -211,7 +211,7 @@ impl Demands {
             );
             return Err(Error::tensors(TensorErrorKind::Limit, message).at(tree.spans[at]));
         }
-        Ok(Demands { wanted, is_delivered, ..demands })
+        Ok(RequiredLabels { wanted, is_delivered, ..demands })
     }
 
     /// Returns the error for a label of the target that no part has; `None` if each label of the target is in a part. Other errors are reported

@@ -1,7 +1,7 @@
 //! Builds the graph nodes of labelled expressions. The axes of a part's node are its labels, in the order of the labels' numbers. The
 //! target's labels have the first numbers, so the parts fit each other without transpositions.
 
-use super::labels::{Chain, Demands, Scale, Set, summed_product};
+use super::labels::{Chain, RequiredLabels, Scale, Set, summed_product};
 use super::tree::{ExpressionNode, Tree};
 use crate::node::{Labels, Operation};
 use crate::{Axis, ElementOperator, Extents, TensorErrorKind, TensorGraph, TensorNodeId};
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 /// The state of building the graph nodes of a labelled expression.
 pub(super) struct Lowering<'s> {
     tree: &'s Tree,
-    demands: Demands,
+    demands: RequiredLabels,
     graph: &'s mut TensorGraph,
     /// The graph nodes of the expression's tensors.
     leaves: &'s [TensorNodeId],
@@ -31,7 +31,7 @@ fn labels_of(set: Set) -> impl Iterator<Item = u32> {
 impl<'s> Lowering<'s> {
     pub(super) fn new(
         tree: &'s Tree,
-        demands: Demands,
+        demands: RequiredLabels,
         graph: &'s mut TensorGraph,
         leaves: &'s [TensorNodeId],
     ) -> Self {

@@ -17,7 +17,7 @@
 //! order, followed by a line feed.
 
 use super::names::{MANIFEST, is_shard};
-use crate::tiled::files::{Opened, refused};
+use crate::tiled::files::{InputFile, refused};
 use crate::{Tiling, Tiling1};
 use blake3::{Hash, Hasher};
 use cembra_runtime::{Excerpt, Scalar};
@@ -228,7 +228,7 @@ impl Manifest {
     /// # Errors
     /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.
     pub(super) fn read(directory: &Path) -> Result<Manifest, Error> {
-        let file = Opened::open(directory.join(MANIFEST))?;
+        let file = InputFile::open(directory.join(MANIFEST))?;
         let bytes = usize::try_from(file.bytes).unwrap_or(usize::MAX);
         check_room(bytes)?;
         let mut text = vec![0; bytes];

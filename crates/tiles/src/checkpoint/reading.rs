@@ -6,8 +6,8 @@
 
 use super::manifest::Entry;
 use super::shard::{Record, read_index};
-use crate::shape::sparse::{Building, Screening, Shape};
-use crate::tiled::files::{Opened, PIECE_BYTES, refused};
+use crate::shape::sparse::{Screening, Shape, ShapeBuilder};
+use crate::tiled::files::{InputFile, PIECE_BYTES, refused};
 use crate::tiled::tile::{Float, Tile, TileMemory, with_float};
 use crate::tiled::{TilePlace, TileSource};
 use blake3::Hasher;
@@ -20,7 +20,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub(super) struct StoredTiles {
     scalar: Scalar,
-    files: Vec<Opened>,
+    files: Vec<InputFile>,
     /// The record of each tile in ascending order of tiles, and the position of the tile's file in the list of shard files.
     records: Vec<(Record, usize)>,
 }
@@ -35,7 +35,7 @@ impl StoredTiles {
         let identity = entry.identity(name);
         let mut tiles = StoredTiles { scalar: entry.scalar, files: Vec::new(), records: Vec::new() };
         for shard in &entry.shards {
-            let file = Opened::open(directory.join(&shard.file))?;
+            let file = InputFile::open(directory.join(&shard.file))?;
             let index = read_index(&file, shard, entry, &identity)?;
             let at = tiles.files.len();
             tiles.records.extend(index.into_iter().map(|record| (record, at)));
@@ -52,7 +52,7 @@ impl StoredTiles {
         }
         // The lengths of files were compared with their tiles, so there are no more records than there is room for.
         let screening = Screening { threshold: 0.0, most_tiles: usize::MAX };
-        let mut shape = Building::new(&entry.tiling, screening).with_room(tiles.records.len());
+        let mut shape = ShapeBuilder::new(&entry.tiling, screening).with_room(tiles.records.len());
         for (record, _) in &tiles.records {
             shape.add(record.tile, record.norm)?;
         }

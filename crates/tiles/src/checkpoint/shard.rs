@@ -22,7 +22,7 @@
 
 use super::manifest::{Entry, Shard};
 use crate::Tiling;
-use crate::tiled::files::{Opened, refused};
+use crate::tiled::files::{InputFile, refused};
 use blake3::{Hash, Hasher};
 use cembra_runtime::Scalar;
 use cembra_value::Error;
@@ -94,7 +94,12 @@ fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
 /// If the file does not have the length and the hash of the manifest, if it is a shard of another tensor or version, or
 /// if its records are not valid. Records must be of tiles of the tensor in ascending order, whose elements fill the
 /// rest of the file.
-pub(super) fn read_index(file: &Opened, shard: &Shard, entry: &Entry, identity: &Hash) -> Result<Vec<Record>, Error> {
+pub(super) fn read_index(
+    file: &InputFile,
+    shard: &Shard,
+    entry: &Entry,
+    identity: &Hash,
+) -> Result<Vec<Record>, Error> {
     let refused = |what: String| refused(&file.path, what);
     if file.bytes != shard.bytes {
         return Err(refused(format!("it has {} bytes, but the manifest says {}", file.bytes, shard.bytes)));

@@ -6,7 +6,7 @@ use crate::distribution::{PlannedStep, Read, failed_at, hash_of, in_order, owner
 use crate::link::Ranks;
 use crate::tasks::{Watch, Workers};
 use crate::tiled::bytes_of;
-use crate::tiled::spread::Spread;
+use crate::tiled::spread::LocalTiles;
 use crate::tiled::tile::{TILE_BYTES, Tile};
 use crate::{Shape, Tiled};
 use cembra_runtime::Scalar;
@@ -22,7 +22,7 @@ pub(crate) type Operands = SmallVec<[Tiled; 2]>;
 
 /// A step of an evaluation that computes the tiles of a result, each from tiles of operands. A thread uses `each_bytes` bytes in addition to the tile
 /// that it computes.
-pub(crate) struct Making<'m> {
+pub(crate) struct ResultStep<'m> {
     /// The name of the step's operation, and a number that distinguishes operations of the same name, such as a factor's bits. Ranks compare both
     /// before the step.
     pub(crate) operation: (&'static str, u64),
@@ -32,16 +32,16 @@ pub(crate) struct Making<'m> {
     pub(crate) reads: &'m [Read<'m>],
 }
 
-impl<'m> Making<'m> {
+impl<'m> ResultStep<'m> {
     /// Makes a step in which a thread holds one lazy tile of each operand in addition to the tile that it computes.
     pub(crate) fn new(
         operation: (&'static str, u64),
         shape: &'m Shape,
         scalar: Scalar,
         reads: &'m [Read<'m>],
-    ) -> Making<'m> {
+    ) -> ResultStep<'m> {
         let each_bytes = reads.iter().map(|read| lazy_bytes(read.of)).fold(0, usize::saturating_add);
-        Making { operation, shape, scalar, each_bytes, reads }
+        ResultStep { operation, shape, scalar, each_bytes, reads }
     }
 
     /// The operands of the step.
@@ -52,14 +52,14 @@ impl<'m> Making<'m> {
 
 /// The tiles of a step's result that this rank (one of the processes or threads that share the step) computes: all
 /// tiles, or those that it owns.
-pub(crate) struct Parts<'p> {
+pub(crate) struct OwnedTiles<'p> {
     pub(crate) shape: &'p Shape,
     pub(crate) scalar: Scalar,
     /// The positions of this rank's tiles among the present tiles of the result; `None` if the rank computes all tiles.
     pub(crate) positions: Option<&'p [u32]>,
 }
 
-impl Parts<'_> {
+impl OwnedTiles<'_> {
     /// The number of tiles that this rank computes.
     fn len(&self) -> usize {
         self.positions.map_or(self.shape.len(), <[u32]>::len)
@@ -150,7 +150,7 @@ pub(crate) fn workers_for(
 /// # Errors
 /// If the memory limit does not suffice, `tile` fails, or the evaluation was cancelled.
 pub(crate) fn tiled_of(
-    making: &Making<'_>,
+    making: &ResultStep<'_>,
     workers: &Workers,
     tile: impl Fn(&[Tiled], usize) -> Result<Tile, Error> + Sync,
 ) -> Result<Tiled, Error> {
@@ -167,11 +167,11 @@ pub(crate) fn tiled_of(
 /// # Errors
 /// The errors of [`tiled_of`].
 pub(crate) fn normed_of(
-    making: &Making<'_>,
+    making: &ResultStep<'_>,
     workers: &Workers,
     tile: impl Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync,
 ) -> Result<Tiled, Error> {
-    let Making { shape, scalar, each_bytes, reads, .. } = *making;
+    let ResultStep { shape, scalar, each_bytes, reads, .. } = *making;
     // Each rank computes a number by itself if every rank has the operands.
     let is_number = shape.tiling().rank() == 0 && reads.iter().all(|read| !read.of.is_distributed());
     if let Some(ranks) = workers.several().filter(|_| !is_number) {
@@ -184,7 +184,7 @@ pub(crate) fn normed_of(
     let operands: Operands = making.operands().into_iter().cloned().collect();
     let of_part =
         |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> { part.map(|at| tile(&operands, at)).collect() };
-    let made = Parts { shape, scalar, positions: None }.run(&workers, of_part, None)?;
+    let made = OwnedTiles { shape, scalar, positions: None }.run(&workers, of_part, None)?;
     let (tiles, norms) = made.into_iter().flatten().unzip();
     Ok(Tiled::stored(shape.with_norms(norms), scalar, tiles))
 }
@@ -193,8 +193,8 @@ pub(crate) fn normed_of(
 type Normed<'f> = &'f (dyn Fn(&[Tiled], usize) -> Result<(Tile, f64), Error> + Sync);
 
 /// Computes the result tensor of a step on several ranks; each rank computes the tiles that it owns.
-fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
-    let Making { operation, shape, scalar, each_bytes, reads } = *making;
+fn spread_of(making: &ResultStep<'_>, workers: &Workers, ranks: &Ranks, tile: Normed<'_>) -> Result<Tiled, Error> {
+    let ResultStep { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
     let planned = || {
         let owners = owners_of(workers, ranks, shape, reads)?;
@@ -213,7 +213,7 @@ fn spread_of(making: &Making<'_>, workers: &Workers, ranks: &Ranks, tile: Normed
     let ((owners, made), norms) =
         shared_out(workers, ranks, &operands, planned(), |(owners, own, workers), exchange, lowest| {
             let here = exchange.all()?;
-            let parts = Parts { shape, scalar, positions: Some(&own) };
+            let parts = OwnedTiles { shape, scalar, positions: Some(&own) };
             let of_part = |part: Range<usize>| -> Result<Vec<(Tile, f64)>, Error> {
                 let one = |at| failed_at(lowest, parts.position(at), tile(&here, parts.position(at)));
                 part.map(one).collect()
@@ -247,7 +247,7 @@ pub(crate) fn spread_with(
     let norms = in_order(&owners, norms)?.into_iter().map(f64::from_bits).collect();
     let (rank, mut tiles) = (ranks.link().rank() as u32, tiles.into_iter());
     let here = owners.iter().map(|owner| if *owner == rank { tiles.next() } else { None }).collect();
-    Ok(Tiled::of_spread(shape.with_norms(norms), scalar, Spread::new(owners, here)))
+    Ok(Tiled::of_spread(shape.with_norms(norms), scalar, LocalTiles::new(owners, here)))
 }
 
 /// Returns the workers (threads, memory and its limit) for computing one number per tile. Each thread uses `each_bytes`
@@ -265,17 +265,17 @@ pub(crate) fn workers_for_number(workers: &Workers, bytes: usize, each_bytes: us
 /// # Errors
 /// If the memory limit does not suffice, the function fails, or the evaluation was cancelled.
 pub(crate) fn numbers_of(
-    making: &Making<'_>,
+    making: &ResultStep<'_>,
     workers: &Workers,
     number: impl Fn(&[Tiled], usize) -> Result<u64, Error> + Sync,
 ) -> Result<Vec<u64>, Error> {
-    let Making { operation, shape, scalar, each_bytes, reads } = *making;
+    let ResultStep { operation, shape, scalar, each_bytes, reads } = *making;
     let operands = making.operands();
     let Some(ranks) = workers.several() else {
         let workers = workers_for_number(workers, 0, each_bytes)?;
         let here: Operands = operands.into_iter().cloned().collect();
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> { part.map(|at| number(&here, at)).collect() };
-        return Ok(Parts { shape, scalar, positions: None }.run(&workers, of_part, None)?.concat());
+        return Ok(OwnedTiles { shape, scalar, positions: None }.run(&workers, of_part, None)?.concat());
     };
     let planned = || {
         let owners = owners_of(workers, ranks, shape, reads)?;
@@ -286,7 +286,7 @@ pub(crate) fn numbers_of(
     };
     let (owners, numbers) = shared_out(workers, ranks, &operands, planned(), |(owners, workers), exchange, lowest| {
         let (here, own) = (exchange.all()?, own_positions(&owners, ranks));
-        let parts = Parts { shape, scalar, positions: Some(&own) };
+        let parts = OwnedTiles { shape, scalar, positions: Some(&own) };
         let of_part = |part: Range<usize>| -> Result<Vec<u64>, Error> {
             part.map(|at| failed_at(lowest, parts.position(at), number(&here, parts.position(at)))).collect()
         };

@@ -5,7 +5,7 @@
 //! is left over for the next step.
 
 use crate::error::bad_message;
-use crate::link::{Done, MessageId, Payload, Ranks, Request, Room, Settling, StepId};
+use crate::link::{Done, ExpectedMessage, MessageId, Payload, Ranks, Request, StepId, StepOutcome};
 use crate::tiled::pool::Pool;
 use crate::tiled::tile::Tile;
 use crate::tiled::{Tiled, bytes_of};
@@ -85,7 +85,7 @@ pub(crate) struct Exchange<'e> {
     over: Option<Done>,
     sending: Vec<Request>,
     /// The outcome of the step on all ranks.
-    settling: Settling<'e>,
+    settling: StepOutcome<'e>,
 }
 
 impl<'e> Exchange<'e> {
@@ -97,7 +97,7 @@ impl<'e> Exchange<'e> {
         pool: Arc<Pool>,
         token: Option<&'e Cancellation>,
     ) -> Result<Exchange<'e>, Error> {
-        let (open, sending, settling) = (VecDeque::new(), Vec::new(), Settling::begin(ranks, true)?);
+        let (open, sending, settling) = (VecDeque::new(), Vec::new(), StepOutcome::begin(ranks, true)?);
         Ok(Exchange {
             ranks,
             id,
@@ -122,7 +122,7 @@ impl<'e> Exchange<'e> {
     pub(crate) fn run<R, E: From<Error>>(
         mut self,
         part: impl FnOnce(&mut Exchange<'e>) -> Result<R, E>,
-    ) -> (Result<R, E>, Settling<'e>) {
+    ) -> (Result<R, E>, StepOutcome<'e>) {
         let made = part(&mut self);
         let ended = self.end(made.is_err());
         (made.and_then(|made| ended.map(|()| made).map_err(E::from)), self.settling)
@@ -243,10 +243,10 @@ impl<'e> Exchange<'e> {
     }
 
     /// Describes the message with a parcel's tile, to receive it.
-    fn room(&self, parcel: Parcel) -> Result<Room, Error> {
+    fn room(&self, parcel: Parcel) -> Result<ExpectedMessage, Error> {
         let (id, of) = (self.id(parcel), self.operands[parcel.operand as usize]);
         let extents = of.tiling().tile_extents(id.tile).unwrap_or_default();
-        Ok(Room::for_tile(id, of.scalar_type(), &extents)?.pooled(&self.pool))
+        Ok(ExpectedMessage::for_tile(id, of.scalar_type(), &extents)?.pooled(&self.pool))
     }
 
     fn receive(&mut self, parcel: Parcel) -> Result<(), Error> {

@@ -2,12 +2,12 @@
 //! cut tiles are in `regions.rs`.
 
 use crate::elements::recut::begun_at;
-use crate::elements::views::turned;
+use crate::elements::views::permuted_copy;
 use crate::error::{check_same_types, limit, unlike_tilings};
 use crate::shape::algebra::merge;
 use crate::tiled::TilePlace;
-use crate::tiled::planned::Planned;
-use crate::tiled::spread::Spread;
+use crate::tiled::planned::PlanTiles;
+use crate::tiled::spread::LocalTiles;
 use crate::{Base, Evaluator, Options, Shape, Tiled};
 use cembra_value::Error;
 use std::ops::Range;
@@ -18,7 +18,7 @@ impl Tiled {
     /// # Errors
     /// If `of` does not name each axis once, there is no memory, or a lazy tile cannot be computed.
     pub fn permuted(&self, of: &[usize]) -> Result<Tiled, Error> {
-        turned(&Evaluator::new(Options::default()), self, of)
+        permuted_copy(&Evaluator::new(Options::default()), self, of)
     }
 
     /// Permutes the axes of a lazy tensor, whose tiles are still computed when they are needed. Norms stay as they are.
@@ -28,7 +28,7 @@ impl Tiled {
     pub(crate) fn permuted_lazily(&self, of: &[usize]) -> Result<Tiled, Error> {
         let (shape, sources) = self.shape().permuted_with_sources(of)?;
         if let Some(planned) = self.plan() {
-            return Ok(Tiled::of_plan(shape, self.scalar_type(), Planned::new(planned.is_lazy())));
+            return Ok(Tiled::of_plan(shape, self.scalar_type(), PlanTiles::new(planned.is_lazy())));
         }
         let (whole, own, order) = (self.clone(), shape.clone(), of.to_vec());
         let source = move |place: &TilePlace| {
@@ -111,7 +111,7 @@ impl Tiled {
             return Tiled::planned(&shape, self.scalar_type());
         }
         if shared.is_some() {
-            return Ok(Tiled::of_spread(shape, self.scalar_type(), Spread::new(owners, tiles)));
+            return Ok(Tiled::of_spread(shape, self.scalar_type(), LocalTiles::new(owners, tiles)));
         }
         Ok(Tiled::stored(shape, self.scalar_type(), tiles.into_iter().flatten().collect()))
     }

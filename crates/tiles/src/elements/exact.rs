@@ -7,7 +7,7 @@
 use crate::tiled::tile::Float;
 
 /// The distance between neighbouring words, in bits.
-const APART: u32 = 32;
+const WORD_SPACING: u32 = 32;
 
 /// The number of words. The lowest bit of a float has one of 2,046 positions, and the float has 53 bits, so 2,099 bits
 /// suffice for any float. Carries of a sum of 2^63 floats take 63 more.
@@ -65,10 +65,10 @@ impl ExactSum {
         // Subnormal numbers have the exponent of the least normal ones, without the bit that is not stored.
         let mantissa = if exponent == 0 { mantissa } else { mantissa | 1 << MANTISSA };
         let place = (exponent as u32).saturating_sub(1);
-        let (word, shifted) = ((place / APART) as usize, u128::from(mantissa) << (place % APART));
+        let (word, shifted) = ((place / WORD_SPACING) as usize, u128::from(mantissa) << (place % WORD_SPACING));
         let sign = if number.is_sign_negative() { -1 } else { 1 };
         for (at, word) in self.words[word..word + 3].iter_mut().enumerate() {
-            let part = (shifted >> (APART as usize * at)) as u32;
+            let part = (shifted >> (WORD_SPACING as usize * at)) as u32;
             *word += sign * i64::from(part);
         }
         self.added += 1;
@@ -82,8 +82,8 @@ impl ExactSum {
         let mut carried = 0;
         for word in &mut self.words[..WORDS - 1] {
             let sum = *word + carried;
-            carried = sum >> APART;
-            *word = sum - (carried << APART);
+            carried = sum >> WORD_SPACING;
+            *word = sum - (carried << WORD_SPACING);
         }
         self.words[WORDS - 1] += carried;
         self.added = 0;
@@ -104,7 +104,7 @@ impl ExactSum {
             self.carry();
         }
         let Some(top) = self.words.iter().rposition(|word| *word != 0) else { return 0.0 };
-        let highest = APART * top as u32 + self.words[top].ilog2();
+        let highest = WORD_SPACING * top as u32 + self.words[top].ilog2();
         let lowest = highest.saturating_sub(MANTISSA);
         let mut mantissa = 0_u64;
         for at in (lowest..=highest).rev() {
@@ -122,8 +122,8 @@ impl ExactSum {
 
     /// A bit of a sum that is not negative, after carries were propagated.
     fn bit(&self, at: u32) -> bool {
-        let word = ((at / APART) as usize).min(WORDS - 1);
-        (self.words[word] >> (at - word as u32 * APART)) & 1 == 1
+        let word = ((at / WORD_SPACING) as usize).min(WORDS - 1);
+        (self.words[word] >> (at - word as u32 * WORD_SPACING)) & 1 == 1
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::distribution::{Parcel, PlannedStep, Traffic, hash_of, shared_out};
 use crate::link::Ranks;
-use crate::tiled::spread::Spread;
+use crate::tiled::spread::LocalTiles;
 use crate::tiled::tile::{Float, Tile};
 use crate::{Evaluator, Shape, TileMap, Tiled};
 use cembra_value::Error;
@@ -30,7 +30,7 @@ impl Evaluator {
         };
         let own = |(at, owner): (usize, &u32)| if *owner == rank { whole.stored_at(at).cloned() } else { None };
         let tiles = owners.iter().enumerate().map(own).collect();
-        Ok(Tiled::of_spread(a.shape().clone(), a.scalar_type(), Spread::new(owners, tiles)))
+        Ok(Tiled::of_spread(a.shape().clone(), a.scalar_type(), LocalTiles::new(owners, tiles)))
     }
 
     /// Returns the tensor with all its tiles on each rank. Lazy tiles are computed first, each by one rank.

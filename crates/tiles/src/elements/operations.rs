@@ -1,11 +1,11 @@
 //! User-defined operations on tiles: a rule that decides from the norms of operands which tiles the result has, and a function that
 //! computes each of them. Tiles are computed by several threads.
 
-use crate::distribution::each::{Making, tiled_of};
+use crate::distribution::each::{ResultStep, tiled_of};
 use crate::distribution::{Read, Reads};
 use crate::error::{caught, check_same_types};
 use crate::shape::algebra::check_same_tilings;
-use crate::shape::sparse::Building;
+use crate::shape::sparse::ShapeBuilder;
 use crate::tiled::tile::{Tile, check_float};
 use crate::tiled::{TilePlace, check_tile};
 use crate::{Evaluator, Tiled};
@@ -105,7 +105,7 @@ impl Evaluator {
         let mut numbers: Vec<u64> = operands.iter().flat_map(|operand| operand.shape().tiles()).copied().collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let mut shape = Building::new(tiling, self.options().screening(scalar)?);
+        let mut shape = ShapeBuilder::new(tiling, self.options().screening(scalar)?);
         for number in numbers {
             let Some(place) = TilePlace::of(tiling, number) else { continue };
             let norms: SmallVec<[Option<f64>; 2]> =
@@ -122,7 +122,7 @@ impl Evaluator {
         let positions: Vec<_> = operands.iter().map(own).collect();
         let reads: Vec<Read<'_>> =
             operands.iter().zip(&positions).map(|(of, positions)| Read { of, positions }).collect();
-        let making = Making::new(("an operation of a user", 0), &shape, scalar, &reads);
+        let making = ResultStep::new(("an operation of a user", 0), &shape, scalar, &reads);
         tiled_of(&making, &workers, |operands, at| {
             let number = shape.tiles()[at];
             let place = TilePlace::known(tiling, number)?;

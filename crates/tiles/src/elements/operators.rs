@@ -2,7 +2,7 @@
 //! the operands' tiles at the same place, so several threads can compute tiles.
 
 use crate::distribution::Read;
-use crate::distribution::each::{Making, tiled_of};
+use crate::distribution::each::{ResultStep, tiled_of};
 use crate::error::{caught, check_same_types, unlike_types};
 use crate::shape::algebra::{check_same_tilings, merge};
 use crate::tasks::Workers;
@@ -55,7 +55,7 @@ impl Evaluator {
         with_float!(a.scalar_type(), T => {
             let factor = T::of_f64(factor);
             let (operation, reads) = (("scaled", factor.to_f64().to_bits()), [Read::in_place(&part)]);
-            tiled_of(&Making::new(operation, part.shape(), a.scalar_type(), &reads), &workers, |operands, at| {
+            tiled_of(&ResultStep::new(operation, part.shape(), a.scalar_type(), &reads), &workers, |operands, at| {
                 mapped::<T>(&workers, &operands[0].tile_at(at)?, |element| factor * element)
             })
         })
@@ -75,7 +75,7 @@ impl Evaluator {
         let places: Vec<Option<usize>> = merge(a.shape().tiles(), shape.tiles()).map(|(_, own, _)| own).collect();
         let workers = self.workers.clone();
         let reads = [Read { of: a, positions: &|at| places[at].into_iter().collect() }];
-        let making = Making::new(("mapped", of_zero.bits()), &shape, T::SCALAR, &reads);
+        let making = ResultStep::new(("mapped", of_zero.bits()), &shape, T::SCALAR, &reads);
         tiled_of(&making, &workers, |operands, at| {
             if let Some(own) = places[at] {
                 let tile = operands[0].tile_at(own)?;
@@ -110,7 +110,7 @@ impl Evaluator {
             Read { of: a, positions: &|at| places[at].0.into_iter().collect() },
             Read { of: b, positions: &|at| places[at].1.into_iter().collect() },
         ];
-        let making = Making::new((name, 0), shape, T::SCALAR, &reads);
+        let making = ResultStep::new((name, 0), shape, T::SCALAR, &reads);
         let made = tiled_of(&making, &workers, |operands, at| {
             let tile = |of: &Tiled, at: Option<usize>| at.map(|at| of.tile_at(at)).transpose();
             let (first, second) = places[at];

@@ -2,7 +2,7 @@
 //! elements, in parallel over the new tiles. This is used by slices, by gradients of slices (which copy a tensor into
 //! zeros), by replaced ranges, and by changes of tilings.
 
-use crate::distribution::each::{Making, tiled_of};
+use crate::distribution::each::{ResultStep, tiled_of};
 use crate::distribution::{Read, Reads};
 use crate::error::limit;
 use crate::shape::tiling::Ranges;
@@ -19,10 +19,10 @@ use std::ops::Range;
 const COPIES_PER_TILE: usize = 8;
 
 /// A copy between tiles of two tilings: the number of the new tile, and the position of the old tile from which elements are copied.
-pub(crate) type Copied = (u64, u32);
+pub(crate) type TileCopy = (u64, u32);
 
 /// A tensor whose tiles are to be cut into the tiles of another tiling.
-pub(crate) struct Pieces<'p> {
+pub(crate) struct TileCutter<'p> {
     /// The tensor whose elements are copied into other tiles.
     pub(crate) of: Tiled,
     /// The tensor's tiles and their norms, with the indices that its elements have in the tiling `to`.
@@ -34,19 +34,19 @@ pub(crate) struct Pieces<'p> {
 pub(crate) struct Target<'c> {
     pub(crate) number: u64,
     /// The copies of elements into this tile.
-    pub(crate) copies: &'c [Copied],
+    pub(crate) copies: &'c [TileCopy],
     /// For a new tile that replaces elements of an existing tile: that tile, and the ranges within it that are replaced. Outside of these ranges, the
     /// new tile has the existing elements; within them, it has copied elements, and zeros elsewhere. `None` if the new tile has only copied elements
     /// and zeros.
     pub(crate) around: Option<(Tile, &'c [Range<i64>])>,
 }
 
-impl<'p> Pieces<'p> {
+impl<'p> TileCutter<'p> {
     /// Prepares to cut the tensor `of` into the tiles of `to`. `from` is the tensor's own tiling, or the same tiles at
     /// the indices that their elements have in `to`.
-    pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> Pieces<'p> {
+    pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> TileCutter<'p> {
         let from = Shape::of_sorted(from, of.shape().tiles().to_vec(), of.shape().norms().to_vec());
-        Pieces { of: of.clone(), from, to }
+        TileCutter { of: of.clone(), from, to }
     }
 
     /// Lists the copies from present tiles to tiles of the other tiling, in ascending order. The other tiling may cover only some of the
@@ -54,8 +54,8 @@ impl<'p> Pieces<'p> {
     ///
     /// # Errors
     /// If there are too many copies, or there is no memory for them.
-    pub(crate) fn copies(&self, screening: &Screening) -> Result<Vec<Copied>, Error> {
-        let Pieces { from, to, .. } = self;
+    pub(crate) fn copies(&self, screening: &Screening) -> Result<Vec<TileCopy>, Error> {
+        let TileCutter { from, to, .. } = self;
         let overlaps = |number: u64| -> Vec<Range<u64>> {
             let ranges = from.tiling().ranges(number).unwrap_or_default();
             to.axes().iter().zip(&ranges).map(|(axis, range)| axis.overlapping(range)).collect()
@@ -70,7 +70,7 @@ impl<'p> Pieces<'p> {
                 return Err(limit("copies from tile to tile", count, most).hint("make larger tiles"));
             }
         }
-        check_room((count as usize).saturating_mul(size_of::<Copied>()))?;
+        check_room((count as usize).saturating_mul(size_of::<TileCopy>()))?;
         let strides = to.strides();
         let mut found = Vec::with_capacity(count as usize);
         for (number, at) in from.tiles().iter().zip(0_u32..) {
@@ -86,8 +86,8 @@ impl<'p> Pieces<'p> {
 
     /// Returns an upper estimate of the root of the sum of squares over all elements that `copies` copy. A tile of
     /// which only a part is copied counts as a whole.
-    pub(crate) fn root(&self, copies: &[Copied]) -> f64 {
-        let root = |(_, at): &Copied| {
+    pub(crate) fn root(&self, copies: &[TileCopy]) -> f64 {
+        let root = |(_, at): &TileCopy| {
             self.from.norms()[*at as usize] * self.from.tiling().volume(self.from.tiles()[*at as usize])
         };
         copies.iter().map(root).fold(0.0, f64::hypot)
@@ -95,7 +95,7 @@ impl<'p> Pieces<'p> {
 
     /// The position of the old tile if `copies` has only one copy, between two tiles with equal index ranges, so that
     /// the old tile can be shared; else `None`.
-    fn same(&self, copies: &[Copied]) -> Option<usize> {
+    fn same(&self, copies: &[TileCopy]) -> Option<usize> {
         match copies {
             [(number, at)] => {
                 let at = *at as usize;
@@ -110,7 +110,7 @@ impl<'p> Pieces<'p> {
     ///
     /// # Errors
     /// If the memory limit does not suffice, or a lazy tile cannot be computed.
-    pub(crate) fn stored(mut self, run: &Evaluator, copies: usize) -> Result<(Pieces<'p>, Evaluator), Error> {
+    pub(crate) fn stored(mut self, run: &Evaluator, copies: usize) -> Result<(TileCutter<'p>, Evaluator), Error> {
         if !self.of.is_lazy() || copies <= self.from.len() {
             return Ok((self, run.clone()));
         }
@@ -120,7 +120,7 @@ impl<'p> Pieces<'p> {
     }
 
     /// Returns the positions of the tiles that `copies` copy from.
-    pub(crate) fn read(copies: &[Copied]) -> Reads {
+    pub(crate) fn read(copies: &[TileCopy]) -> Reads {
         copies.iter().map(|(_, at)| *at as usize).collect()
     }
 
@@ -172,7 +172,7 @@ pub(crate) fn recut(
     screening: &Screening,
 ) -> Result<Tiled, Error> {
     screening.check()?;
-    let pieces = Pieces::new(of, from, to);
+    let pieces = TileCutter::new(of, from, to);
     let copies = pieces.copies(screening)?;
     let (mut kept, mut numbers, mut norms) = (Vec::new(), Vec::new(), Vec::new());
     for group in copies.chunk_by(|a, b| a.0 == b.0) {
@@ -192,9 +192,9 @@ pub(crate) fn recut(
     }
     let (pieces, run) = pieces.stored(run, copies.len())?;
     let workers = run.workers.clone();
-    let positions = |at: usize| Pieces::read(kept[at].0);
+    let positions = |at: usize| TileCutter::read(kept[at].0);
     let reads = [Read { of: &pieces.of, positions: &positions }];
-    let making = Making::new(("cut", 0), &shape, scalar, &reads);
+    let making = ResultStep::new(("cut", 0), &shape, scalar, &reads);
     tiled_of(&making, &workers, |operands, at| match kept[at] {
         (_, Some(same)) => operands[0].tile_at(same),
         (copies, None) => {

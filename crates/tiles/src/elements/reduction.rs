@@ -2,11 +2,11 @@
 //! in the order of the tiles, except that sums over all axes are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). Threads
 //! work on different tiles. A sum does not visit absent tiles; a maximum or minimum includes their zeros.
 
-use crate::distribution::each::{Making, lazy_bytes, numbers_of, tiled_of, workers_for_number};
+use crate::distribution::each::{ResultStep, lazy_bytes, numbers_of, tiled_of, workers_for_number};
 use crate::distribution::{Read, Reads};
 use crate::elements::exact::exact_sum;
-use crate::shape::sparse::Building;
-use crate::shape::weighing::Weighing;
+use crate::shape::sparse::ShapeBuilder;
+use crate::shape::weighing::WeightedIndex;
 use crate::tasks::Workers;
 use crate::tiled::Tiled;
 use crate::tiled::tile::{Float, with_float};
@@ -25,11 +25,11 @@ pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &
         let message = format!("{reduction:?} of a tiled tensor");
         return Err(Error::tensors(Kind::ElementType, message).hint("use floats: tiles cannot have truth values"));
     }
-    with_float!(of.scalar_type(), T => Reducing::of(run, reduction, axes, of)?.make::<T>())
+    with_float!(of.scalar_type(), T => ReductionRun::of(run, reduction, axes, of)?.make::<T>())
 }
 
 /// A reduction that is being computed: the operation, the axes that it removes, and the tiles that each result tile is computed from.
-struct Reducing<'r> {
+struct ReductionRun<'r> {
     run: &'r Evaluator,
     reduction: Reduction,
     axes: &'r [Axis],
@@ -42,21 +42,26 @@ struct Reducing<'r> {
     all: u64,
 }
 
-impl<'r> Reducing<'r> {
-    fn of(run: &'r Evaluator, reduction: Reduction, axes: &'r [Axis], of: &'r Tiled) -> Result<Reducing<'r>, Error> {
+impl<'r> ReductionRun<'r> {
+    fn of(
+        run: &'r Evaluator,
+        reduction: Reduction,
+        axes: &'r [Axis],
+        of: &'r Tiled,
+    ) -> Result<ReductionRun<'r>, Error> {
         let is_reduced = |axis: &usize| axes.iter().any(|reduced| usize::from(*reduced) == *axis);
         let own = of.tiling().axes();
         let kept: Vec<usize> = (0..own.len()).filter(|axis| !is_reduced(axis)).collect();
         let tiling = Tiling::new(kept.iter().map(|axis| &own[*axis]))?;
         let mut weights = vec![0; own.len()];
         kept.iter().zip(tiling.strides()).for_each(|(axis, stride)| weights[*axis] = stride);
-        let mut weighing = Weighing::new(of.tiling(), [&weights]);
+        let mut weighing = WeightedIndex::new(of.tiling(), [&weights]);
         let tiles = of.shape().tiles().iter().enumerate();
         let mut parts: Vec<(u64, usize)> = tiles.map(|(at, number)| (weighing.of(*number)[0], at)).collect();
         parts.sort_unstable();
         let reduced = (0..own.len()).filter(is_reduced);
         let all = reduced.map(|axis| own[axis].filled_tiles()).fold(1_u64, u64::saturating_mul);
-        Ok(Reducing { run, reduction, axes, of, tiling, parts, all })
+        Ok(ReductionRun { run, reduction, axes, of, tiling, parts, all })
     }
 
     /// The name of the reduction, which ranks compare before they compute it together.
@@ -79,7 +84,7 @@ impl<'r> Reducing<'r> {
         if self.reduction == Reduction::Product && self.all == 0 {
             return Shape::dense(&self.tiling, screening.most_tiles);
         }
-        let mut shape = Building::new(&self.tiling, screening);
+        let mut shape = ShapeBuilder::new(&self.tiling, screening);
         for group in self.parts.chunk_by(|a, b| a.0 == b.0) {
             let number = group[0].0;
             let volume = self.tiling.volume(number);
@@ -112,7 +117,7 @@ impl<'r> Reducing<'r> {
         };
         let positions = |at: usize| -> Reads { parts(at).iter().map(|(_, position)| *position).collect() };
         let reads = [Read { of: self.of, positions: &positions }];
-        let making = Making::new((self.name(), 0), &shape, T::SCALAR, &reads);
+        let making = ResultStep::new((self.name(), 0), &shape, T::SCALAR, &reads);
         tiled_of(&making, &workers, |operands, at| {
             let extents = self.tiling.tile_extents(shape.tiles()[at]).unwrap_or_default();
             let mut memory = workers.memory::<T>(&extents)?;
@@ -142,7 +147,7 @@ impl<'r> Reducing<'r> {
             return Tiled::planned(shape, T::SCALAR);
         }
         let reads = [Read::in_place(self.of)];
-        let making = Making::new((self.name(), 0), self.of.shape(), T::SCALAR, &reads);
+        let making = ResultStep::new((self.name(), 0), self.of.shape(), T::SCALAR, &reads);
         // A present tile has elements, so it is reduced to a number.
         let numbers = numbers_of(&making, workers, |operands, at| {
             Ok(self.of_tile::<T>(&operands[0], at)?.first().map_or(0, |number| number.bits()))

@@ -2,7 +2,7 @@
 //! and these numbers are added exactly ([`ExactSum`](crate::elements::exact::ExactSum)). So a sum depends on the tiles, but neither on
 //! their order nor on threads. Absent tiles count as zeros.
 
-use crate::distribution::each::{Making, lazy_bytes, numbers_of};
+use crate::distribution::each::{ResultStep, lazy_bytes, numbers_of};
 use crate::distribution::{Read, Reads};
 use crate::elements::exact::exact_sum;
 use crate::error::{check_same_types, unlike_tilings};
@@ -115,7 +115,7 @@ impl Evaluator {
         let part = a.with_part_of_tiles(a.shape().masked(b.shape())?);
         let reads = [Read::in_place(&part), Read { of: b, positions: &|at| Reads::from_elem(both[at].1 as usize, 1) }];
         let each_bytes = lazy_bytes(a).saturating_add(lazy_bytes(b));
-        let making = Making { each_bytes, ..Making::new(("dot", 0), part.shape(), a.scalar_type(), &reads) };
+        let making = ResultStep { each_bytes, ..ResultStep::new(("dot", 0), part.shape(), a.scalar_type(), &reads) };
         let numbers = numbers_of(&making, &self.workers.clone(), |operands, at| {
             let (own, other) = (operands[0].tile_at(at)?, operands[1].tile_at(both[at].1 as usize)?);
             with_float!(a.scalar_type(), T => {
@@ -243,7 +243,7 @@ impl Evaluator {
         of_tile: impl Fn(usize, &Tile) -> Result<f64, Error> + Sync,
     ) -> Result<Vec<f64>, Error> {
         let reads = [Read::in_place(a)];
-        let making = Making::new(operation, a.shape(), a.scalar_type(), &reads);
+        let making = ResultStep::new(operation, a.shape(), a.scalar_type(), &reads);
         let number = |operands: &[Tiled], at: usize| Ok(of_tile(at, &operands[0].tile_at(at)?)?.to_bits());
         let numbers = numbers_of(&making, &self.workers.clone(), number)?;
         Ok(numbers.into_iter().map(f64::from_bits).collect())

@@ -3,12 +3,12 @@
 //! use several threads, and obey a memory limit.
 
 use crate::distribution::Read;
-use crate::distribution::each::{Making, lazy_bytes, tiled_of};
-use crate::elements::recut::{Pieces, Target, begun_at, recut};
+use crate::distribution::each::{ResultStep, lazy_bytes, tiled_of};
+use crate::elements::recut::{Target, TileCutter, begun_at, recut};
 use crate::elements::stored::evaluator_of;
 use crate::error::{check_same_types, unlike_tilings};
 use crate::shape::algebra::merge;
-use crate::shape::sparse::Building;
+use crate::shape::sparse::ShapeBuilder;
 use crate::shape::tiling::Ranges;
 use crate::tiled::copies::intersection;
 use crate::tiled::tile::with_float;
@@ -96,11 +96,11 @@ impl Evaluator {
         // The region must be within the tensor's elements.
         a.tiling().elements(&region, Base::Kept)?;
         let (tiling, scalar) = (a.tiling(), a.scalar_type());
-        let pieces = Pieces::new(part, moved, tiling);
+        let pieces = TileCutter::new(part, moved, tiling);
         let copies = pieces.copies(screening)?;
         let groups: Vec<_> = copies.chunk_by(|a, b| a.0 == b.0).collect();
         let targets: Vec<u64> = groups.iter().map(|group| group[0].0).collect();
-        let mut shape = Building::new(tiling, *screening);
+        let mut shape = ShapeBuilder::new(tiling, *screening);
         let mut wanted = Vec::new();
         for (number, own, group) in merge(a.shape().tiles(), &targets) {
             let ranges = tiling.ranges(number).unwrap_or_default();
@@ -128,9 +128,9 @@ impl Evaluator {
         let each_bytes = lazy_bytes(a).max(lazy_bytes(&pieces.of));
         let reads = [
             Read { of: a, positions: &|at| wanted[at].0.into_iter().collect() },
-            Read { of: &pieces.of, positions: &|at| Pieces::read(wanted[at].2) },
+            Read { of: &pieces.of, positions: &|at| TileCutter::read(wanted[at].2) },
         ];
-        let making = Making { each_bytes, ..Making::new(("written over", 0), &shape, scalar, &reads) };
+        let making = ResultStep { each_bytes, ..ResultStep::new(("written over", 0), &shape, scalar, &reads) };
         let made = tiled_of(&making, &workers, |operands, at| {
             let (own, covered, copies) = &wanted[at];
             let own = own.map(|at| operands[0].tile_at(at)).transpose()?;

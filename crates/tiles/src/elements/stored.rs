@@ -2,9 +2,9 @@
 //! of `Tiled`, but an evaluator uses several threads, obeys a memory limit, and reuses memory.
 
 use crate::distribution::Read;
-use crate::distribution::each::{Making, Parts, lazy_bytes, numbers_of, tiled_of};
+use crate::distribution::each::{OwnedTiles, ResultStep, lazy_bytes, numbers_of, tiled_of};
 use crate::error::caught;
-use crate::shape::sparse::Building;
+use crate::shape::sparse::ShapeBuilder;
 use crate::tiled::making::{fill, number_at};
 use crate::tiled::tile::{Float, Tile};
 use crate::tiled::{TilePlace, bytes_of};
@@ -47,7 +47,7 @@ impl Evaluator {
     /// If the memory limit does not suffice, the function panics, or the evaluation was cancelled.
     pub fn from_fn<T: Float>(&self, shape: &Shape, element: impl Fn(&[i64]) -> T + Sync) -> Result<Tiled, Error> {
         let workers = self.workers.clone();
-        tiled_of(&Making::new(("made", 0), shape, T::SCALAR, &[]), &workers, |_, at| {
+        tiled_of(&ResultStep::new(("made", 0), shape, T::SCALAR, &[]), &workers, |_, at| {
             let place = TilePlace::known(shape.tiling(), shape.tiles()[at])?;
             let extents = place.extents();
             let mut memory = workers.memory::<T>(&extents)?;
@@ -78,7 +78,7 @@ impl Evaluator {
         }
         let reads = [Read::in_place(a)];
         // The lazy tile is the tile that is made, so a thread holds no other.
-        let making = Making { each_bytes: 0, ..Making::new(("stored", 0), a.shape(), a.scalar_type(), &reads) };
+        let making = ResultStep { each_bytes: 0, ..ResultStep::new(("stored", 0), a.shape(), a.scalar_type(), &reads) };
         tiled_of(&making, &self.workers.clone(), |operands, at| operands[0].tile_at(at))
     }
 
@@ -118,9 +118,9 @@ impl Evaluator {
             Ok(made)
         };
         screening.check()?;
-        let mut building = Building::new(a.tiling(), *screening);
+        let mut building = ShapeBuilder::new(a.tiling(), *screening);
         let mut tiles = Vec::new();
-        let parts = Parts { shape, scalar, positions: None };
+        let parts = OwnedTiles { shape, scalar, positions: None };
         for (number, tile, norm) in parts.run(&workers, of_part, None)?.into_iter().flatten() {
             if building.add(number, norm)? {
                 tiles.extend(tile);
@@ -133,10 +133,10 @@ impl Evaluator {
     fn truncated_by_ranks(&self, a: &Tiled, screening: &Screening) -> Result<Tiled, Error> {
         screening.check()?;
         let reads = [Read::in_place(a)];
-        let making = Making::new(("norms", 0), a.shape(), a.scalar_type(), &reads);
+        let making = ResultStep::new(("norms", 0), a.shape(), a.scalar_type(), &reads);
         let norms =
             numbers_of(&making, &self.workers.clone(), |operands, at| Ok(operands[0].tile_at(at)?.norm().to_bits()))?;
-        let mut shape = Building::new(a.tiling(), *screening);
+        let mut shape = ShapeBuilder::new(a.tiling(), *screening);
         for (number, norm) in a.shape().tiles().iter().zip(norms) {
             shape.add(*number, f64::from_bits(norm))?;
         }

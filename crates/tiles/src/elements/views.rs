@@ -1,6 +1,6 @@
 //! Views of a tiled tensor's elements: permuted axes, diagonals, extents with added or removed axes of extent 1, and slices.
 
-use crate::distribution::each::{Making, Parts, lazy_bytes, normed_of, tiled_of, workers_for};
+use crate::distribution::each::{OwnedTiles, ResultStep, lazy_bytes, normed_of, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
 use crate::elements::recut::{begun_at, recut};
 use crate::error::unlike_tilings;
@@ -31,7 +31,7 @@ pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Er
 ///
 /// # Errors
 /// If `order` does not name each axis once, the memory limit does not suffice, or a lazy tile cannot be computed.
-pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Tiled, Error> {
+pub(crate) fn permuted_copy(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Tiled, Error> {
     let (shape, sources) = of.shape().permuted_with_sources(order)?;
     if order.is_sorted() {
         return Ok(of.clone());
@@ -41,7 +41,7 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     let turned = |tile: &Tile| Tile::copied_to(&tile.tensor().transposed(order)?, Some(&workers.pool));
     if of.is_lazy() && of.plan().is_none() {
         let reads = [Read { of, positions: &|at| Reads::from_elem(sources[at] as usize, 1) }];
-        let making = Making::new(("turned", 0), &shape, scalar, &reads);
+        let making = ResultStep::new(("turned", 0), &shape, scalar, &reads);
         return normed_of(&making, &workers, |operands, at| {
             let tile = operands[0].tile_at(sources[at] as usize)?;
             Ok((turned(&tile)?, tile.norm()))
@@ -59,7 +59,7 @@ pub(crate) fn turned(run: &Evaluator, of: &Tiled, order: &[usize]) -> Result<Til
     // Each rank permutes the axes of the tiles that it has.
     let here: Vec<u32> =
         (0..).zip(positions.clone()).filter(|(_, at)| of.stored_at(*at).is_some()).map(|(to, _)| to).collect();
-    let parts = Parts { shape: &shape, scalar, positions: Some(&here) };
+    let parts = OwnedTiles { shape: &shape, scalar, positions: Some(&here) };
     let of_part = |part: Range<usize>| -> Result<Vec<Tile>, Error> {
         part.map(|at| turned(&of.tile_at(sources[parts.position(at)] as usize)?)).collect()
     };
@@ -75,7 +75,7 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
     if rank == places.len() {
-        return turned(run, of, &inverse_axes(&places, rank)?);
+        return permuted_copy(run, of, &inverse_axes(&places, rank)?);
     }
     let mut axes: SmallVec<[Option<&Tiling1>; 6]> = SmallVec::from_elem(None, rank);
     for (axis, place) in of.tiling().axes().iter().zip(&places) {
@@ -110,7 +110,7 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
     let norms = vec![0.0; found.len()];
     let shape = Shape::of_sorted(tiling, found.iter().map(|(number, _)| *number).collect(), norms);
     let reads = [Read { of, positions: &|at| Reads::from_elem(found[at].1, 1) }];
-    let making = Making::new(("diagonal", 0), &shape, of.scalar_type(), &reads);
+    let making = ResultStep::new(("diagonal", 0), &shape, of.scalar_type(), &reads);
     tiled_of(&making, &run.workers.clone(), |operands, at| {
         let tile = operands[0].tile_at(found[at].1)?;
         let tensor = tile.tensor();

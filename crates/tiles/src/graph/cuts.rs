@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 /// The tiling of a node's value along each axis. `None` for an axis along which the value is constant: such an axis can
 /// be cut like the axes that it is combined with.
-pub(crate) type Cuts = SmallVec<[Option<Tiling1>; 6]>;
+pub(crate) type AxisTilings = SmallVec<[Option<Tiling1>; 6]>;
 
 /// For each [`Operation::PlaceSlice`] (a tensor that is copied into zeros) that the outputs need, returns the tiling of
 /// the node that was sliced, at that node's position in the graph; `None` at other positions. The list is empty if the
@@ -44,7 +44,7 @@ pub(crate) fn around_slices(
             node.cut_by().iter().for_each(|operand| is_asked[operand.index()] = true);
         }
     }
-    let mut known: Vec<Cuts> = vec![Cuts::new(); graph.len()];
+    let mut known: Vec<AxisTilings> = vec![AxisTilings::new(); graph.len()];
     for (id, node) in nodes.into_iter().filter(|(id, _)| is_asked[id.index()]) {
         let cuts = of_node(graph, node, &known, inputs);
         let cuts = cuts.map_err(|error| graph.span(id).map_or(error.clone(), |span| error.at(span)))?;
@@ -57,7 +57,7 @@ pub(crate) fn around_slices(
 }
 
 /// The tilings along the axes of a node's value. `known` has those of the nodes before it, by position in the graph.
-fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) -> Result<Cuts, Error> {
+fn of_node(graph: &TensorGraph, node: &Node, known: &[AxisTilings], inputs: &[&Tiled]) -> Result<AxisTilings, Error> {
     let operands = || node.cut_by().iter().map(|operand| &known[operand.index()]);
     if is_elementwise(graph, node) || is_broadcast_product(graph, node) {
         return aligned(&node.extents, operands());
@@ -71,7 +71,7 @@ fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) 
         }
         (Operation::Contract(labels), _) => {
             let axes = labels.operands.iter().zip(&made).flat_map(|(own, tiling)| own.iter().zip(tiling.axes()));
-            let mut cuts: Cuts = SmallVec::from_elem(None, labels.output.len());
+            let mut cuts: AxisTilings = SmallVec::from_elem(None, labels.output.len());
             for (label, axis) in axes {
                 if let Some(at) = labels.output.iter().position(|known| known == label) {
                     meet(&mut cuts[at], axis)?;
@@ -84,7 +84,7 @@ fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) 
             Ok(of.axes().iter().enumerate().filter(is_kept).map(|(_, axis)| Some(axis.clone())).collect())
         }
         (Operation::Axes(to), [of]) => {
-            let mut cuts: Cuts = SmallVec::from_elem(None, node.extents.len());
+            let mut cuts: AxisTilings = SmallVec::from_elem(None, node.extents.len());
             of.axes().iter().zip(to).try_for_each(|(axis, place)| meet(&mut cuts[usize::from(*place)], axis))?;
             Ok(cuts)
         }
@@ -96,7 +96,7 @@ fn of_node(graph: &TensorGraph, node: &Node, known: &[Cuts], inputs: &[&Tiled]) 
 }
 
 /// The tilings along each axis of a value that has the tiling `tiling`.
-pub(crate) fn cuts_of(tiling: &Tiling) -> Cuts {
+pub(crate) fn cuts_of(tiling: &Tiling) -> AxisTilings {
     tiling.axes().iter().cloned().map(Some).collect()
 }
 
@@ -104,8 +104,11 @@ pub(crate) fn cuts_of(tiling: &Tiling) -> Cuts {
 ///
 /// # Errors
 /// If two operands cut an axis at different boundaries.
-pub(crate) fn aligned<'c>(extents: &[usize], operands: impl Iterator<Item = &'c Cuts>) -> Result<Cuts, Error> {
-    let mut cuts: Cuts = SmallVec::from_elem(None, extents.len());
+pub(crate) fn aligned<'c>(
+    extents: &[usize],
+    operands: impl Iterator<Item = &'c AxisTilings>,
+) -> Result<AxisTilings, Error> {
+    let mut cuts: AxisTilings = SmallVec::from_elem(None, extents.len());
     for operand in operands {
         let missing = extents.len().saturating_sub(operand.len());
         for ((own, extent), known) in operand.iter().zip(&extents[missing..]).zip(&mut cuts[missing..]) {

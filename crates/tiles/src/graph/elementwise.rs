@@ -2,16 +2,16 @@
 //! at zeros. Each present tile is computed by the same compiled expression, whatever its extents. Sums, differences, products and multiples
 //! of tensors with the same tiling are computed by the [`Evaluator`] itself, which copies no tile unnecessarily.
 
-use crate::distribution::each::{Making, lazy_bytes, tiled_of, workers_for};
+use crate::distribution::each::{ResultStep, lazy_bytes, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
 use crate::elements::views::reshaped;
 use crate::error::limit;
 use crate::graph::contraction::contract;
-use crate::graph::cuts::{Cuts, aligned, cuts_of, whole};
-use crate::graph::grouping::{Action, Place, Region, Step};
-use crate::graph::zeros::{Content, Pattern, float, magnitude};
+use crate::graph::cuts::{AxisTilings, aligned, cuts_of, whole};
+use crate::graph::grouping::{Action, OperandSource, Region, Step};
+use crate::graph::zeros::{Pattern, TileValue, float, magnitude};
 use crate::shape::algebra::check_same_tilings;
-use crate::shape::sparse::Building;
+use crate::shape::sparse::ShapeBuilder;
 use crate::shape::tiling::TileIndex;
 use crate::tasks::Workers;
 use crate::tiled::Tiled;
@@ -80,7 +80,7 @@ pub(crate) fn evaluate(
     let scalar = region.steps.last().map_or(Scalar::Float64, |step| step.scalar);
     check_float(scalar)?;
     // Tensors are aligned at the last axis. An axis along which all tensors have the same value for all indices is one tile.
-    let cuts: Vec<Cuts> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
+    let cuts: Vec<AxisTilings> = leaves.iter().map(|leaf| cuts_of(leaf.tiling())).collect();
     let tiling = whole(&aligned(extents, cuts.iter())?, extents)?;
     let leaves: Vec<Leaf<'_>> = leaves.iter().map(|tiled| Leaf::of(tiled, &tiling)).collect();
     let run = Run { run, region, leaves: &leaves, elements };
@@ -95,13 +95,14 @@ fn by_evaluator(
     extents: &[usize],
     leaves: &[&Tiled],
 ) -> Option<Result<Tiled, Error>> {
-    let leaf = |place: &Place| if let Place::Leaf(at) = place { leaves.get(*at).copied() } else { None };
-    let number = |place: &Place| match place {
-        Place::Step(at) => match &region.steps.get(*at)?.action {
+    let leaf =
+        |place: &OperandSource| if let OperandSource::Leaf(at) = place { leaves.get(*at).copied() } else { None };
+    let number = |place: &OperandSource| match place {
+        OperandSource::Step(at) => match &region.steps.get(*at)?.action {
             Action::Constant(bits) => float(region.steps[*at].scalar, *bits),
             _ => None,
         },
-        Place::Leaf(_) => None,
+        OperandSource::Leaf(_) => None,
     };
     let Step { action, .. } = region.steps.last()?;
     let is_alone = region.steps.iter().rev().skip(1).all(|step| matches!(step.action, Action::Constant(_)));
@@ -167,7 +168,7 @@ pub(crate) fn broadcast_product(run: &Evaluator, extents: &[usize], operands: [&
 }
 
 /// A result tile to compute: its number in the grid, and the position of its pattern (the expression for tiles with the same operands present).
-struct Wanted {
+struct ResultTile {
     number: u64,
     pattern: usize,
 }
@@ -194,7 +195,7 @@ impl Run<'_> {
         let of_leaf = |leaf: usize| {
             let (wanted, patterns, leaves) = (&wanted, &patterns, self.leaves);
             move |at: usize| -> Reads {
-                let Wanted { number, pattern } = &wanted[at];
+                let ResultTile { number, pattern } = &wanted[at];
                 let is_read = patterns[*pattern].kernel.as_ref().is_some_and(|(_, read)| read.contains(&leaf));
                 let index = tiling.index_of(*number).filter(|_| is_read);
                 index.and_then(|index| leaves[leaf].position(*number, &index)).into_iter().collect()
@@ -203,9 +204,10 @@ impl Run<'_> {
         let positions: Vec<_> = (0..self.leaves.len()).map(of_leaf).collect();
         let leaves = self.leaves.iter().zip(&positions);
         let reads: Vec<Read<'_>> = leaves.map(|(leaf, positions)| Read { of: leaf.tiled, positions }).collect();
-        let making = Making { operation: ("elements", 0), shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
+        let making =
+            ResultStep { operation: ("elements", 0), shape: &shape, scalar: T::SCALAR, each_bytes, reads: &reads };
         tiled_of(&making, &workers, |operands, at| {
-            let Wanted { number, pattern } = &wanted[at];
+            let ResultTile { number, pattern } = &wanted[at];
             self.tile::<T>(operands, tiling, *number, &patterns[*pattern], &workers)
         })
     }
@@ -224,7 +226,7 @@ impl Run<'_> {
             (tiling.index_of(number).unwrap_or_default(), tiling.tile_extents(number).unwrap_or_default());
         let Some((body, read)) = &pattern.kernel else {
             // No element is computed: the tile has one number, or zeros of absent tiles.
-            let bits = if let Content::Uniform(bits, _) = pattern.value() { bits } else { 0 };
+            let bits = if let TileValue::Uniform(bits, _) = pattern.value() { bits } else { 0 };
             let mut memory = workers.memory::<T>(&extents)?;
             memory.elements_mut().fill(T::from_bits(bits));
             return memory.into_tile(&extents);
@@ -245,9 +247,9 @@ impl Run<'_> {
     }
 
     /// The result in a plan: a tensor that has the shape `shape`, but no tiles.
-    fn planned<T: Float>(&self, shape: Shape, wanted: &[Wanted], patterns: &[Pattern]) -> Result<Tiled, Error> {
+    fn planned<T: Float>(&self, shape: Shape, wanted: &[ResultTile], patterns: &[Pattern]) -> Result<Tiled, Error> {
         // Tiles that only get more axes of one index are not copied.
-        let source = |wanted: &Wanted| -> Option<(usize, usize)> {
+        let source = |wanted: &ResultTile| -> Option<(usize, usize)> {
             let (Body { steps, .. }, read) = patterns[wanted.pattern].kernel.as_ref()?;
             let ([], [leaf]) = (&steps[..], &read[..]) else { return None };
             let index = shape.tiling().index_of(wanted.number)?;
@@ -267,10 +269,10 @@ impl Run<'_> {
 
     /// Finds the tiles of the result, and for each of them the pattern (the expression for tiles with the same operand
     /// tiles present).
-    fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(Building, Vec<Wanted>, Vec<Pattern>), Error> {
+    fn shape<T: Float>(&self, tiling: &Tiling) -> Result<(ShapeBuilder, Vec<ResultTile>, Vec<Pattern>), Error> {
         let screening = self.run.options().screening(T::SCALAR)?;
         let screening = if tiling.rank() == 0 { Screening { threshold: 0.0, ..screening } } else { screening };
-        let mut shape = Building::new(tiling, screening);
+        let mut shape = ShapeBuilder::new(tiling, screening);
         let (mut wanted, mut patterns) = (Vec::new(), Vec::new());
         // The pattern of each set of present tensors; `None` if its value is 0.
         let mut known: HashMap<SmallVec<[bool; 8]>, Option<usize>> = HashMap::new();
@@ -289,9 +291,9 @@ impl Run<'_> {
                 None => {
                     let made = Pattern::of(self.region, &present, self.elements)?;
                     let is_zero = match made.value() {
-                        Content::Absent => true,
-                        Content::Uniform(bits, _) => magnitude(T::SCALAR, bits) == Some(0.0),
-                        Content::Varies => false,
+                        TileValue::Absent => true,
+                        TileValue::Uniform(bits, _) => magnitude(T::SCALAR, bits) == Some(0.0),
+                        TileValue::Varies => false,
                     };
                     let at = (!is_zero).then_some(patterns.len());
                     patterns.extend(at.map(|_| made));
@@ -305,7 +307,7 @@ impl Run<'_> {
                 bounds.push(position.map_or((0.0, 0.0), |at| leaf.bound(at, volume)));
             }
             if shape.add(number, patterns[pattern].estimate(self.region, &bounds, volume))? {
-                wanted.push(Wanted { number, pattern });
+                wanted.push(ResultTile { number, pattern });
             }
         }
         Ok((shape, wanted, patterns))
@@ -316,7 +318,7 @@ impl Run<'_> {
     /// tiles of the grid.
     fn candidates(&self, tiling: &Tiling) -> Result<Box<dyn Iterator<Item = u64>>, Error> {
         let present: Vec<bool> = self.leaves.iter().map(|leaf| !leaf.is_full).collect();
-        if Pattern::of(self.region, &present, self.elements)?.value() == Content::Absent {
+        if Pattern::of(self.region, &present, self.elements)?.value() == TileValue::Absent {
             let full = self.leaves.iter().filter(|leaf| leaf.is_full);
             let mut tiles: Vec<u64> = full.flat_map(|leaf| leaf.tiled.shape().tiles()).copied().collect();
             tiles.sort_unstable();

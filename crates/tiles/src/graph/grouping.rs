@@ -12,7 +12,7 @@ const MOST_STEPS: usize = 128;
 
 /// The source of an operand in a fused expression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum OperandSource {
     /// A tensor in tiles, by its position among the tensors that the expression reads.
     Leaf(usize),
     /// The result of an earlier step of the expression, by the step's position.
@@ -25,9 +25,9 @@ pub(crate) enum Action {
     /// The step is a constant, given by its bits.
     Constant(u64),
     /// The step applies an elementwise operator to operands.
-    Apply(ElementOperator, Vec<Place>),
+    Apply(ElementOperator, Vec<OperandSource>),
     /// The step's result is its operand, perhaps broadcast to more indices.
-    Same(Place),
+    Same(OperandSource),
 }
 
 /// A step of a fused elementwise expression.
@@ -168,15 +168,15 @@ impl Grouping {
         leaves.sort_unstable();
         inner.sort_unstable();
         let place = |id: &TensorNodeId| match leaves.binary_search(id) {
-            Ok(leaf) => Place::Leaf(leaf),
-            Err(_) => Place::Step(inner.binary_search(id).unwrap_or_default()),
+            Ok(leaf) => OperandSource::Leaf(leaf),
+            Err(_) => OperandSource::Step(inner.binary_search(id).unwrap_or_default()),
         };
         let step = |id: &TensorNodeId| {
             let node = graph.node(*id);
             let action = match &node.operation {
                 Operation::Constant(bits) => Action::Constant(*bits),
                 Operation::Map(op) => Action::Apply(op.clone(), node.operands.iter().map(place).collect()),
-                _ => Action::Same(node.read().first().map_or(Place::Leaf(0), place)),
+                _ => Action::Same(node.read().first().map_or(OperandSource::Leaf(0), place)),
             };
             Step { action, scalar: node.scalar }
         };

@@ -89,7 +89,7 @@ impl Evaluator {
         check_operations(graph, &steps)?;
         let last_uses = last_uses(graph, outputs, steps.iter().map(|step| read(graph, step).iter().copied()), |_| None);
         let unscreened = self.clone().with(|workers| workers.options = workers.options.clone().screen(false));
-        let mut held = Held::new(graph.len());
+        let mut held = MemoryTracker::new(graph.len());
         // The bytes that tiles take besides elements. Those of inputs count all the time.
         let mut own_bytes = inputs.iter().map(|input| input.own_bytes()).fold(0, usize::saturating_add);
         let is_leaf = |id: TensorNodeId| matches!(graph.node(id).operation, Operation::Leaf(_));
@@ -135,7 +135,7 @@ impl Evaluator {
                     (Operation::Reduce(..), _) => journal.note(StepKind::Reduction, &made, held_bytes),
                     (Operation::Contract(_) | Operation::Map(_), _) if journal.len() > before => {}
                     (Operation::Slice(_) | Operation::PlaceSlice(_), _)
-                        if Held::source(&made, node.read(), &values).is_none() =>
+                        if MemoryTracker::source(&made, node.read(), &values).is_none() =>
                     {
                         journal.note(StepKind::Part, &made, held_bytes);
                     }
@@ -249,17 +249,17 @@ fn unknown(
 /// The memory of values that steps made and that later steps still need. Inputs, and views that share the tiles of inputs, are the caller's memory.
 /// A view of another node's tiles shares that node's memory: it takes none while that node's value is needed, and afterwards no more than the node
 /// took.
-struct Held {
+struct MemoryTracker {
     bytes: usize,
     /// For each node with a value, the node that made its tiles; `None` if the tiles are the caller's.
     makers: Vec<Option<TensorNodeId>>,
     /// For each node that made tiles, the bytes of these tiles that are held.
-    made: Vec<HeldTiles>,
+    made: Vec<NodeMemory>,
 }
 
 /// The memory of the tiles that one node made, as long as its value, or a view of these tiles, is needed.
 #[derive(Clone, Copy, Default)]
-struct HeldTiles {
+struct NodeMemory {
     /// The bytes of all tiles that the node made.
     all: usize,
     /// True if the value of the node itself is still needed, and not only views of its tiles.
@@ -268,15 +268,15 @@ struct HeldTiles {
     views: usize,
 }
 
-impl HeldTiles {
+impl NodeMemory {
     fn bytes(self) -> usize {
         if self.is_whole { self.all } else { self.views.min(self.all) }
     }
 }
 
-impl Held {
-    fn new(nodes: usize) -> Held {
-        Held { bytes: 0, makers: vec![None; nodes], made: vec![HeldTiles::default(); nodes] }
+impl MemoryTracker {
+    fn new(nodes: usize) -> MemoryTracker {
+        MemoryTracker { bytes: 0, makers: vec![None; nodes], made: vec![NodeMemory::default(); nodes] }
     }
 
     /// The operand that a value shares all its tiles with; `None` if there is none.
@@ -294,7 +294,7 @@ impl Held {
         operands: &[TensorNodeId],
         values: &[Option<Tiled>],
     ) {
-        let maker = match Held::source(made, operands, values) {
+        let maker = match MemoryTracker::source(made, operands, values) {
             _ if is_leaf => None,
             Some(source) => self.makers[source.index()],
             None => Some(id),
@@ -316,7 +316,7 @@ impl Held {
     }
 
     /// Changes the bytes that are held of the tiles that a node made.
-    fn change(&mut self, maker: Option<TensorNodeId>, change: impl FnOnce(&mut HeldTiles)) {
+    fn change(&mut self, maker: Option<TensorNodeId>, change: impl FnOnce(&mut NodeMemory)) {
         let Some(held) = maker.and_then(|maker| self.made.get_mut(maker.index())) else { return };
         let before = held.bytes();
         change(held);

@@ -3,7 +3,7 @@
 //! files that evaluate them; this file makes the tensors without tiles.
 
 use crate::journal::Step;
-use crate::tiled::planned::{Planned, without_tiles};
+use crate::tiled::planned::{PlanTiles, without_tiles};
 use crate::tiled::tile::check_float;
 use crate::{Evaluator, Journal, Shape, Tiled};
 use cembra_runtime::Scalar;
@@ -11,11 +11,11 @@ use cembra_tensor::{Elements, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::tensor::Layout;
 
-impl Planned {
+impl PlanTiles {
     /// Makes a planned tensor with the tiles of `shape`, which stands for a result computed from this planned tensor's tiles. If `keeps_all` is true,
     /// the result has all of this tensor's tiles in the same order, and stored tiles are not copied.
     pub(crate) fn stored(&self, shape: Shape, scalar: Scalar, keeps_all: bool) -> Tiled {
-        let planned = if keeps_all && !self.is_lazy() { self.clone() } else { Planned::new(false) };
+        let planned = if keeps_all && !self.is_lazy() { self.clone() } else { PlanTiles::new(false) };
         Tiled::of_plan(shape, scalar, planned)
     }
 
@@ -52,7 +52,7 @@ impl Tiled {
     /// If tiles cannot have elements of type `scalar`.
     pub fn planned(shape: &Shape, scalar: Scalar) -> Result<Tiled, Error> {
         check_float(scalar)?;
-        Ok(Tiled::of_plan(shape.clone(), scalar, Planned::new(false)))
+        Ok(Tiled::of_plan(shape.clone(), scalar, PlanTiles::new(false)))
     }
 
     /// Returns true if the tensor is for plans, so that it has a shape (the list of present tiles) but no elements.
@@ -65,7 +65,7 @@ impl Tiled {
     fn as_planned(&self) -> Tiled {
         match self.plan() {
             Some(_) => self.clone(),
-            None => Tiled::of_plan(self.shape().clone(), self.scalar_type(), Planned::new(self.is_lazy())),
+            None => Tiled::of_plan(self.shape().clone(), self.scalar_type(), PlanTiles::new(self.is_lazy())),
         }
     }
 }

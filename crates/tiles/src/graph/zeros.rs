@@ -3,7 +3,7 @@
 //! that remain. `a * b + c` without a tile of `a` is `c` there, even if `b` is infinite: an absent tile is exactly
 //! zero. `elementwise.rs` determines which tiles of the result are present.
 
-use crate::graph::grouping::{Action, Place, Region, Step};
+use crate::graph::grouping::{Action, OperandSource, Region, Step};
 use cembra_ops::id;
 use cembra_runtime::Scalar;
 use cembra_tensor::{Body, BodyStep, Data, Elements, Operand, Tensor};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 /// The value of one step of an expression on one tile of the result, where some operand tiles are absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Content {
+pub(crate) enum TileValue {
     /// The value is 0 because operand tiles are absent.
     Absent,
     /// The value is the same for all elements, given by its bits; the flag is true if that is because operand tiles are absent.
@@ -24,8 +24,8 @@ pub(crate) enum Content {
 /// The value of an elementwise expression on those tiles of the result for which a certain subset of its tensors has tiles.
 #[derive(Debug)]
 pub(crate) struct Pattern {
-    contents: Vec<Content>,
-    leaves: Vec<Content>,
+    contents: Vec<TileValue>,
+    leaves: Vec<TileValue>,
     /// The expression that must be computed, and the positions of the tensors that it reads; `None` if nothing must be computed.
     pub(crate) kernel: Option<(Body, Vec<usize>)>,
 }
@@ -46,51 +46,52 @@ impl Pattern {
     /// # Errors
     /// If an operator fails on zeros, or cannot be compiled.
     pub(crate) fn of(region: &Region, present: &[bool], elements: &dyn Elements) -> Result<Pattern, Error> {
-        let leaf = |present: &bool| if *present { Content::Varies } else { Content::Absent };
-        let leaves: Vec<Content> = present.iter().map(leaf).collect();
-        let mut contents: Vec<Content> = Vec::with_capacity(region.steps.len());
+        let leaf = |present: &bool| if *present { TileValue::Varies } else { TileValue::Absent };
+        let leaves: Vec<TileValue> = present.iter().map(leaf).collect();
+        let mut contents: Vec<TileValue> = Vec::with_capacity(region.steps.len());
         for step in &region.steps {
-            let content = |place: &Place| match place {
-                Place::Leaf(at) => leaves[*at],
-                Place::Step(at) => contents[*at],
+            let content = |place: &OperandSource| match place {
+                OperandSource::Leaf(at) => leaves[*at],
+                OperandSource::Step(at) => contents[*at],
             };
             let made = match &step.action {
-                Action::Constant(bits) => Content::Uniform(*bits, false),
+                Action::Constant(bits) => TileValue::Uniform(*bits, false),
                 Action::Same(place) => content(place),
                 Action::Apply(op, places) => {
-                    let operands: Vec<Content> = places.iter().map(content).collect();
-                    if op.id() == id::MULTIPLY && operands.contains(&Content::Absent) {
-                        Content::Absent
-                    } else if operands.contains(&Content::Varies) {
-                        Content::Varies
+                    let operands: Vec<TileValue> = places.iter().map(content).collect();
+                    if op.id() == id::MULTIPLY && operands.contains(&TileValue::Absent) {
+                        TileValue::Absent
+                    } else if operands.contains(&TileValue::Varies) {
+                        TileValue::Varies
                     } else {
                         let bits = of_numbers(region, step, &operands, elements)?;
-                        let is_of_zeros = |of: &Content| matches!(of, Content::Absent | Content::Uniform(_, true));
+                        let is_of_zeros =
+                            |of: &TileValue| matches!(of, TileValue::Absent | TileValue::Uniform(_, true));
                         let is_of_zeros = operands.iter().any(is_of_zeros);
                         let is_absent = is_of_zeros && is_zero(step.scalar, bits);
-                        if is_absent { Content::Absent } else { Content::Uniform(bits, is_of_zeros) }
+                        if is_absent { TileValue::Absent } else { TileValue::Uniform(bits, is_of_zeros) }
                     }
                 }
             };
             contents.push(made);
         }
         let mut pattern = Pattern { contents, leaves, kernel: None };
-        if pattern.value() == Content::Varies {
+        if pattern.value() == TileValue::Varies {
             pattern.kernel = Some(pattern.body(region));
         }
         Ok(pattern)
     }
 
-    fn content(&self, place: Place) -> Content {
+    fn content(&self, place: OperandSource) -> TileValue {
         match place {
-            Place::Leaf(at) => self.leaves[at],
-            Place::Step(at) => self.contents[at],
+            OperandSource::Leaf(at) => self.leaves[at],
+            OperandSource::Step(at) => self.contents[at],
         }
     }
 
     /// The value of the expression on these tiles: the value of its last step.
-    pub(crate) fn value(&self) -> Content {
-        self.contents.last().copied().unwrap_or(Content::Absent)
+    pub(crate) fn value(&self) -> TileValue {
+        self.contents.last().copied().unwrap_or(TileValue::Absent)
     }
 
     /// The steps that must be computed, and the positions of the tensors that they read.
@@ -101,15 +102,17 @@ impl Pattern {
         }
         for (at, step) in region.steps.iter().enumerate().rev() {
             let places = match &step.action {
-                _ if !is_read.1[at] || self.contents[at] != Content::Varies => continue,
+                _ if !is_read.1[at] || self.contents[at] != TileValue::Varies => continue,
                 Action::Apply(_, places) => places.as_slice(),
                 Action::Same(place) => std::slice::from_ref(place),
                 Action::Constant(_) => continue,
             };
             for place in places {
                 match place {
-                    Place::Leaf(leaf) => is_read.0[*leaf] = self.leaves[*leaf] == Content::Varies || is_read.0[*leaf],
-                    Place::Step(step) => is_read.1[*step] = true,
+                    OperandSource::Leaf(leaf) => {
+                        is_read.0[*leaf] = self.leaves[*leaf] == TileValue::Varies || is_read.0[*leaf]
+                    }
+                    OperandSource::Step(step) => is_read.1[*step] = true,
                 }
             }
         }
@@ -119,13 +122,13 @@ impl Pattern {
         let input = |leaf: usize| read.iter().position(|known| *known == leaf).unwrap_or_default() as Operand;
         for (at, step) in region.steps.iter().enumerate().filter(|(at, _)| is_read.1[*at]) {
             let made = match (self.contents[at], &step.action) {
-                (Content::Varies, Action::Apply(op, places)) => {
+                (TileValue::Varies, Action::Apply(op, places)) => {
                     let mut operands = SmallVec::new();
                     for place in places {
                         operands.push(match *place {
-                            Place::Step(step) => numbers[step],
-                            Place::Leaf(leaf) if self.leaves[leaf] == Content::Varies => input(leaf),
-                            Place::Leaf(leaf) => {
+                            OperandSource::Step(step) => numbers[step],
+                            OperandSource::Leaf(leaf) if self.leaves[leaf] == TileValue::Varies => input(leaf),
+                            OperandSource::Leaf(leaf) => {
                                 body.steps.push(BodyStep::Constant(region.leaf_types[leaf], 0));
                                 (body.inputs.len() + body.steps.len() - 1) as Operand
                             }
@@ -133,14 +136,14 @@ impl Pattern {
                     }
                     BodyStep::Apply(op.clone(), operands)
                 }
-                (Content::Varies, Action::Same(place)) => {
+                (TileValue::Varies, Action::Same(place)) => {
                     numbers[at] = match *place {
-                        Place::Step(step) => numbers[step],
-                        Place::Leaf(leaf) => input(leaf),
+                        OperandSource::Step(step) => numbers[step],
+                        OperandSource::Leaf(leaf) => input(leaf),
                     };
                     continue;
                 }
-                (Content::Uniform(bits, _), _) => BodyStep::Constant(step.scalar, bits),
+                (TileValue::Uniform(bits, _), _) => BodyStep::Constant(step.scalar, bits),
                 _ => BodyStep::Constant(step.scalar, 0),
             };
             body.steps.push(made);
@@ -156,14 +159,14 @@ impl Pattern {
     pub(crate) fn estimate(&self, region: &Region, leaves: &[(f64, f64)], volume: f64) -> f64 {
         let mut bounds: Vec<Bound> = Vec::with_capacity(self.contents.len());
         for (at, step) in region.steps.iter().enumerate() {
-            let bound = |place: &Place| match (self.content(*place), place) {
-                (Content::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
-                (_, Place::Leaf(leaf)) => Bound { norm: leaves[*leaf].0, largest: leaves[*leaf].1 },
-                (_, Place::Step(step)) => bounds[*step],
+            let bound = |place: &OperandSource| match (self.content(*place), place) {
+                (TileValue::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
+                (_, OperandSource::Leaf(leaf)) => Bound { norm: leaves[*leaf].0, largest: leaves[*leaf].1 },
+                (_, OperandSource::Step(step)) => bounds[*step],
             };
             let made = match (self.contents[at], &step.action) {
-                (Content::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
-                (Content::Uniform(bits, _), _) => magnitude(step.scalar, bits).map_or(UNKNOWN, |largest| Bound {
+                (TileValue::Absent, _) => Bound { norm: 0.0, largest: 0.0 },
+                (TileValue::Uniform(bits, _), _) => magnitude(step.scalar, bits).map_or(UNKNOWN, |largest| Bound {
                     // The root of the sum of `volume` equal squares, divided by `volume`.
                     norm: largest / volume.sqrt(),
                     largest,
@@ -195,21 +198,21 @@ impl Pattern {
 }
 
 /// Applies the operator of `step` to numbers, which are the contents `operands`, and returns the bits of the result.
-fn of_numbers(region: &Region, step: &Step, operands: &[Content], elements: &dyn Elements) -> Result<u64, Error> {
+fn of_numbers(region: &Region, step: &Step, operands: &[TileValue], elements: &dyn Elements) -> Result<u64, Error> {
     let Action::Apply(op, places) = &step.action else { return Ok(0) };
     let (mut body, mut inputs, mut given) = (Body::default(), Vec::new(), Vec::new());
     // Inputs are numbered before steps, so their number must be known first.
-    let literal = |place: &Place| match place {
-        Place::Step(at) if matches!(region.steps[*at].action, Action::Constant(_)) => true,
-        Place::Step(_) | Place::Leaf(_) => false,
+    let literal = |place: &OperandSource| match place {
+        OperandSource::Step(at) if matches!(region.steps[*at].action, Action::Constant(_)) => true,
+        OperandSource::Step(_) | OperandSource::Leaf(_) => false,
     };
     let count = places.iter().filter(|place| !literal(place)).count();
     for (place, content) in places.iter().zip(operands) {
         let scalar = match place {
-            Place::Leaf(leaf) => region.leaf_types[*leaf],
-            Place::Step(at) => region.steps[*at].scalar,
+            OperandSource::Leaf(leaf) => region.leaf_types[*leaf],
+            OperandSource::Step(at) => region.steps[*at].scalar,
         };
-        let bits = if let Content::Uniform(bits, _) = content { *bits } else { 0 };
+        let bits = if let TileValue::Uniform(bits, _) = content { *bits } else { 0 };
         if literal(place) {
             body.steps.push(BodyStep::Constant(scalar, bits));
             given.push((count + body.steps.len() - 1) as Operand);

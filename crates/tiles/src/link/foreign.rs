@@ -2,7 +2,7 @@
 //! because a user's link may return any numbers, and different ones each time. All other code uses the checked numbers,
 //! so lists with an entry per rank cannot become too long. A panic of the link becomes an error.
 
-use super::payload::{Payload, Room};
+use super::payload::{ExpectedMessage, Payload};
 use super::request::Request;
 use super::{Link, MOST_LINKED_RANKS, no_link};
 use crate::error::{guarded_link, limit};
@@ -50,7 +50,7 @@ impl Link for ForeignLink {
         guarded_link("sending", || self.link.send(to, tag, payload))
     }
 
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error> {
         super::check_stream(self, from, tag)?;
         guarded_link("receiving", || self.link.receive(from, tag, room))
     }

@@ -35,13 +35,13 @@ pub use crate::error::no_link;
 pub use cembra_value::Error;
 pub use header::{Content, HEADER_BYTES, Header, MOST_CONTENT_BYTES, MessageId};
 pub use launcher::{Family, Launch};
-pub use payload::{Done, Memory, Payload, Room};
-pub(crate) use ranks::{FOLLOWS, Settling, StepId};
+pub use payload::{Done, ExpectedMessage, Memory, Payload};
+pub(crate) use ranks::{FOLLOWS, StepId, StepOutcome};
 pub use ranks::{Failure, MOST_SHARED_BYTES, Ranks, Sent};
 pub use request::{Awaited, Request, Transfer};
-pub use shuffled::Shuffled;
+pub use shuffled::DelayedLink;
 pub use threads::{MOST_RANKS, run_ranks};
-pub use waiting::{Patience, Wait};
+pub use waiting::{Wait, WaitPolicy};
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ pub trait Link: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// If there is no such rank or tag, no memory, or the link failed.
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error>;
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error>;
 
     /// Aborts the computation on all ranks. If they are processes of their own, they exit with `code`, and this function does not return.
     /// Otherwise all requests of other ranks fail from now on.

@@ -53,7 +53,7 @@ impl Payload {
     /// Makes a poison message, which replaces a message that its sender could not compute. It has the identity and the length that the receiver
     /// expects.
     #[must_use]
-    pub fn poison(room: &Room) -> Payload {
+    pub fn poison(room: &ExpectedMessage) -> Payload {
         let header = Header::new(room.awaited.id(), Content::Poison, room.awaited.length());
         // The length was accepted for a header before.
         Payload { header: header.unwrap_or(room.awaited), data: Data::Poison }
@@ -122,7 +122,7 @@ fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header,
 /// The description of a message that a receiver expects. Memory for it is allocated only if the link needs some: not if
 /// the contents are already in memory of this process.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct ExpectedMessage {
     awaited: Header,
     /// The extents of the expected tile; `None` if bytes are expected.
     extents: Option<Vec<usize>>,
@@ -130,28 +130,28 @@ pub struct Room {
     pool: Option<Arc<Pool>>,
 }
 
-impl Room {
+impl ExpectedMessage {
     /// Expects a tile with elements of type `scalar` and the extents `extents`.
     ///
     /// # Errors
     /// If tiles cannot have elements of this type, or the tile is longer than a message may be.
-    pub fn for_tile(id: MessageId, scalar: Scalar, extents: &[usize]) -> Result<Room, Error> {
+    pub fn for_tile(id: MessageId, scalar: Scalar, extents: &[usize]) -> Result<ExpectedMessage, Error> {
         let awaited = tile_header(id, scalar, index_count(extents)?)?;
-        Ok(Room { awaited, extents: Some(extents.to_vec()), pool: None })
+        Ok(ExpectedMessage { awaited, extents: Some(extents.to_vec()), pool: None })
     }
 
     /// Makes the expected tile use memory of `pool`.
     #[must_use]
-    pub(crate) fn pooled(self, pool: &Arc<Pool>) -> Room {
-        Room { pool: Some(pool.clone()), ..self }
+    pub(crate) fn pooled(self, pool: &Arc<Pool>) -> ExpectedMessage {
+        ExpectedMessage { pool: Some(pool.clone()), ..self }
     }
 
     /// Expects `length` bytes.
     ///
     /// # Errors
     /// If `length` is more than a message may have.
-    pub fn for_bytes(id: MessageId, length: usize) -> Result<Room, Error> {
-        Ok(Room { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None, pool: None })
+    pub fn for_bytes(id: MessageId, length: usize) -> Result<ExpectedMessage, Error> {
+        Ok(ExpectedMessage { awaited: Header::new(id, Content::Bytes, length as u64)?, extents: None, pool: None })
     }
 
     /// The header of the expected message.
@@ -192,11 +192,11 @@ impl Room {
         }
         let pool = self.pool.as_ref();
         let place = match (self.extents, self.awaited.content()) {
-            (Some(extents), Content::Float32) => Place::Float32(memory(&extents, pool)?, extents),
-            (Some(extents), _) => Place::Float64(memory(&extents, pool)?, extents),
+            (Some(extents), Content::Float32) => ReceiveBuffer::Float32(memory(&extents, pool)?, extents),
+            (Some(extents), _) => ReceiveBuffer::Float64(memory(&extents, pool)?, extents),
             (None, _) => {
                 check_room(length)?;
-                Place::Bytes(vec![0; length])
+                ReceiveBuffer::Bytes(vec![0; length])
             }
         };
         Ok(Memory { awaited: self.awaited, place })
@@ -219,11 +219,11 @@ fn not_as_its_header(header: &Header) -> Error {
 #[derive(Debug)]
 pub struct Memory {
     awaited: Header,
-    place: Place,
+    place: ReceiveBuffer,
 }
 
 #[derive(Debug)]
-enum Place {
+enum ReceiveBuffer {
     Bytes(Vec<u8>),
     Float32(TileMemory<f32>, Vec<usize>),
     Float64(TileMemory<f64>, Vec<usize>),
@@ -238,9 +238,9 @@ impl Memory {
             (elements.as_mut_ptr().cast(), size_of_val(elements))
         }
         match &mut self.place {
-            Place::Bytes(bytes) => (bytes.as_mut_ptr(), bytes.len()),
-            Place::Float32(memory, _) => of(memory),
-            Place::Float64(memory, _) => of(memory),
+            ReceiveBuffer::Bytes(bytes) => (bytes.as_mut_ptr(), bytes.len()),
+            ReceiveBuffer::Float32(memory, _) => of(memory),
+            ReceiveBuffer::Float64(memory, _) => of(memory),
         }
     }
 
@@ -251,9 +251,9 @@ impl Memory {
     pub fn filled(self, header: &[u8; HEADER_BYTES]) -> Result<Done, Error> {
         let Some(header) = arrived(header, &self.awaited)? else { return Ok(Done::Poisoned) };
         let data = match self.place {
-            Place::Bytes(bytes) => Data::Bytes(Arc::new(bytes)),
-            Place::Float32(memory, extents) => Data::Tile(memory.into_tile(&extents)?),
-            Place::Float64(memory, extents) => Data::Tile(memory.into_tile(&extents)?),
+            ReceiveBuffer::Bytes(bytes) => Data::Bytes(Arc::new(bytes)),
+            ReceiveBuffer::Float32(memory, extents) => Data::Tile(memory.into_tile(&extents)?),
+            ReceiveBuffer::Float64(memory, extents) => Data::Tile(memory.into_tile(&extents)?),
         };
         Ok(Done::Received(Payload { header, data }))
     }

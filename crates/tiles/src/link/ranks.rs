@@ -4,9 +4,9 @@
 
 use super::foreign::ForeignLink;
 use super::header::{EXCHANGES, MessageId};
-use super::payload::{Done, Payload, Room};
+use super::payload::{Done, ExpectedMessage, Payload};
 use super::request::Request;
-use super::waiting::Patience;
+use super::waiting::WaitPolicy;
 use super::wire::{Reader, put, put_error, take_error};
 use super::{Link, MOST_TAG};
 use crate::error::{bad_message, limit, no_link};
@@ -41,7 +41,7 @@ pub struct Failure {
 #[derive(Debug)]
 pub struct Ranks {
     link: Arc<dyn Link>,
-    patience: Patience,
+    patience: WaitPolicy,
     /// The number of exchanges (collective calls of all ranks) so far.
     exchanges: AtomicU32,
     /// The number of steps of evaluations so far.
@@ -92,7 +92,7 @@ struct Exchange<'r> {
 /// The contribution of a rank to an exchange: bytes, or the error because of which the rank has no bytes. Bytes that do
 /// not fit in the first message are in `rest`.
 #[derive(Clone)]
-struct Letter {
+struct Contribution {
     first: Arc<Vec<u8>>,
     rest: Option<Arc<Vec<u8>>>,
 }
@@ -105,7 +105,7 @@ impl Ranks {
     pub fn new(link: Arc<dyn Link>) -> Result<Ranks, Error> {
         let link: Arc<dyn Link> = Arc::new(ForeignLink::new(link)?);
         Ok(Ranks {
-            patience: Patience::default().woken(link.wakes()),
+            patience: WaitPolicy::default().woken(link.wakes()),
             link,
             exchanges: AtomicU32::new(0),
             steps: AtomicU32::new(0),
@@ -198,7 +198,7 @@ impl Ranks {
     /// that task. It is the same on all ranks, with the code, the message, the location and the first hint of the
     /// original. Or if the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
-        Settling::begin(self, false)?.end(own)
+        StepOutcome::begin(self, false)?.end(own)
     }
 
     /// Begins a step of an evaluation on all ranks, whose plans must be the same. `plan` is the hash of this rank's plan, or the failure to
@@ -258,7 +258,7 @@ impl Ranks {
     }
 
     /// The rules by which this rank waits for messages: the longest wait, and whether the link wakes its thread.
-    pub(crate) const fn patience(&self) -> &Patience {
+    pub(crate) const fn patience(&self) -> &WaitPolicy {
         &self.patience
     }
 
@@ -283,7 +283,7 @@ impl Ranks {
 }
 
 mod settling;
-pub(crate) use settling::{FOLLOWS, Settling};
+pub(crate) use settling::{FOLLOWS, StepOutcome};
 
 /// The error of the first fact that is not the same on all ranks.
 fn first_difference(all: &[Vec<u8>]) -> Result<Error, Error> {
@@ -325,8 +325,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-impl Letter {
-    fn new(contents: &Result<Vec<u8>, Error>) -> Letter {
+impl Contribution {
+    fn new(contents: &Result<Vec<u8>, Error>) -> Contribution {
         let mut body = Vec::new();
         match contents {
             Ok(bytes) if bytes.len() as u64 > MOST_SHARED_BYTES => {
@@ -346,7 +346,7 @@ impl Letter {
         let rest = (body.len() > IN_FIRST).then(|| Arc::new(body.split_off(IN_FIRST)));
         first.extend(&body);
         first.resize(FIRST_BYTES, 0);
-        Letter { first: Arc::new(first), rest }
+        Contribution { first: Arc::new(first), rest }
     }
 
     /// The contents of the letter.
@@ -381,7 +381,7 @@ impl Exchange<'_> {
     }
 
     /// Begins to send a letter to a rank, in one or two messages.
-    fn send(&self, to: usize, letter: &Letter, requests: &mut Vec<Request>) -> Result<(), Error> {
+    fn send(&self, to: usize, letter: &Contribution, requests: &mut Vec<Request>) -> Result<(), Error> {
         for (part, bytes) in (0..).zip([Some(&letter.first), letter.rest.as_ref()].into_iter().flatten()) {
             requests.push(self.link().send(to, MOST_TAG, Payload::of_bytes(self.id(part), bytes.clone())?)?);
         }
@@ -390,17 +390,17 @@ impl Exchange<'_> {
 
     /// Begins to receive the first message of a letter from a rank.
     fn receive(&self, from: usize) -> Result<Request, Error> {
-        self.link().receive(from, MOST_TAG, Room::for_bytes(self.id(0), FIRST_BYTES)?)
+        self.link().receive(from, MOST_TAG, ExpectedMessage::for_bytes(self.id(0), FIRST_BYTES)?)
     }
 
     /// Waits for the letter whose first message `first` receives.
-    fn letter(&self, from: usize, mut first: Request) -> Result<Letter, Error> {
+    fn letter(&self, from: usize, mut first: Request) -> Result<Contribution, Error> {
         let first = self.wait(&mut first)?;
         self.rest(from, first)
     }
 
     /// Waits for the rest of the letter that begins with the message `first`.
-    fn rest(&self, from: usize, first: Arc<Vec<u8>>) -> Result<Letter, Error> {
+    fn rest(&self, from: usize, first: Arc<Vec<u8>>) -> Result<Contribution, Error> {
         let length = Reader(&first).number()?;
         // A letter has few bytes besides its contents.
         if length > MOST_SHARED_BYTES + 1 {
@@ -408,11 +408,11 @@ impl Exchange<'_> {
         }
         let rest = (length as usize).saturating_sub(IN_FIRST);
         if rest == 0 {
-            return Ok(Letter { first, rest: None });
+            return Ok(Contribution { first, rest: None });
         }
         check_room(rest)?;
-        let mut rest = self.link().receive(from, MOST_TAG, Room::for_bytes(self.id(1), rest)?)?;
-        Ok(Letter { first, rest: Some(self.wait(&mut rest)?) })
+        let mut rest = self.link().receive(from, MOST_TAG, ExpectedMessage::for_bytes(self.id(1), rest)?)?;
+        Ok(Contribution { first, rest: Some(self.wait(&mut rest)?) })
     }
 
     /// Returns the result of `decide` on all ranks. `decide` runs on rank 0, with the bytes of all ranks; `own` has the
@@ -427,7 +427,8 @@ impl Exchange<'_> {
         }
         self.ranks.check()?;
         let mut requests = Vec::new();
-        let sent = self.send(0, &Letter::new(&own), &mut requests).and_then(|()| self.ranks.patience.all(requests));
+        let sent =
+            self.send(0, &Contribution::new(&own), &mut requests).and_then(|()| self.ranks.patience.all(requests));
         self.ranks.checked(sent)?;
         self.spread(0, || Ok(Vec::new()))
     }
@@ -437,7 +438,7 @@ impl Exchange<'_> {
         let others = (1..self.link().size()).map(|from| Ok((from, self.receive(from)?)));
         let others = others.collect::<Result<Vec<_>, Error>>()?;
         let (mut all, mut failed) = (Vec::new(), None);
-        match Letter::new(&own).open() {
+        match Contribution::new(&own).open() {
             Ok(bytes) => all.push(bytes),
             Err(error) => failed = Some(error),
         }
@@ -462,9 +463,9 @@ impl Exchange<'_> {
 
     /// Receives the letter of rank `root` from this rank's parent in the tree, forwards it to the ranks below, and
     /// returns it. On `root` itself, the letter is that of `says`.
-    fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Letter, Error> {
+    fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Contribution, Error> {
         let letter = match self.parent(root) {
-            None => Letter::new(&says()),
+            None => Contribution::new(&says()),
             Some(parent) => self.letter(parent, self.receive(parent)?)?,
         };
         let mut requests = Vec::new();
@@ -486,7 +487,7 @@ impl Exchange<'_> {
     }
 
     /// Begins to send the letter of `root` to the ranks below this rank in the tree.
-    fn pass_down(&self, root: usize, letter: &Letter, requests: &mut Vec<Request>) -> Result<(), Error> {
+    fn pass_down(&self, root: usize, letter: &Contribution, requests: &mut Vec<Request>) -> Result<(), Error> {
         let (own, size) = (self.number_from(root), self.link().size());
         let lowest = if own > 0 { own & own.wrapping_neg() } else { size.next_power_of_two() };
         let mut bit = lowest >> 1;

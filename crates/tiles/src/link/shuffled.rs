@@ -2,7 +2,7 @@
 //! same sender and tag keep their order, as every link guarantees.
 
 use super::Link;
-use super::payload::{Done, Payload, Room};
+use super::payload::{Done, ExpectedMessage, Payload};
 use super::request::{Request, Transfer};
 use crate::shape::mixing::{STEP, mixed};
 use cembra_value::Error;
@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// A link that delays messages by pseudo-random amounts: a message is complete only after its request was tested a
 /// certain number of times. For most messages the number is below 8, for some it is up to 63.
 #[derive(Debug)]
-pub struct Shuffled {
+pub struct DelayedLink {
     link: Arc<dyn Link>,
     state: AtomicU64,
 }
 
-impl Shuffled {
+impl DelayedLink {
     /// Makes a link that delays the messages of `link`. Ranks with the same seed have different delays.
     #[must_use]
-    pub fn new(link: Arc<dyn Link>, seed: u64) -> Shuffled {
+    pub fn new(link: Arc<dyn Link>, seed: u64) -> DelayedLink {
         let state = mixed(seed ^ mixed(link.rank() as u64 + 1));
-        Shuffled { link, state: AtomicU64::new(state) }
+        DelayedLink { link, state: AtomicU64::new(state) }
     }
 
     /// Wraps a request so that it is complete only after a pseudo-random number of tests.
@@ -37,7 +37,7 @@ impl Shuffled {
     }
 }
 
-impl Link for Shuffled {
+impl Link for DelayedLink {
     fn rank(&self) -> usize {
         self.link.rank()
     }
@@ -50,7 +50,7 @@ impl Link for Shuffled {
         self.link.send(to, tag, payload).map(|request| self.delayed(request))
     }
 
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error> {
         self.link.receive(from, tag, room).map(|request| self.delayed(request))
     }
 

@@ -2,7 +2,7 @@
 //! and their contents are shared instead of copied.
 
 use super::header::HEADER_BYTES;
-use super::payload::{Done, Payload, Room};
+use super::payload::{Done, ExpectedMessage, Payload};
 use super::request::{Awaited, Request, Transfer};
 use super::{Link, check_stream};
 use crate::error::{caught, limit, no_link};
@@ -115,7 +115,7 @@ impl Link for ThreadLink {
         Ok(Request::new(Awaited { peer: to, is_sent: true, id }, Box::new(Sent)))
     }
 
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error> {
         check_stream(self, from, tag)?;
         self.shared.check()?;
         let awaited = Awaited { peer: from, is_sent: false, id: room.awaited().id() };
@@ -153,7 +153,7 @@ struct Receive {
     stream: (usize, u16),
     number: u64,
     /// The description of the expected message; `None` once the message has arrived.
-    room: Option<Room>,
+    room: Option<ExpectedMessage>,
 }
 
 impl Transfer for Receive {

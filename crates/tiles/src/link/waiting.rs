@@ -29,37 +29,37 @@ const ASLEEP: Duration = Duration::from_millis(50);
 
 /// The rules by which a rank waits for messages: the longest wait, and the token that cancels it.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct WaitPolicy {
     token: Option<Cancellation>,
     stall: Duration,
     /// True if the link unparks the waiting thread when a message arrives, so that the thread may sleep until then.
     is_woken: bool,
 }
 
-impl Default for Patience {
+impl Default for WaitPolicy {
     fn default() -> Self {
-        Patience { token: None, stall: Duration::from_secs(300), is_woken: false }
+        WaitPolicy { token: None, stall: Duration::from_secs(300), is_woken: false }
     }
 }
 
-impl Patience {
+impl WaitPolicy {
     /// Sets the token that cancels the wait.
     #[must_use]
-    pub fn token(self, token: Option<Cancellation>) -> Patience {
-        Patience { token, ..self }
+    pub fn token(self, token: Option<Cancellation>) -> WaitPolicy {
+        WaitPolicy { token, ..self }
     }
 
     /// Sets the longest time without progress, after which the wait fails: 300 seconds by default.
     #[must_use]
-    pub fn stall(self, stall: Duration) -> Patience {
-        Patience { stall, ..self }
+    pub fn stall(self, stall: Duration) -> WaitPolicy {
+        WaitPolicy { stall, ..self }
     }
 
     /// Sets whether the link unparks the waiting thread, as [`Link::wakes`](super::Link::wakes) tells: false by default. If true, the
     /// thread sleeps until it is unparked.
     #[must_use]
-    pub fn woken(self, is_woken: bool) -> Patience {
-        Patience { is_woken, ..self }
+    pub fn woken(self, is_woken: bool) -> WaitPolicy {
+        WaitPolicy { is_woken, ..self }
     }
 
     /// Begins a wait that follows these rules.
@@ -124,7 +124,7 @@ fn pause(pauses: u32, waited: Duration, is_woken: bool) -> Duration {
 /// A wait in progress: its time so far, and the state that decides its next pause.
 #[derive(Debug)]
 pub struct Wait<'p> {
-    patience: &'p Patience,
+    patience: &'p WaitPolicy,
     /// The number of tests since the last progress.
     tests: u32,
     since: Instant,
@@ -152,7 +152,7 @@ impl<'p> Wait<'p> {
     /// # Errors
     /// If the run was cancelled, or nothing arrived for too long.
     pub fn pause(&mut self, awaited: impl Fn() -> Awaited) -> Result<(), Error> {
-        let Patience { token, stall, is_woken } = self.patience;
+        let WaitPolicy { token, stall, is_woken } = self.patience;
         if let Some(token) = token.as_ref().filter(|token| token.is_cancelled()) {
             return Err(Error::ended_by(Some(token)));
         }

@@ -6,7 +6,7 @@
 use crate::product::roles::Roles;
 use crate::product::segments::segment_starts;
 use crate::shape::tiling::TileIndex;
-use crate::shape::weighing::{Weighing, is_small, strides_of};
+use crate::shape::weighing::{WeightedIndex, is_small, strides_of};
 use crate::{Segment, Shape, Tiling, Tiling1};
 use cembra_tensor::{Axes, Axis};
 use cembra_value::Error;
@@ -120,7 +120,7 @@ impl Factors {
         let (key_strides, keys) = strides_of(shared.iter().map(|label| left_axes[place(label)].tiles()));
 
         let key_weights = weights(right_labels, &shared, &key_strides);
-        let mut weighing = Weighing::new(operands[1].tiling(), [&key_weights, &columns.weights(right_labels)]);
+        let mut weighing = WeightedIndex::new(operands[1].tiling(), [&key_weights, &columns.weights(right_labels)]);
         let mut right: Vec<([u64; 2], u32)> =
             operands[1].tiles().iter().zip(0..).map(|(tile, at)| (weighing.of(*tile), at)).collect();
         sort_unless_sorted(&mut right, |tile| tile.0);
@@ -129,7 +129,7 @@ impl Factors {
         cut(&mut right_rows, &summed, segment);
 
         let key_weights = weights(left_labels, &shared, &key_strides);
-        let mut weighing = Weighing::new(operands[0].tiling(), [&rows.weights(left_labels), &key_weights]);
+        let mut weighing = WeightedIndex::new(operands[0].tiling(), [&rows.weights(left_labels), &key_weights]);
         let row_of_key = Index::of(right_rows.iter().map(|row| row.key).collect(), keys);
         let left = operands[0].iter().zip(0..).filter_map(|((tile, norm), position)| {
             let [row, key] = weighing.of(tile);
@@ -275,13 +275,13 @@ impl Index {
 
 /// The result tiles to which a product is limited ([`Evaluator::product_within`](crate::Evaluator::product_within)), by
 /// row.
-pub(crate) struct Wanted {
+pub(crate) struct ResultMask {
     /// The row and the column of each tile, ascending. Columns that the right operand does not have are left out.
     tiles: Vec<(u64, u32)>,
 }
 
-impl Wanted {
-    pub(crate) fn of(roles: &Roles, shape: &Shape, tiling: &Tiling, factors: &Factors) -> Result<Wanted, Error> {
+impl ResultMask {
+    pub(crate) fn of(roles: &Roles, shape: &Shape, tiling: &Tiling, factors: &Factors) -> Result<ResultMask, Error> {
         crate::shape::algebra::check_same_tilings(shape.tiling(), tiling)?;
         let strides = tiling.strides();
         let is_column = |label: &Axis| roles.columns.contains(label);
@@ -289,14 +289,14 @@ impl Wanted {
             roles.result.iter().zip(&strides).map(|(label, stride)| if is_column(label) { *stride } else { 0 });
         let column_weights: TileIndex = column_weights.collect();
         let row_weights = factors.rows.weights(&roles.result);
-        let mut weighing = Weighing::new(tiling, [&row_weights, &column_weights]);
+        let mut weighing = WeightedIndex::new(tiling, [&row_weights, &column_weights]);
         let split = |tile: &u64| {
             let [row, number] = weighing.of(*tile);
             Some((row, factors.column_numbers.binary_search(&number).ok()? as u32))
         };
         let mut tiles: Vec<(u64, u32)> = shape.tiles().iter().filter_map(split).collect();
         sort_unless_sorted(&mut tiles, |tile| *tile);
-        Ok(Wanted { tiles })
+        Ok(ResultMask { tiles })
     }
 
     /// Returns the wanted tiles in a row, each with its row and column.

@@ -5,7 +5,7 @@
 //! so all ranks make the same choice.
 
 use crate::link::Ranks;
-use crate::shape::weighing::{Weighing, strides_of};
+use crate::shape::weighing::{WeightedIndex, strides_of};
 use crate::tiled::bytes_of;
 use crate::{SymbolicProduct, Tiled, Tiling};
 use cembra_tensor::Axes;
@@ -74,7 +74,7 @@ fn coordinates(plan: &SymbolicProduct) -> Vec<[u64; 3]> {
         weights
     };
     let [planes, rows, columns] = [&plan.roles.batch, &plan.roles.rows, &plan.roles.columns].map(weights);
-    let mut weighing = Weighing::new(tiling, [&planes, &rows, &columns]);
+    let mut weighing = WeightedIndex::new(tiling, [&planes, &rows, &columns]);
     plan.shape().tiles().iter().map(|tile| weighing.of(*tile)).collect()
 }
 

@@ -5,7 +5,7 @@
 
 use crate::Screening;
 use crate::error::limit;
-use crate::product::factors::{Factors, LeftTile, Wanted};
+use crate::product::factors::{Factors, LeftTile, ResultMask};
 use cembra_runtime::{Cancellation, advise_huge_pages};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
@@ -30,7 +30,7 @@ pub(crate) struct TileProduct {
 /// The result of multiplying two sparse matrices of tiles: the result's tiles, row by row, and the products of tiles that are summed for
 /// them.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct ProductPlanLists {
     pub(crate) entries: Vec<Entry>,
     /// The number of each result tile in the grid of the result. The field `bounds` has the estimates of the tiles' norms.
     pub(crate) numbers: Vec<u64>,
@@ -66,11 +66,11 @@ pub(crate) const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<u64>() + si
 /// before each row of tiles.
 pub(crate) fn multiply(
     factors: &Factors,
-    wanted: Option<&Wanted>,
+    wanted: Option<&ResultMask>,
     screening: Screening,
     [most_products, most_bytes]: [u64; 2],
     token: Option<&Cancellation>,
-) -> Result<Made, Error> {
+) -> Result<ProductPlanLists, Error> {
     check_products(factors, wanted, most_products)?;
     let count = factors.column_numbers.len();
     let mut rows = Rows {
@@ -117,7 +117,7 @@ fn candidates(factors: &Factors, row: &[LeftTile]) -> u64 {
 }
 
 /// Checks that the number of products of tiles to visit is within its limit. They are counted before any is visited.
-fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64) -> Result<(), Error> {
+fn check_products(factors: &Factors, wanted: Option<&ResultMask>, most_products: u64) -> Result<(), Error> {
     let (mut all, mut longest) = (0_u64, 0);
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
         if wanted.is_none_or(|wanted| !wanted.columns(row[0].row).is_empty()) {
@@ -134,19 +134,19 @@ fn check_products(factors: &Factors, wanted: Option<&Wanted>, most_products: u64
 }
 
 /// Reserves memory for the most tiles and products that the result can have.
-fn room(factors: &Factors) -> Made {
+fn room(factors: &Factors) -> ProductPlanLists {
     let (mut tiles, mut products) = (0_usize, 0_usize);
     for row in factors.left.chunk_by(|a, b| a.row == b.row) {
         let candidates = candidates(factors, row) as usize;
         tiles = tiles.saturating_add(factors.column_numbers.len().min(candidates));
         products = products.saturating_add(candidates);
     }
-    Made {
+    ProductPlanLists {
         entries: list_of(tiles),
         numbers: list_of(tiles),
         bounds: list_of(tiles),
         products: list_of(products),
-        ..Made::default()
+        ..ProductPlanLists::default()
     }
 }
 
@@ -176,7 +176,7 @@ struct Rows<'f> {
     touched_count: usize,
     /// A bit per column, all 0 except while the columns are sorted.
     seen: Vec<u64>,
-    made: Made,
+    made: ProductPlanLists,
     /// The most bytes that the tiles and products of the plan may take.
     most_bytes: u64,
 }

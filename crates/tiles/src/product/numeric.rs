@@ -10,7 +10,7 @@ use crate::link::Ranks;
 use crate::product::grids::owners_of_product;
 use crate::product::gustavson::Entry;
 use crate::product::kernel::TileKernel;
-use crate::product::supply::{Makers, Panels, Supply, traffic_of};
+use crate::product::supply::{OperandTiles, Panels, TileAssignment, traffic_of};
 use crate::tasks::{Watch, Workers};
 use crate::tiled::tile::{Float, TILE_BYTES, Tile, TileMemory, norm};
 use crate::tiled::{Tiled, bytes_of};
@@ -74,7 +74,7 @@ struct Run<'r> {
     kernel: &'r TileKernel,
     workers: &'r Workers,
     /// The rank that computes each result tile; `None` if this process computes all tiles.
-    makers: Option<Makers<'r>>,
+    makers: Option<TileAssignment<'r>>,
     /// The size in bytes of the result tiles that this rank computes.
     result_bytes: usize,
     /// The lowest number of a task that failed so far, for the error that ranks report. The number is the position of
@@ -100,7 +100,7 @@ pub(crate) fn multiply<T: Float>(
     let run = Run { plan, matrices, kernel: &kernel, workers, makers: None, result_bytes, lowest: &lowest };
     let blocks = run.blocks::<T>()?;
     let tasks = blocks.len();
-    let supply = Supply::of(plan, operands, &kernel, None);
+    let supply = OperandTiles::of(plan, operands, &kernel, None);
     let memory = run.memory(&supply, &blocks)?;
     let took = [tasks, memory.beside_bytes];
     workers.check()?;
@@ -133,7 +133,7 @@ fn note(workers: &Workers, plan: &SymbolicProduct, operands: [&Tiled; 2], made: 
 /// The size in bytes of a plan, and of the tiles of its result and operands without their elements.
 fn own_bytes<T: Float>(plan: &SymbolicProduct, operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
     let of_result = plan.shape().len().saturating_mul(TILE_BYTES + size_of::<Target<T>>());
-    plan.own_bytes().saturating_add(of_result).saturating_add(Supply::own_bytes(operands, kernel))
+    plan.own_bytes().saturating_add(of_result).saturating_add(OperandTiles::own_bytes(operands, kernel))
 }
 
 /// Describes a plan, for an error.
@@ -164,7 +164,7 @@ fn multiply_on<T: Float>(
             Some(map) => map.owners(plan.shape(), size)?,
             None => owners_of_product(ranks, plan, operands)?,
         };
-        let makers = Makers { owners: &owners, rank, ranks: size as u64 };
+        let makers = TileAssignment { owners: &owners, rank, ranks: size as u64 };
         let own = plan.shape().tiles().iter().enumerate().filter(|(at, _)| makers.is_own(*at));
         let result_bytes = bytes_of(T::SCALAR, own.map(|(_, tile)| plan.shape().tiling().volume(*tile)).sum());
         workers.check_result(plan.shape().len(), result_bytes)?;
@@ -175,10 +175,10 @@ fn multiply_on<T: Float>(
     let (((owners, took), made), norms) =
         shared_out(workers, ranks, &operands, planned(), |(owners, result_bytes), exchange, lowest| {
             let workers = counted.as_ref().map_err(Error::clone)?;
-            let makers = Some(Makers { owners: &owners, rank, ranks: size as u64 });
+            let makers = Some(TileAssignment { owners: &owners, rank, ranks: size as u64 });
             let run = Run { plan, matrices, kernel: &kernel, workers, makers, result_bytes, lowest };
             let blocks = run.blocks::<T>()?;
-            let supply = Supply::of(plan, operands, &kernel, makers);
+            let supply = OperandTiles::of(plan, operands, &kernel, makers);
             let memory = run.memory(&supply, &blocks)?;
             let took = [blocks.len(), memory.beside_bytes];
             let made = run.panels(supply, blocks, &memory, Some(exchange))?;
@@ -207,7 +207,7 @@ impl Run<'_> {
     /// Returns the result tiles of this rank and their norms, in the order of the result.
     fn panels<T: Float>(
         &self,
-        mut supply: Supply<'_>,
+        mut supply: OperandTiles<'_>,
         mut blocks: Vec<Block<T>>,
         memory: &Memory,
         mut exchange: Option<&mut Exchange<'_>>,
@@ -302,7 +302,7 @@ impl Run<'_> {
     /// # Errors
     /// If the memory limit does not suffice for one thread and the operand tiles of one key (the coordinates of the
     /// labels that both operands have).
-    fn memory<T: Float>(&self, supply: &Supply<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
+    fn memory<T: Float>(&self, supply: &OperandTiles<'_>, blocks: &[Block<T>]) -> Result<Memory, Error> {
         let most = self.workers.options.most_bytes;
         let bytes = |target: &Target<T>| size_of::<T>().saturating_mul(volume(&target.extents));
         let result = self.result_bytes;
@@ -351,7 +351,7 @@ impl Run<'_> {
     /// finished from their sums.
     fn panel<T: Float>(
         &self,
-        supply: &Supply<'_>,
+        supply: &OperandTiles<'_>,
         mut blocks: Vec<Block<T>>,
         end: u32,
         is_last: bool,
@@ -389,7 +389,7 @@ impl Run<'_> {
     /// later.
     fn segments<T: Float>(
         &self,
-        supply: &Supply<'_>,
+        supply: &OperandTiles<'_>,
         mut blocks: Vec<Block<T>>,
         workers: &Workers,
         wave: usize,
@@ -467,7 +467,7 @@ impl Run<'_> {
     /// Adds the next products of all result tiles of a block, in the order of sums. If `is_last` is true, a tile is
     /// finished, with its norm, as soon as its last product was added, while its elements are still in the first-level
     /// cache.
-    fn add<T: Float>(&self, supply: &Supply<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
+    fn add<T: Float>(&self, supply: &OperandTiles<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
         let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
         for (target, of) in (0..).zip(&mut *block) {
             let products = &self.plan.products_of(of.entry)[of.range.clone()];

@@ -9,7 +9,7 @@ use crate::{Segment, Tiling1};
 const WINDOW: u64 = 1024;
 
 /// An iteration over the tiles in the grid of the summed labels, the last axis the fastest, that finds the segments.
-struct Walk<'t> {
+struct SegmentIterator<'t> {
     axes: &'t [&'t Tiling1],
     segment: Segment,
     /// The number of the tile that the iteration visits next.
@@ -27,11 +27,11 @@ struct Walk<'t> {
 /// Returns, for each of `tiles`, the first tile of the segment that it belongs to. Tiles are numbered in the grid of the summed labels, and
 /// must ascend.
 pub(crate) fn segment_starts(axes: &[&Tiling1], segment: Segment, tiles: impl Iterator<Item = u64>) -> Vec<u64> {
-    let mut walk = Walk { axes, segment, next: 0, first: 0, tiles: 0, elements: 0, line_end: 0, outer: 1 };
+    let mut walk = SegmentIterator { axes, segment, next: 0, first: 0, tiles: 0, elements: 0, line_end: 0, outer: 1 };
     tiles.map(|tile| walk.to(tile)).collect()
 }
 
-impl Walk<'_> {
+impl SegmentIterator<'_> {
     /// Advances to a tile, which must not be before the last one, and returns the first tile of its segment.
     fn to(&mut self, tile: u64) -> u64 {
         let window = tile - tile % WINDOW;

@@ -31,29 +31,29 @@ struct Operand<'o> {
 /// An operand tile that must be computed or received for a product, with its key (coordinates of the labels that both
 /// operands have) and the operand that it belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Need {
+struct RequiredTile {
     key: u32,
     operand: u8,
     position: u32,
 }
 
 /// The operand tiles that a product needs, stored or to be computed.
-pub(crate) struct Supply<'o> {
+pub(crate) struct OperandTiles<'o> {
     operands: [Operand<'o>; 2],
     /// The operand tiles that must be computed, in the order of keys (coordinates of the labels that both operands have).
-    needs: Vec<Need>,
+    needs: Vec<RequiredTile>,
 }
 
 /// The assignment of a product's result tiles to the ranks that compute them.
 #[derive(Clone, Copy)]
-pub(crate) struct Makers<'m> {
+pub(crate) struct TileAssignment<'m> {
     /// For each tile of the result, by position, the rank that computes it.
     pub(crate) owners: &'m [u32],
     pub(crate) rank: u32,
     pub(crate) ranks: u64,
 }
 
-impl Makers<'_> {
+impl TileAssignment<'_> {
     /// Returns true if this rank computes the result tile at `position`.
     pub(crate) fn is_own(&self, position: usize) -> bool {
         self.owners[position] == self.rank
@@ -71,13 +71,13 @@ pub(crate) struct Panels {
     pub(crate) looks_ahead: bool,
 }
 
-impl<'o> Supply<'o> {
+impl<'o> OperandTiles<'o> {
     pub(crate) fn of(
         plan: &SymbolicProduct,
         operands: [&'o Tiled; 2],
         kernel: &'o TileKernel,
-        makers: Option<Makers<'_>>,
-    ) -> Supply<'o> {
+        makers: Option<TileAssignment<'_>>,
+    ) -> OperandTiles<'o> {
         let [left, right] = [0, 1].map(|of: usize| {
             let (tiled, arrangement) = (operands[of], &kernel.operands[of]);
             let count = if is_ready(tiled, arrangement) { 0 } else { tiled.shape().len() };
@@ -93,7 +93,7 @@ impl<'o> Supply<'o> {
                 let tile = plan.right(*product);
                 let position = if of == 0 { product.left } else { tile.position };
                 if !std::mem::replace(&mut is_needed[position as usize], true) && operand.has_to_come(position) {
-                    needs.push(Need { key: tile.key, operand: of, position });
+                    needs.push(RequiredTile { key: tile.key, operand: of, position });
                 }
             };
             match makers {
@@ -105,18 +105,18 @@ impl<'o> Supply<'o> {
             }
         }
         needs.sort_unstable();
-        Supply { operands: [left, right], needs }
+        OperandTiles { operands: [left, right], needs }
     }
 
     /// The number of bytes of the lists with an entry per operand tile, for operands whose tiles must be computed.
     pub(crate) fn own_bytes(operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
-        let each = size_of::<Option<Tile>>() + size_of::<Need>() + size_of::<bool>();
+        let each = size_of::<Option<Tile>>() + size_of::<RequiredTile>() + size_of::<bool>();
         let is_made = |of: &usize| !is_ready(operands[*of], &kernel.operands[*of]);
         [0, 1].iter().filter(|of| is_made(of)).map(|of| operands[*of].shape().len() * each).sum()
     }
 
     /// The size in bytes of a tile that must be computed or received.
-    fn bytes(&self, need: Need) -> usize {
+    fn bytes(&self, need: RequiredTile) -> usize {
         let tiled = self.operands[usize::from(need.operand)].tiled;
         bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
     }
@@ -124,7 +124,7 @@ impl<'o> Supply<'o> {
     /// Returns the most bytes of computed tiles that have the same key (the coordinates of the labels that both
     /// operands have). Also returns, for each operand, whether any of these tiles belong to it.
     pub(crate) fn least_bytes(&self) -> (usize, [bool; 2]) {
-        let of_key = |needs: &[Need]| {
+        let of_key = |needs: &[RequiredTile]| {
             let bytes = needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
             (bytes, [0, 1].map(|of| needs.iter().any(|need| need.operand == of)))
         };
@@ -133,7 +133,7 @@ impl<'o> Supply<'o> {
 
     /// The most bytes that a thread uses in addition to the tile that it computes: those of a lazy tile whose axes are permuted.
     pub(crate) fn making_bytes(&self) -> usize {
-        let is_turned = |need: &&Need| {
+        let is_turned = |need: &&RequiredTile| {
             let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
             (tiled.is_lazy() || tiled.is_distributed()) && arrangement.order.is_some()
         };
@@ -149,7 +149,8 @@ impl<'o> Supply<'o> {
             self.operands.iter().any(|operand| operand.tiled.is_distributed()) && self.least_bytes().0 <= half;
         let most = if looks_ahead { half } else { most_bytes }.min(PANEL_BYTES);
         let segments = plan.segments_of_keys();
-        let bytes = |needs: &[Need]| needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
+        let bytes =
+            |needs: &[RequiredTile]| needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
         let keys: Vec<(u32, usize)> =
             self.needs.chunk_by(|a, b| a.key == b.key).map(|needs| (needs[0].key, bytes(needs))).collect();
         let mut panels = Panels { ends: Vec::new(), cuts_segments: false, most_bytes: 0, looks_ahead };
@@ -196,11 +197,11 @@ impl<'o> Supply<'o> {
     /// # Errors
     /// The error of the first tile, in the order of keys, that cannot be computed.
     pub(crate) fn make(&mut self, panel: Range<u32>, workers: &Workers) -> Result<(), Error> {
-        let is_made = |need: &&Need| {
+        let is_made = |need: &&RequiredTile| {
             let Operand { arrangement, made, .. } = &self.operands[usize::from(need.operand)];
             made[need.position as usize].is_some() && arrangement.order.is_none()
         };
-        let needs: Vec<Need> = self.within(panel).iter().filter(|need| !is_made(need)).copied().collect();
+        let needs: Vec<RequiredTile> = self.within(panel).iter().filter(|need| !is_made(need)).copied().collect();
         let tiles = workers.run(
             needs.clone(),
             |_| 1,
@@ -228,7 +229,7 @@ impl<'o> Supply<'o> {
     }
 
     /// The tiles that must be computed or received for a panel (a range of keys).
-    fn within(&self, panel: Range<u32>) -> &[Need] {
+    fn within(&self, panel: Range<u32>) -> &[RequiredTile] {
         let place = |key: u32| self.needs.partition_point(|need| need.key < key);
         &self.needs[place(panel.start)..place(panel.end)]
     }
@@ -261,7 +262,7 @@ impl Operand<'_> {
 
 /// Returns the tiles that this rank sends and receives for a product. They are exchanged in the order of their keys, the coordinates of the
 /// labels that both operands have.
-pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: Makers<'_>) -> Traffic {
+pub(crate) fn traffic_of(plan: &SymbolicProduct, operands: [&Tiled; 2], makers: TileAssignment<'_>) -> Traffic {
     let mut readers = operands.map(|operand| Readers::new(operand, makers.ranks));
     // The key of each tile of a distributed operand that is read.
     let mut keys =

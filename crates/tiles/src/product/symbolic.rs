@@ -7,7 +7,7 @@
 //! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`. Here K is the number of elements that are summed in each
 //! product of tiles, and B the number of index combinations of the batch labels, which both operands and the result have.
 
-use crate::product::factors::{Factors, RightTile, Wanted};
+use crate::product::factors::{Factors, ResultMask, RightTile};
 use crate::product::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
 use crate::product::roles::Roles;
 use crate::{Options, Screening, Shape};
@@ -94,7 +94,7 @@ impl SymbolicProduct {
         let of_factors = tiles.saturating_mul(FACTOR_BYTES);
         let options = options.clone().counting(of_factors, || format!("the plan of a product of {tiles} tiles"))?;
         let factors = Factors::of(&roles, operands, &tiling, options.segment);
-        let wanted = wanted.map(|shape| Wanted::of(&roles, shape, &tiling, &factors)).transpose()?;
+        let wanted = wanted.map(|shape| ResultMask::of(&roles, shape, &tiling, &factors)).transpose()?;
         let most = [options.most_products, options.own_room() as u64];
         let made = multiply(&factors, wanted.as_ref(), screening, most, token)?;
         let orders = (!made.numbers.is_sorted()).then(|| orders(&made.numbers));

@@ -4,9 +4,9 @@
 //! it. The time is linear in the number of present tiles, except for sorting when axes are permuted.
 
 use crate::error::unlike_tilings;
-use crate::shape::sparse::Building;
+use crate::shape::sparse::ShapeBuilder;
 use crate::shape::tiling::TileIndex;
-use crate::shape::weighing::{Weighing, is_small};
+use crate::shape::weighing::{WeightedIndex, is_small};
 use crate::{Base, Screening, Shape, Tiling};
 use cembra_value::Error;
 use std::ops::Range;
@@ -56,7 +56,7 @@ impl Shape {
         screening.check()?;
         check_same_tilings(self.tiling(), other.tiling())?;
         let both = common(self.tiles(), other.tiles());
-        let mut made = Building::new(self.tiling(), *screening).with_room(both.len());
+        let mut made = ShapeBuilder::new(self.tiling(), *screening).with_room(both.len());
         for (own, others) in both {
             let tile = self.tiles()[own as usize];
             let norms = self.norms()[own as usize] * other.norms()[others as usize];
@@ -119,7 +119,7 @@ impl Shape {
         let mut groups: TileIndex = weights.iter().map(|_| 0).collect();
         of[..leading].iter().for_each(|axis| groups[*axis] = weights[*axis].checked_div(rest).unwrap_or(0));
         let count = tiling.tiles().checked_div(rest).unwrap_or(0);
-        let mut weighing = Weighing::new(self.tiling(), [&weights, &groups]);
+        let mut weighing = WeightedIndex::new(self.tiling(), [&weights, &groups]);
         let mut found: Vec<([u64; 2], u32)> = self.tiles().iter().map(|tile| weighing.of(*tile)).zip(0..).collect();
         if is_small(count, found.len()) {
             found = in_groups(&found, count as usize);
@@ -160,7 +160,7 @@ impl Shape {
     /// Computes new norms of the present tiles, and screens them.
     fn mapped(&self, norm: impl Fn(u64, f64) -> f64, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
-        let mut made = Building::new(self.tiling(), *screening).with_room(self.len());
+        let mut made = ShapeBuilder::new(self.tiling(), *screening).with_room(self.len());
         for (tile, old) in self.iter() {
             made.add_known(tile, norm(tile, old))?;
         }

@@ -126,7 +126,7 @@ impl Shape {
         screening: &Screening,
     ) -> Result<Shape, Error> {
         screening.check()?;
-        let mut made = Building::new(tiling, *screening);
+        let mut made = ShapeBuilder::new(tiling, *screening);
         let mut before = None;
         for (tile, norm) in norms {
             if before.is_some_and(|before| tile <= before) {
@@ -151,7 +151,7 @@ impl Shape {
     ) -> Result<Shape, Error> {
         screening.check()?;
         check_visited(tiling)?;
-        let mut made = Building::new(tiling, *screening);
+        let mut made = ShapeBuilder::new(tiling, *screening);
         for tile in 0..tiling.tiles() {
             let Some(index) = tiling.index_of(tile).filter(|_| tiling.volume(tile) > 0.0) else { continue };
             let norm = crate::error::caught("the function of norms", || norm(&index))?;
@@ -246,20 +246,20 @@ impl fmt::Debug for Shape {
 }
 
 /// A shape (the list of present tiles with their norms) under construction. Tiles are added in ascending order.
-pub(crate) struct Building {
+pub(crate) struct ShapeBuilder {
     tiling: Tiling,
     screening: Screening,
     tiles: Vec<u64>,
     norms: Vec<f64>,
 }
 
-impl Building {
-    pub(crate) fn new(tiling: &Tiling, screening: Screening) -> Building {
-        Building { tiling: tiling.clone(), screening, tiles: Vec::new(), norms: Vec::new() }
+impl ShapeBuilder {
+    pub(crate) fn new(tiling: &Tiling, screening: Screening) -> ShapeBuilder {
+        ShapeBuilder { tiling: tiling.clone(), screening, tiles: Vec::new(), norms: Vec::new() }
     }
 
     /// Reserves memory for `tiles` more tiles, but for no more than may be present.
-    pub(crate) fn with_room(mut self, tiles: usize) -> Building {
+    pub(crate) fn with_room(mut self, tiles: usize) -> ShapeBuilder {
         let room = tiles.min(self.screening.most_tiles);
         // Without room the lists grow.
         let _ = self.tiles.try_reserve_exact(room).and_then(|()| self.norms.try_reserve_exact(room));

@@ -7,7 +7,7 @@ use crate::shape::tiling::TileIndex;
 use smallvec::SmallVec;
 
 /// Computes weighted sums of a tile's coordinates, such as the tile's number in another grid, with several weights for each axis.
-pub(crate) struct Weighing<const N: usize> {
+pub(crate) struct WeightedIndex<const N: usize> {
     /// The number of tiles of each axis but the last, and the weights of the axis.
     outer: SmallVec<[(u64, [u64; N]); 6]>,
     last: (u64, [u64; N]),
@@ -16,16 +16,16 @@ pub(crate) struct Weighing<const N: usize> {
     line: (u64, u64, [u64; N]),
 }
 
-impl<const N: usize> Weighing<N> {
+impl<const N: usize> WeightedIndex<N> {
     /// Prepares `N` weighted sums. `weights` has `N` lists, each with one weight per axis. The sums are tile numbers in a grid, so they fit
     /// a `u64`.
-    pub(crate) fn new(tiling: &Tiling, weights: [&[u64]; N]) -> Weighing<N> {
+    pub(crate) fn new(tiling: &Tiling, weights: [&[u64]; N]) -> WeightedIndex<N> {
         let axes = tiling.axes().iter().enumerate();
         let mut outer: SmallVec<[(u64, [u64; N]); 6]> =
             axes.map(|(at, axis)| (axis.tiles(), weights.map(|weights| weights[at]))).collect();
         // A grid without axes has one tile.
         let last = outer.pop().unwrap_or((1, [0; N]));
-        Weighing { outer, last, line: (0, 0, [0; N]) }
+        WeightedIndex { outer, last, line: (0, 0, [0; N]) }
     }
 
     /// Returns the `N` weighted sums of the coordinates of `tile`.

@@ -3,7 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects)]
 
-use crate::tiled::files::{Opened, PIECE_BYTES, refused};
+use crate::tiled::files::{InputFile, PIECE_BYTES, refused};
 use crate::tiled::tile::{Float, TileMemory, with_float};
 use crate::tiled::{TilePlace, TileSource};
 use crate::{MOST_TILES, Shape, Tiled, Tiling};
@@ -41,7 +41,7 @@ struct Axis {
 /// needed.
 #[derive(Debug)]
 struct ArrayFile {
-    file: Opened,
+    file: InputFile,
     place: ArrayPlace,
     tiling: Tiling,
 }
@@ -70,7 +70,7 @@ impl Tiled {
     /// If there is no such file, it has fewer elements than the tiling, tiles cannot have elements of the array's type, or there are more
     /// tiles than [`MOST_TILES`].
     pub fn from_file(path: impl Into<PathBuf>, place: ArrayPlace, tiling: &Tiling) -> Result<Tiled, Error> {
-        let file = Opened::open(path.into())?;
+        let file = InputFile::open(path.into())?;
         let extents = tiling.extents();
         index_count(&extents)?;
         let bytes = element_bytes(place.scalar, &extents).unwrap_or(u128::MAX);

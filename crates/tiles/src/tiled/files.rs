@@ -31,19 +31,19 @@ pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
 
 /// An open file whose bytes are read by their position, so that several threads can read at once.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct InputFile {
     pub(crate) path: PathBuf,
     /// The number of bytes that the file had when it was opened.
     pub(crate) bytes: u64,
     file: File,
 }
 
-impl Opened {
+impl InputFile {
     /// Opens a file for reading.
     ///
     /// # Errors
     /// If there is no such file, it is a directory, a pipe or a device, or it cannot be read.
-    pub(crate) fn open(path: PathBuf) -> Result<Opened, Error> {
+    pub(crate) fn open(path: PathBuf) -> Result<InputFile, Error> {
         // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {
             Ok(about) if about.is_file() => Ok(about.len()),
@@ -53,7 +53,7 @@ impl Opened {
         about(fs::metadata(&path))?;
         let file = File::open(&path).map_err(|cause| unread(&path, &cause))?;
         let bytes = about(file.metadata())?;
-        Ok(Opened { path, bytes, file })
+        Ok(InputFile { path, bytes, file })
     }
 
     /// Fills `bytes` with the file's bytes from `position` on. Several threads may read at once.

@@ -3,7 +3,7 @@
 
 use crate::error::caught;
 use crate::shape::mixing::{STEP, mixed};
-use crate::shape::sparse::{Building, check_visited};
+use crate::shape::sparse::{ShapeBuilder, check_visited};
 use crate::shape::tiling::Ranges;
 use crate::tiled::tile::{Float, Tile, TileMemory};
 use crate::tiled::{TilePlace, bytes_of, check_tile};
@@ -34,7 +34,7 @@ impl Shape {
             return Err(Error::tensors(Kind::Norm, message).hint("use a fraction from 0 to 1"));
         }
         check_visited(tiling)?;
-        let mut made = Building::new(tiling, Screening { threshold: f64::MIN_POSITIVE, most_tiles });
+        let mut made = ShapeBuilder::new(tiling, Screening { threshold: f64::MIN_POSITIVE, most_tiles });
         // Tiles that differ in the last coordinate alone share the hash of the others.
         let along = tiling.axes().last().map_or(1, Tiling1::tiles);
         for first in 0..tiling.tiles().checked_div(along).unwrap_or(0) {

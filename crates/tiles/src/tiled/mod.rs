@@ -14,11 +14,11 @@ pub(crate) mod tile_map;
 
 use crate::error::{caught, limit};
 use crate::shape::algebra::common;
-use crate::shape::sparse::{Building, MOST_VISITED};
+use crate::shape::sparse::{MOST_VISITED, ShapeBuilder};
 use crate::shape::tiling::{Ranges, TileIndex};
 use crate::tiled::copies::{Packed, copy_box};
-use crate::tiled::planned::{Planned, without_tiles};
-use crate::tiled::spread::Spread;
+use crate::tiled::planned::{PlanTiles, without_tiles};
+use crate::tiled::spread::LocalTiles;
 use crate::tiled::tile::{Float, TILE_BYTES, Tile, check_float, with_float};
 use crate::{Screening, Shape, Tiling};
 use cembra_runtime::Scalar;
@@ -82,9 +82,9 @@ enum Tiles {
     Stored(Arc<[Tile]>),
     Lazy(Arc<dyn TileSource>),
     /// The tiles are distributed over ranks.
-    Spread(Spread),
+    Spread(LocalTiles),
     /// The tensor is for plans: its tiles are never computed.
-    Planned(Planned),
+    Planned(PlanTiles),
 }
 
 /// A tensor that is cut into tiles. Its shape lists the tiles that are present; absent tiles are zeros. Cloning it copies no elements.
@@ -128,7 +128,7 @@ impl Tiled {
             return Err(limit("tiles of a dense tensor", tiling.tiles(), MOST_VISITED).hint("make larger tiles"));
         }
         check_room(bytes_of(scalar, tensor.layout().len() as f64))?;
-        let mut shape = Building::new(tiling, *screening);
+        let mut shape = ShapeBuilder::new(tiling, *screening);
         let mut tiles = Vec::new();
         for number in 0..tiling.tiles() {
             let Some(ranges) = tiling.ranges(number).filter(|_| tiling.volume(number) > 0.0) else { continue };
@@ -192,7 +192,7 @@ impl Tiled {
     }
 
     /// The facts about a planned tensor, which has no tiles; `None` for a tensor that has tiles.
-    pub(crate) const fn plan(&self) -> Option<&Planned> {
+    pub(crate) const fn plan(&self) -> Option<&PlanTiles> {
         match &self.tiles {
             Tiles::Planned(planned) => Some(planned),
             _ => None,
@@ -200,7 +200,7 @@ impl Tiled {
     }
 
     /// The owner of each tile, and the tiles that this rank has; `None` if the tensor is not distributed.
-    pub(crate) const fn spread(&self) -> Option<&Spread> {
+    pub(crate) const fn spread(&self) -> Option<&LocalTiles> {
         match &self.tiles {
             Tiles::Spread(spread) => Some(spread),
             _ => None,
@@ -208,7 +208,7 @@ impl Tiled {
     }
 
     /// Makes a tensor whose tiles are distributed over ranks.
-    pub(crate) const fn of_spread(shape: Shape, scalar: Scalar, spread: Spread) -> Tiled {
+    pub(crate) const fn of_spread(shape: Shape, scalar: Scalar, spread: LocalTiles) -> Tiled {
         Tiled { shape, scalar, tiles: Tiles::Spread(spread) }
     }
 
@@ -223,7 +223,7 @@ impl Tiled {
     }
 
     /// Makes a tensor for a plan, whose tiles are never computed.
-    pub(crate) const fn of_plan(shape: Shape, scalar: Scalar, planned: Planned) -> Tiled {
+    pub(crate) const fn of_plan(shape: Shape, scalar: Scalar, planned: PlanTiles) -> Tiled {
         Tiled { shape, scalar, tiles: Tiles::Planned(planned) }
     }
 

@@ -8,23 +8,23 @@ use std::sync::Arc;
 
 /// The facts that a planned tensor has instead of tiles: whether it would be lazy, and which tensors would share its memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlanTiles {
     /// True if an evaluation would compute the tiles only when they are needed.
     is_lazy: bool,
     /// A token that all tensors share whose tiles would be in the same memory. Only one of them counts its bytes.
     memory: Arc<()>,
 }
 
-impl Planned {
-    pub(crate) fn new(is_lazy: bool) -> Planned {
-        Planned { is_lazy, memory: Arc::new(()) }
+impl PlanTiles {
+    pub(crate) fn new(is_lazy: bool) -> PlanTiles {
+        PlanTiles { is_lazy, memory: Arc::new(()) }
     }
 
     pub(crate) const fn is_lazy(&self) -> bool {
         self.is_lazy
     }
 
-    pub(crate) fn shares_memory(&self, other: &Planned) -> bool {
+    pub(crate) fn shares_memory(&self, other: &PlanTiles) -> bool {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 }

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 /// The tiles of a distributed tensor that this rank has, and the owners of all its tiles.
 #[derive(Clone)]
-pub(crate) struct Spread {
+pub(crate) struct LocalTiles {
     /// The rank that owns each present tile, by the tile's position in the shape.
     owners: Arc<[u32]>,
     /// The tiles that this rank has, by position in the shape; `None` for tiles that only other ranks have.
     tiles: Arc<[Option<Tile>]>,
 }
 
-impl Spread {
+impl LocalTiles {
     /// Combines the owners of all tiles with the tiles that this rank has. Both are in the order of the shape; a tile on another rank
     /// is `None`.
-    pub(crate) fn new(owners: impl Into<Arc<[u32]>>, tiles: Vec<Option<Tile>>) -> Spread {
-        let spread = Spread { owners: owners.into(), tiles: tiles.into() };
+    pub(crate) fn new(owners: impl Into<Arc<[u32]>>, tiles: Vec<Option<Tile>>) -> LocalTiles {
+        let spread = LocalTiles { owners: owners.into(), tiles: tiles.into() };
         debug_assert_eq!(spread.owners.len(), spread.tiles.len());
         spread
     }
@@ -35,25 +35,25 @@ impl Spread {
     }
 
     /// Selects the tiles at `positions`, in this order, with their owners.
-    pub(crate) fn part(&self, positions: impl Iterator<Item = usize> + Clone) -> Spread {
+    pub(crate) fn part(&self, positions: impl Iterator<Item = usize> + Clone) -> LocalTiles {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
-        Spread::new(owners, positions.map(|at| self.tiles[at].clone()).collect())
+        LocalTiles::new(owners, positions.map(|at| self.tiles[at].clone()).collect())
     }
 
     /// Selects the tiles at `positions`, in this order, and replaces them by tiles that were computed from them. `made`
     /// has one new tile for each selected tile that is on this rank.
-    pub(crate) fn made_of(&self, positions: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Spread {
+    pub(crate) fn made_of(&self, positions: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> LocalTiles {
         let owners: Vec<u32> = positions.clone().map(|at| self.owners[at]).collect();
         let mut made = made.into_iter();
         let tile = |at: usize| self.tiles[at].as_ref().and_then(|_| made.next());
-        Spread::new(owners, positions.map(tile).collect())
+        LocalTiles::new(owners, positions.map(tile).collect())
     }
 
     /// Adds tiles that arrived from other ranks, each with its position.
-    pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> Spread {
+    pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> LocalTiles {
         let mut tiles = self.tiles.to_vec();
         came.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));
-        Spread { owners: self.owners.clone(), tiles: tiles.into() }
+        LocalTiles { owners: self.owners.clone(), tiles: tiles.into() }
     }
 
     /// The positions, in the shape, of the tiles that this rank has.
@@ -62,7 +62,7 @@ impl Spread {
     }
 
     /// Returns true if all tiles on this rank share the memory of `other`'s tiles, in the same order.
-    pub(crate) fn shares_tiles(&self, other: &Spread) -> bool {
+    pub(crate) fn shares_tiles(&self, other: &LocalTiles) -> bool {
         let mut others = other.tiles.iter().flatten();
         let mut own = self.tiles.iter().flatten();
         own.all(|own| others.any(|other| own.tensor().shares_memory(other.tensor())))

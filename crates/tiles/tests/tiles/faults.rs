@@ -9,7 +9,7 @@ use crate::ranks::{Bits, gathered_bits, graph_of_all};
 use crate::threads::all_bits;
 use cembra_runtime::{Cancellation, Scalar};
 use cembra_tensor::{TensorGraph, TensorNodeId};
-use cembra_tiles::link::{Content, Link, MessageId, Payload, Ranks, Request, Room, Shuffled, run_ranks};
+use cembra_tiles::link::{Content, DelayedLink, ExpectedMessage, Link, MessageId, Payload, Ranks, Request, run_ranks};
 use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, TileMap, TilePlace, Tiled, Tiling, Tiling1};
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
@@ -74,7 +74,7 @@ impl Link for Garbling {
         self.link.send(to, tag, payload)
     }
 
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error> {
         let is_tile = matches!(room.awaited().content(), Content::Float32 | Content::Float64);
         if is_tile
             && self.is_on.load(Ordering::Relaxed)
@@ -133,7 +133,7 @@ impl Run<'_> {
         let at = |fault: Fault| if self.fault == fault && rank == self.rank { self.at } else { u64::MAX };
         let which = [at(Fault::Garbage), at(Fault::Memory)];
         let link = Garbling { link, which, counts: Default::default(), is_on: is_on.clone() };
-        let link: Arc<dyn Link> = Arc::new(Shuffled::new(Arc::new(link), seed));
+        let link: Arc<dyn Link> = Arc::new(DelayedLink::new(Arc::new(link), seed));
         let ranks = Arc::new(Ranks::new(link)?.stall(Duration::from_secs(60)));
         let run = Evaluator::new(self.options.clone()).ranks(ranks.clone(), []);
         let token = Cancellation::new();

@@ -4,8 +4,8 @@
 use cembra_runtime::{Cancellation, FaultKind, Scalar};
 use cembra_tiles::Tile;
 use cembra_tiles::link::{
-    Done, Failure, Link, MOST_SHARED_BYTES, MOST_TAG, MessageId, Patience, Payload, Ranks, Request, Room, Shuffled,
-    Transfer, no_link, run_ranks,
+    DelayedLink, Done, ExpectedMessage, Failure, Link, MOST_SHARED_BYTES, MOST_TAG, MessageId, Payload, Ranks, Request,
+    Transfer, WaitPolicy, no_link, run_ranks,
 };
 use cembra_value::Error;
 use cembra_value::tensor::{Tensor, TensorErrorKind as Kind};
@@ -45,12 +45,12 @@ fn a_tile_arrives_in_the_memory_that_it_was_sent_from() {
     let found = all(2, |link| {
         if link.rank() == 0 {
             let sent = link.send(1, 3, Payload::of_tile(id(1, 2), own.clone())?)?;
-            Patience::default().all(vec![sent])?;
+            WaitPolicy::default().all(vec![sent])?;
             return Ok(None);
         }
-        let mut received = link.receive(0, 3, Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?)?;
+        let mut received = link.receive(0, 3, ExpectedMessage::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?)?;
         assert_eq!((received.awaited().peer, received.awaited().id, received.awaited().is_sent), (0, id(1, 2), false));
-        let payload = Patience::default().one(&mut received)?.into_payload().expect("a tile");
+        let payload = WaitPolicy::default().one(&mut received)?.into_payload().expect("a tile");
         assert_eq!(received.test().unwrap_err().tensor_kind(), Some(Kind::Message));
         let tile = payload.tile().expect("a tile");
         Ok(Some((tile.elements::<f64>().to_vec(), tile.elements::<f64>().as_ptr() as usize)))
@@ -62,21 +62,21 @@ fn a_tile_arrives_in_the_memory_that_it_was_sent_from() {
 #[test]
 fn a_tile_is_the_bytes_of_its_place() -> Result<(), Error> {
     let sent = Payload::of_tile(id(1, 2), tile(1.0))?;
-    let mut memory = Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?.into_memory()?;
+    let mut memory = ExpectedMessage::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?.into_memory()?;
     assert_eq!((sent.place().1, memory.place().1), (48, 48));
     assert_eq!(memory.place().0.align_offset(64), 0);
     let Done::Received(received) = memory.filled(&sent.header().to_bytes())? else { panic!("it is there") };
     assert_eq!(received.tile().map(|tile| tile.extents().to_vec()), Some(vec![2, 3]));
-    let room = || Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3]);
+    let room = || ExpectedMessage::for_tile(id(1, 2), Scalar::Float64, &[2, 3]);
     let poison = Payload::poison(&room()?);
     assert!((poison.place().1, poison.header().length()) == (0, 48));
     assert!(matches!(room()?.into_memory()?.filled(&poison.header().to_bytes())?, Done::Poisoned));
     let other = Payload::of_bytes(id(1, 2), vec![0; 48])?;
     let error = room()?.into_memory()?.filled(&other.header().to_bytes()).unwrap_err();
     assert_eq!(error.tensor_kind(), Some(Kind::Message));
-    let huge = Room::for_bytes(id(1, 2), 1 << 47)?.into_memory().unwrap_err();
+    let huge = ExpectedMessage::for_bytes(id(1, 2), 1 << 47)?.into_memory().unwrap_err();
     assert_eq!(huge.tensor_kind(), Some(Kind::Limit));
-    assert!(Room::for_tile(id(0, 0), Scalar::Int64, &[2]).is_err());
+    assert!(ExpectedMessage::for_tile(id(0, 0), Scalar::Int64, &[2]).is_err());
     Ok(())
 }
 
@@ -85,8 +85,8 @@ fn messages_of_a_stream_keep_their_order_and_others_do_not() {
     let mut orders = BTreeSet::new();
     for seed in 0..300 {
         let arrived = all(3, |link| {
-            let link = Shuffled::new(link, seed);
-            let wait = Patience::default();
+            let link = DelayedLink::new(link, seed);
+            let wait = WaitPolicy::default();
             if link.rank() > 0 {
                 let sends = (0..8).map(|number| {
                     let payload = Payload::of_bytes(id(number, 0), vec![link.rank() as u8, number as u8])?;
@@ -100,7 +100,7 @@ fn messages_of_a_stream_keep_their_order_and_others_do_not() {
             let mut requests = Vec::new();
             for from in [2, 1] {
                 for number in [1, 3, 5, 7, 0, 2, 4, 6] {
-                    let room = Room::for_bytes(id(number, 0), 2)?;
+                    let room = ExpectedMessage::for_bytes(id(number, 0), 2)?;
                     requests.push((link.receive(from, (number % 2) as u16, room)?, [from as u8, number as u8]));
                 }
             }
@@ -143,7 +143,7 @@ fn collectives_are_the_same_on_all_ranks_in_any_order_of_delivery() {
         for seed in 0..if ranks == 16 { 10 } else { 60 } {
             let results = all(ranks, |link| {
                 let rank = link.rank();
-                let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)))?;
+                let ranks = Ranks::new(Arc::new(DelayedLink::new(link, seed)))?;
                 let mut found = Vec::new();
                 for round in 0..3 {
                     found.extend(ranks.all_gather(said(rank, round))?);
@@ -215,7 +215,7 @@ fn the_lowest_task_that_failed_is_the_error_of_all_ranks() {
                     .of_fault(FaultKind::DivisionByZero, Some("math.mod"))
                     .hint("guard it"),
             };
-            let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed)))?;
+            let ranks = Ranks::new(Arc::new(DelayedLink::new(link, seed)))?;
             ranks.settle(failures[rank].map_or(Ok(()), |task| Err(failed(task))))
         });
         for result in results {
@@ -251,7 +251,7 @@ fn dropped_requests_take_their_turn() {
     // The request is dropped before the message arrives, and after it arrived.
     for is_late in [false, true] {
         let found = all(2, |link| {
-            let wait = Patience::default();
+            let wait = WaitPolicy::default();
             let ranks = Ranks::new(link.clone())?;
             if link.rank() == 0 {
                 if is_late {
@@ -274,7 +274,7 @@ fn dropped_requests_take_their_turn() {
             if !is_late {
                 ranks.settle(Ok(()))?;
             }
-            let room = |number| Room::for_bytes(id(number, 0), 1);
+            let room = |number| ExpectedMessage::for_bytes(id(number, 0), 1);
             let mut first = link.receive(0, 0, room(0)?)?;
             drop(link.receive(0, 0, room(1)?)?);
             let mut third = link.receive(0, 0, room(2)?)?;
@@ -311,15 +311,15 @@ fn messages_that_were_not_awaited_are_errors() {
     .map(|(payload, said)| (payload.unwrap(), said))
     .into();
     let found = all(2, |link| {
-        let wait = Patience::default();
+        let wait = WaitPolicy::default();
         if link.rank() == 0 {
-            let poison = Payload::poison(&Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?);
+            let poison = Payload::poison(&ExpectedMessage::for_tile(id(1, 2), Scalar::Float64, &[2, 3])?);
             for payload in payloads.iter().map(|(payload, _)| payload.clone()).chain([poison]) {
                 wait.one(&mut link.send(1, 0, payload)?)?;
             }
             return Ok(Vec::new());
         }
-        let room = || Room::for_tile(id(1, 2), Scalar::Float64, &[2, 3]);
+        let room = || ExpectedMessage::for_tile(id(1, 2), Scalar::Float64, &[2, 3]);
         let refused = payloads.iter().map(|_| wait.one(&mut link.receive(0, 0, room()?)?).map(drop));
         let refused: Vec<Result<(), Error>> = refused.collect();
         assert!(matches!(wait.one(&mut link.receive(0, 0, room()?)?)?, Done::Poisoned));
@@ -340,8 +340,8 @@ fn a_rank_that_panics_ends_all() {
                 panic!("on purpose");
             }
             // No rank sends this message.
-            let mut request = link.receive(ranks / 2, 0, Room::for_bytes(id(0, 0), 1)?)?;
-            Patience::default().one(&mut request).map(drop)
+            let mut request = link.receive(ranks / 2, 0, ExpectedMessage::for_bytes(id(0, 0), 1)?)?;
+            WaitPolicy::default().one(&mut request).map(drop)
         });
         let said = format!("rank {} panicked: on purpose", ranks / 2);
         assert!(found.iter().all(|error| error.to_string() == said), "{found:?}");
@@ -356,9 +356,9 @@ fn ranks_that_end_leave_their_messages() {
             drop(link.send(1, 0, Payload::of_bytes(id(0, 0), vec![9])?)?);
             return Ok(Vec::new());
         }
-        let wait = Patience::default();
-        let first = bytes_of(wait.one(&mut link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?)?);
-        let error = wait.one(&mut link.receive(0, 0, Room::for_bytes(id(1, 0), 1)?)?).unwrap_err();
+        let wait = WaitPolicy::default();
+        let first = bytes_of(wait.one(&mut link.receive(0, 0, ExpectedMessage::for_bytes(id(0, 0), 1)?)?)?);
+        let error = wait.one(&mut link.receive(0, 0, ExpectedMessage::for_bytes(id(1, 0), 1)?)?).unwrap_err();
         assert_eq!((error.code(), error.tensor_kind()), ("link", Some(Kind::Link)));
         assert_eq!(error.to_string(), "rank 0 ended before it sent tile 0 of step 1");
         Ok(first)
@@ -381,8 +381,8 @@ fn a_rank_can_end_all() {
         if link.rank() == 1 {
             link.abort(4);
         }
-        let mut request = link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?;
-        Patience::default().one(&mut request).map(drop)
+        let mut request = link.receive(0, 0, ExpectedMessage::for_bytes(id(0, 0), 1)?)?;
+        WaitPolicy::default().one(&mut request).map(drop)
     });
     assert!(found.iter().all(|error| error.to_string() == "rank 1 ended the run with code 4"), "{found:?}");
 }
@@ -391,12 +391,12 @@ fn a_rank_can_end_all() {
 fn waits_are_cancelled_and_stall() {
     let token = Cancellation::new();
     let found = errors(2, |link| {
-        let request = link.receive(1 - link.rank(), 0, Room::for_bytes(id(7, 4), 1)?)?;
+        let request = link.receive(1 - link.rank(), 0, ExpectedMessage::for_bytes(id(7, 4), 1)?)?;
         let waited = if link.rank() == 0 {
-            let error = Patience::default().token(Some(token.clone())).all(vec![request]).unwrap_err();
+            let error = WaitPolicy::default().token(Some(token.clone())).all(vec![request]).unwrap_err();
             Err(error)
         } else {
-            let waited = Patience::default().stall(Duration::from_micros(300)).all(vec![request]).map(drop);
+            let waited = WaitPolicy::default().stall(Duration::from_micros(300)).all(vec![request]).map(drop);
             token.cancel();
             waited
         };
@@ -411,8 +411,8 @@ fn waits_are_cancelled_and_stall() {
     // A token whose time limit has passed.
     let over = Cancellation::new().until(Instant::now());
     let found = errors(1, |link| {
-        let request = link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?)?;
-        Patience::default().token(Some(over.clone())).all(vec![request]).map(drop)
+        let request = link.receive(0, 0, ExpectedMessage::for_bytes(id(0, 0), 1)?)?;
+        WaitPolicy::default().token(Some(over.clone())).all(vec![request]).map(drop)
     });
     assert_eq!(found[0].fault_kind(), Some(FaultKind::Deadline));
 }
@@ -442,7 +442,7 @@ impl Link for Counted {
         self.0.send(to, tag, payload).map(|request| self.counted(request))
     }
 
-    fn receive(&self, from: usize, tag: u16, room: Room) -> Result<Request, Error> {
+    fn receive(&self, from: usize, tag: u16, room: ExpectedMessage) -> Result<Request, Error> {
         self.0.receive(from, tag, room).map(|request| self.counted(request))
     }
 
@@ -489,14 +489,14 @@ fn ranks_that_wait_for_another_sleep() {
 
 #[test]
 fn progress_begins_the_time_anew() -> Result<(), Error> {
-    let never = Patience::default().stall(Duration::ZERO);
+    let never = WaitPolicy::default().stall(Duration::ZERO);
     let mut request = None;
-    all(1, |link| link.receive(0, 0, Room::for_bytes(id(0, 0), 1)?).map(|request| request.awaited()))
+    all(1, |link| link.receive(0, 0, ExpectedMessage::for_bytes(id(0, 0), 1)?).map(|request| request.awaited()))
         .iter()
         .for_each(|awaited| request = Some(*awaited));
     let awaited = request.expect("one rank");
     assert_eq!(never.begin().pause(|| awaited).unwrap_err().tensor_kind(), Some(Kind::Stalled));
-    let long = Patience::default();
+    let long = WaitPolicy::default();
     let mut wait = long.begin();
     (0..40).try_for_each(|_| wait.pause(|| awaited))?;
     wait.progress();
@@ -511,16 +511,16 @@ fn ranks_and_tags_that_there_are_not_are_refused() {
     all(2, |link| {
         let refused = [
             link.send(2, 0, Payload::of_bytes(id(0, 0), vec![1])?).map(drop),
-            link.receive(2, 0, Room::for_bytes(id(0, 0), 1)?).map(drop),
+            link.receive(2, 0, ExpectedMessage::for_bytes(id(0, 0), 1)?).map(drop),
             link.send(0, MOST_TAG + 1, Payload::of_bytes(id(0, 0), vec![1])?).map(drop),
-            link.receive(1, u16::MAX, Room::for_bytes(id(0, 0), 1)?).map(drop),
+            link.receive(1, u16::MAX, ExpectedMessage::for_bytes(id(0, 0), 1)?).map(drop),
             Ranks::new(link.clone())?.broadcast(2, Vec::new()).map(drop),
         ];
         assert!(refused.iter().all(|one| one.as_ref().is_err_and(|error| error.tensor_kind() == Some(Kind::Link))));
         // To itself.
         drop(link.send(link.rank(), 9, Payload::of_bytes(id(0, 0), vec![1])?)?);
-        let mut own = link.receive(link.rank(), 9, Room::for_bytes(id(0, 0), 1)?)?;
-        assert_eq!(bytes_of(Patience::default().one(&mut own)?), [1]);
+        let mut own = link.receive(link.rank(), 9, ExpectedMessage::for_bytes(id(0, 0), 1)?)?;
+        assert_eq!(bytes_of(WaitPolicy::default().one(&mut own)?), [1]);
         Ok(())
     });
 }

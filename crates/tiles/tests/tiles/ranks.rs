@@ -9,7 +9,7 @@ use crate::symbolic::{PRODUCTS, parse, tilings};
 use crate::threads::{all_bits, on_five_threads};
 use cembra_runtime::{Cancellation, Scalar};
 use cembra_tensor::{Reduction, TensorGraph};
-use cembra_tiles::link::{Link, Ranks, Shuffled, run_ranks};
+use cembra_tiles::link::{DelayedLink, Link, Ranks, run_ranks};
 use cembra_tiles::{
     Base, Evaluator, MOST_TILES, Options, Screening, Segment, Shape, TileMap, TilePlace, Tiled, Tiling, Tiling1,
 };
@@ -37,7 +37,7 @@ pub(crate) fn on_ranks<R: Send>(
     run: impl Fn(&Evaluator, &Arc<Ranks>) -> Result<R, Error> + Sync,
 ) -> Vec<Result<R, Error>> {
     run_ranks(size, |link| {
-        let ranks = ranks_of(Arc::new(Shuffled::new(link, seed)))?;
+        let ranks = ranks_of(Arc::new(DelayedLink::new(link, seed)))?;
         let evaluator = Evaluator::new(options.clone()).ranks(ranks.clone(), []);
         run(&evaluator, &ranks)
     })

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::walk::{CopiedAxis, copy_axes};
 use crate::Error;
 use crate::Limit;
-use crate::lent::Lent;
+use crate::lent::BorrowedSlice;
 use cembra_runtime::{Scalar, advise_huge_pages, has_room};
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use std::ops::Deref;
 pub struct Buffer<T> {
     /// The elements that the buffer owns; empty while elements are borrowed.
     own: Vec<T>,
-    lent: Option<Box<Lent<T>>>,
+    lent: Option<Box<BorrowedSlice<T>>>,
 }
 
 impl<T: Copy> Buffer<T> {
@@ -53,7 +53,7 @@ impl<T: 'static> Buffer<T> {
     /// ```
     #[must_use]
     pub fn lent(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Self {
-        Buffer { own: Vec::new(), lent: Some(Box::new(Lent::of(owner))) }
+        Buffer { own: Vec::new(), lent: Some(Box::new(BorrowedSlice::of(owner))) }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Selector, by_element};
 use crate::encode::{Code, Length};
-use crate::program::{Class, Home, Info, Kind, Op, Preset, Value};
+use crate::program::{Class, Info, MachineOpKind, Op, Preset, Value, ValueMemory};
 use cembra_runtime::MachineType;
 use cembra_tape::{Cmp, Instr, Port};
 
@@ -30,7 +30,7 @@ impl Selector<'_> {
     }
 
     /// Adds a new mask to the program. Without mask registers (AVX2) its lanes have `element` bytes.
-    fn new_mask(&mut self, home: Home, element: u8) -> Value {
+    fn new_mask(&mut self, home: ValueMemory, element: u8) -> Value {
         if self.is_avx512() {
             return self.program.value(Info { home, class: Class::Mask, length: Length::X, element: 1 });
         }
@@ -45,9 +45,9 @@ impl Selector<'_> {
     pub(super) fn input_mask(&mut self, at: usize, port: u32, kind: Port) {
         let element = self.widest();
         let value = match kind {
-            Port::Rows if self.is_avx512() => self.new_mask(Home::Bits(port, self.step), element),
+            Port::Rows if self.is_avx512() => self.new_mask(ValueMemory::Bits(port, self.step), element),
             Port::Rows => {
-                let byte = self.new_mask(Home::Bits(port, self.step), element);
+                let byte = self.new_mask(ValueMemory::Bits(port, self.step), element);
                 let bits = self.bits_of_lanes(element);
                 let whole = self.whole();
                 let found = self.plain(Code::AndVector, element, whole, [byte, bits], 0);
@@ -56,7 +56,7 @@ impl Selector<'_> {
             // Inputs are never sums.
             Port::Shared | Port::Chains => {
                 let slot = self.preset(Preset::Shared(port));
-                self.new_mask(Home::Slot(slot), element)
+                self.new_mask(ValueMemory::Slot(slot), element)
             }
         };
         let width = self.width(element);
@@ -75,7 +75,7 @@ impl Selector<'_> {
             let [lower, upper] = [0, 4].map(|first| [0, 1, 2, 3].map(|lane| 1_u64 << (first + lane)));
             let offset = 8 * self.program.pool.len() as u32;
             self.program.pool.extend(lower.into_iter().chain(upper));
-            self.vector(Home::Halves(offset), element)
+            self.vector(ValueMemory::Halves(offset), element)
         };
         self.selection.bits_of_lanes = Some(made);
         made
@@ -97,7 +97,7 @@ impl Selector<'_> {
             Instr::MaskConst(holds) => {
                 let slot = self.preset(Preset::Constant(*holds));
                 let element = self.widest();
-                (self.new_mask(Home::Slot(slot), element), element)
+                (self.new_mask(ValueMemory::Slot(slot), element), element)
             }
             Instr::Cmp(_, a, _) if !self.is_part(at) => {
                 let element = self.program.info(self.number(a.index())).element;
@@ -278,7 +278,7 @@ impl Selector<'_> {
                 Some(comparison) => self.compare(comparison, Value::NONE),
                 None => {
                     debug_assert!(false, "v{at} is used as a mask but was not played");
-                    self.new_mask(Home::None, element)
+                    self.new_mask(ValueMemory::None, element)
                 }
             },
         }
@@ -292,8 +292,8 @@ impl Selector<'_> {
             return self.plain(Code::XorVector, element, length, [mask, ones], 0);
         }
         let code = if self.program.rows == 8 { Code::MaskNot8 } else { Code::MaskNot16 };
-        let result = self.new_mask(Home::None, element);
-        let op = self.op(Kind::Plain(code), Length::X);
+        let result = self.new_mask(ValueMemory::None, element);
+        let op = self.op(MachineOpKind::Plain(code), Length::X);
         self.program.ops.push(Op { result, operands: [Value::NONE, mask, Value::NONE, Value::NONE], ..op });
         result
     }
@@ -305,8 +305,8 @@ impl Selector<'_> {
             let length = self.length(element);
             return self.plain(codes[2], element, length, operands, 0);
         }
-        let result = self.new_mask(Home::None, element);
-        let op = self.op(Kind::Plain(codes[usize::from(self.program.rows == 16)]), Length::Y);
+        let result = self.new_mask(ValueMemory::None, element);
+        let op = self.op(MachineOpKind::Plain(codes[usize::from(self.program.rows == 16)]), Length::Y);
         let [a, b] = operands;
         self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], ..op });
         result
@@ -381,8 +381,8 @@ impl Selector<'_> {
     /// result is false in lanes where the mask `under` is.
     pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
         let element = self.program.info(a).element;
-        let result = self.new_mask(Home::None, element);
-        let op = self.op(Kind::Plain(code), self.length(element));
+        let result = self.new_mask(ValueMemory::None, element);
+        let op = self.op(MachineOpKind::Plain(code), self.length(element));
         self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], immediate, mask: under, ..op });
         result
     }

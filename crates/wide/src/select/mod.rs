@@ -9,7 +9,7 @@ mod quotients;
 use crate::encode::{Code, Length};
 use crate::error::Reason;
 use crate::isa::{Isa, element, is_mask, plays};
-use crate::program::{Class, Home, Info, Kind, Op, Program, Value};
+use crate::program::{Class, Info, MachineOpKind, Op, Program, Value, ValueMemory};
 use cembra_runtime::{CHAINS, MachineType};
 use cembra_tape::{Bin, Instr, Output, Port, Tape, Un, Val};
 use needs::Needs;
@@ -46,7 +46,7 @@ pub(crate) struct Selection {
     /// A buffer for the results of an expansion's instructions, while it is inlined.
     expanded: Vec<Value>,
     /// The values that a step stores, each with the operation that stores it.
-    stored: Vec<(Kind, Value)>,
+    stored: Vec<(MachineOpKind, Value)>,
 }
 
 /// Selects the instructions of a tape for one step.
@@ -111,7 +111,7 @@ impl Selection {
         (program.rows, program.steps) = (rows, steps);
         self.constants.clear();
         self.shared.clear();
-        self.mends = isa.mends(tape, &self.needs.played) && inputs.contains(&Port::Rows);
+        self.mends = isa.divides_by_inverse(tape, &self.needs.played) && inputs.contains(&Port::Rows);
         self.bits_of_lanes = None;
         for step in 0..steps {
             self.values.clear();
@@ -148,7 +148,7 @@ impl Selector<'_> {
                     if skipping == 0 {
                         self.masks_of_stretch(at, inputs, number);
                         let mask = self.mask_of_any_width(mask.index());
-                        let op = Op { mask, ..self.op(Kind::Begin, self.whole()) };
+                        let op = Op { mask, ..self.op(MachineOpKind::Begin, self.whole()) };
                         self.program.ops.push(op);
                         self.selection.mantissas.clear();
                         late = self.selection.late.len();
@@ -158,7 +158,7 @@ impl Selector<'_> {
                 Instr::End => {
                     skipping = skipping.saturating_sub(1);
                     if skipping == 0 {
-                        self.program.ops.push(self.op(Kind::End, self.whole()));
+                        self.program.ops.push(self.op(MachineOpKind::End, self.whole()));
                         self.selection.mantissas.clear();
                         while self.selection.late.len() > late {
                             if let Some((at, width)) = self.selection.late.pop() {
@@ -179,8 +179,8 @@ impl Selector<'_> {
                     self.sum(*val, port);
                     continue;
                 }
-                Output::Number(val) => (Kind::Store(port), self.number(val.index())),
-                Output::Mask(mask) => (Kind::StoreMask(port), self.mask_of_any_width(mask.index())),
+                Output::Number(val) => (MachineOpKind::Store(port), self.number(val.index())),
+                Output::Mask(mask) => (MachineOpKind::StoreMask(port), self.mask_of_any_width(mask.index())),
             };
             let value = if self.selection.stored.is_empty() { value } else { self.read(value) };
             self.selection.stored.push((kind, value));
@@ -189,7 +189,7 @@ impl Selector<'_> {
             let (kind, value) = self.selection.stored[at];
             let mut op = self.op(kind, self.program.info(value).length);
             match kind {
-                Kind::StoreMask(_) => op.mask = value,
+                MachineOpKind::StoreMask(_) => op.mask = value,
                 _ => op.operands[0] = value,
             }
             self.program.ops.push(op);
@@ -201,8 +201,8 @@ impl Selector<'_> {
     fn read(&mut self, value: Value) -> Value {
         let Info { home, length, element, .. } = *self.program.info(value);
         match home {
-            Home::Rows(..) => self.plain(Code::Load32, element, length, [Value::NONE, value], 0),
-            Home::Bits(..) => self.logic([Code::MaskOr8, Code::MaskOr16, Code::OrVector], element, [value; 2]),
+            ValueMemory::Rows(..) => self.plain(Code::Load32, element, length, [Value::NONE, value], 0),
+            ValueMemory::Bits(..) => self.logic([Code::MaskOr8, Code::MaskOr16, Code::OrVector], element, [value; 2]),
             _ => value,
         }
     }
@@ -262,12 +262,12 @@ impl Selector<'_> {
     /// Adds a vector to the partial sums of the output `port`, from the sum for the iteration's row `row` on. A mask
     /// restricts the addition to some lanes.
     fn add(&mut self, number: Value, mask: Value, port: u32, row: u8) {
-        let (chains, length) = (self.vector(Home::Chains(port, row), 8), self.length(8));
+        let (chains, length) = (self.vector(ValueMemory::Chains(port, row), 8), self.length(8));
         let (kind, operands) = if self.carries() {
-            (Kind::Carry, [number, chains, Value::NONE, Value::NONE])
+            (MachineOpKind::Carry, [number, chains, Value::NONE, Value::NONE])
         } else {
             let sum = self.two(Code::Add64, number, chains);
-            (Kind::StoreChains(port, row), [sum, Value::NONE, Value::NONE, Value::NONE])
+            (MachineOpKind::StoreChains(port, row), [sum, Value::NONE, Value::NONE, Value::NONE])
         };
         self.program.ops.push(Op { operands, mask, ..self.op(kind, length) });
     }
@@ -299,7 +299,7 @@ impl Selector<'_> {
     fn input(&mut self, at: usize, instr: &Instr, number: u32, port: Port) {
         if let Instr::Input(ty) = instr {
             let value = match port {
-                Port::Rows => self.vector(Home::Rows(number, self.step), element(*ty)),
+                Port::Rows => self.vector(ValueMemory::Rows(number, self.step), element(*ty)),
                 // Inputs are never sums.
                 Port::Shared | Port::Chains => self.shared(number, element(*ty)),
             };
@@ -325,13 +325,13 @@ impl Selector<'_> {
     }
 
     /// Adds a new vector to the program. Its elements have `element` bytes.
-    fn vector(&mut self, home: Home, element: u8) -> Value {
+    fn vector(&mut self, home: ValueMemory, element: u8) -> Value {
         let length = self.length(element);
         self.program.value(Info { home, class: Class::Vector, length, element })
     }
 
     /// Makes an instruction of this step, without operands.
-    fn op(&self, kind: Kind, length: Length) -> Op {
+    fn op(&self, kind: MachineOpKind, length: Length) -> Op {
         Op { step: self.step, ..Op::new(kind, length) }
     }
 
@@ -339,14 +339,15 @@ impl Selector<'_> {
     /// result instead.
     fn plain(&mut self, code: Code, element: u8, length: Length, [a, b]: [Value; 2], immediate: u8) -> Value {
         // Functions compute some values twice in a short distance.
-        let recent = self.program.ops.iter().rev().take(REPEATED).take_while(|op| !matches!(op.kind, Kind::End));
-        let mut same =
-            recent.filter(|op| op.kind == Kind::Plain(code) && op.operands == [a, b, Value::NONE, Value::NONE]);
+        let recent =
+            self.program.ops.iter().rev().take(REPEATED).take_while(|op| !matches!(op.kind, MachineOpKind::End));
+        let mut same = recent
+            .filter(|op| op.kind == MachineOpKind::Plain(code) && op.operands == [a, b, Value::NONE, Value::NONE]);
         if let Some(same) = same.find(|op| op.immediate == immediate && !op.mask.is_some()) {
             return same.result;
         }
-        let result = self.vector(Home::None, element);
-        let op = self.op(Kind::Plain(code), length);
+        let result = self.vector(ValueMemory::None, element);
+        let op = self.op(MachineOpKind::Plain(code), length);
         self.program.ops.push(Op { result, operands: [a, b, Value::NONE, Value::NONE], immediate, ..op });
         result
     }
@@ -356,7 +357,7 @@ impl Selector<'_> {
         if let Some(known) = self.selection.shared.get(&port) {
             return *known;
         }
-        let value = self.vector(Home::Shared(port), element);
+        let value = self.vector(ValueMemory::Shared(port), element);
         self.selection.shared.insert(port, value);
         value
     }
@@ -379,7 +380,7 @@ impl Selector<'_> {
         let offset = 8 * self.program.pool.len() as u32;
         let kept = if self.is_avx512() { 1 } else { words.len() };
         self.program.pool.extend_from_slice(&words[..kept]);
-        self.vector(Home::Pool(offset), element)
+        self.vector(ValueMemory::Pool(offset), element)
     }
 
     fn number(&self, at: usize) -> Value {
@@ -433,8 +434,8 @@ impl Selector<'_> {
     /// the third number.
     fn fma(&mut self, [a, b, c]: [Value; 3], opposites: u8) -> Value {
         let element = self.program.info(a).element;
-        let result = self.vector(Home::None, element);
-        let op = self.op(Kind::Fma, self.length(element));
+        let result = self.vector(ValueMemory::None, element);
+        let op = self.op(MachineOpKind::Fma, self.length(element));
         self.program.ops.push(Op { result, operands: [a, b, c, Value::NONE], immediate: opposites, ..op });
         result
     }
@@ -505,14 +506,14 @@ impl Selector<'_> {
                     *place = self.number(arg.index());
                 }
                 let info = *self.program.info(otherwise);
-                let result = self.vector(Home::None, info.element);
-                let op = self.op(Kind::Rare(*function), info.length);
+                let result = self.vector(ValueMemory::None, info.element);
+                let op = self.op(MachineOpKind::Rare(*function), info.length);
                 self.program.ops.push(Op { result, operands, mask, ..op });
                 result
             }
             Instr::FaultIf { mask, .. } => {
                 let mask = self.mask_of_any_width(mask.index());
-                let op = Op { mask, ..self.op(Kind::Fault, self.whole()) };
+                let op = Op { mask, ..self.op(MachineOpKind::Fault, self.whole()) };
                 self.program.ops.push(op);
                 self.program.faults = true;
                 return;

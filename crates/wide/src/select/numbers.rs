@@ -4,7 +4,7 @@
 use super::{Selector, by_element, by_type};
 use crate::encode::{Code, Length};
 use crate::isa::element;
-use crate::program::{Home, Kind, Op, Value};
+use crate::program::{MachineOpKind, Op, Value, ValueMemory};
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Cmp, Instr, Shift, Tape, Un, scaling, splitting};
 
@@ -174,10 +174,10 @@ impl Selector<'_> {
     fn has_upper_half_only(&self, value: Value) -> bool {
         let Some(op) = self.program.ops.iter().rev().take(NEAR).find(|op| op.result == value) else { return false };
         let cuts = |operand: &Value| match operand.is_some().then(|| self.program.info(*operand).home) {
-            Some(Home::Pool(offset)) => self.program.pool[offset as usize / 8] << 32 == 0,
+            Some(ValueMemory::Pool(offset)) => self.program.pool[offset as usize / 8] << 32 == 0,
             _ => false,
         };
-        op.kind == Kind::Plain(Code::AndVector) && op.operands.iter().any(cuts)
+        op.kind == MachineOpKind::Plain(Code::AndVector) && op.operands.iter().any(cuts)
     }
 
     /// Converts a float below 2^63 to a 64-bit integer without its fraction, with AVX2, which has no instruction for
@@ -231,7 +231,7 @@ impl Selector<'_> {
 
     /// Returns true for the constant 2 of a float type.
     fn is_two(&self, ty: MachineType, value: Value) -> bool {
-        let Home::Pool(offset) = self.program.info(value).home else { return false };
+        let ValueMemory::Pool(offset) = self.program.info(value).home else { return false };
         let bits = self.program.pool[offset as usize / 8];
         match ty {
             MachineType::F32 => bits as u32 == 2_f32.to_bits(),
@@ -244,8 +244,8 @@ impl Selector<'_> {
         let sign = self.sign(element);
         let length = self.length(element);
         if self.is_avx512() {
-            let result = self.vector(Home::None, element);
-            let op = self.op(Kind::Merge, length);
+            let result = self.vector(ValueMemory::None, element);
+            let op = self.op(MachineOpKind::Merge, length);
             self.program.ops.push(Op { result, operands: [a, b, sign, Value::NONE], ..op });
             return result;
         }
@@ -276,20 +276,20 @@ impl Selector<'_> {
     pub(super) fn blend(&mut self, mask: Value, on: Value, off: Value) -> Value {
         let element = self.program.info(on).element;
         let length = self.length(element);
-        let result = self.vector(Home::None, element);
+        let result = self.vector(ValueMemory::None, element);
         let op = if !self.is_avx512() && self.is_zero(off) {
-            let op = self.op(Kind::Plain(Code::AndVector), length);
+            let op = self.op(MachineOpKind::Plain(Code::AndVector), length);
             Op { operands: [mask, on, Value::NONE, Value::NONE], ..op }
         } else if !self.is_avx512() {
             let code = by_element(element, [Code::BlendVector32, Code::BlendVector64]);
-            Op { operands: [off, on, mask, Value::NONE], ..self.op(Kind::Plain(code), length) }
+            Op { operands: [off, on, mask, Value::NONE], ..self.op(MachineOpKind::Plain(code), length) }
         } else if self.is_zero(off) {
             let code = by_element(element, [Code::Load32, Code::Load64]);
-            let op = self.op(Kind::Plain(code), length);
+            let op = self.op(MachineOpKind::Plain(code), length);
             Op { operands: [Value::NONE, on, Value::NONE, Value::NONE], mask, zeroing: true, ..op }
         } else {
             let code = by_element(element, [Code::Blend32, Code::Blend64]);
-            Op { operands: [off, on, Value::NONE, Value::NONE], mask, ..self.op(Kind::Plain(code), length) }
+            Op { operands: [off, on, Value::NONE, Value::NONE], mask, ..self.op(MachineOpKind::Plain(code), length) }
         };
         self.program.ops.push(Op { result, ..op });
         result
@@ -299,22 +299,23 @@ impl Selector<'_> {
     /// subnormal results there take no time.
     pub(super) fn scaled_or_zero(&mut self, mask: Value, [a, power]: [Value; 2]) -> Value {
         let element = self.program.info(a).element;
-        let result = self.vector(Home::None, element);
-        let op = self.op(Kind::Plain(by_element(element, [Code::Scale32, Code::Scale64])), self.length(element));
+        let result = self.vector(ValueMemory::None, element);
+        let op =
+            self.op(MachineOpKind::Plain(by_element(element, [Code::Scale32, Code::Scale64])), self.length(element));
         self.program.ops.push(Op { result, operands: [a, power, Value::NONE, Value::NONE], mask, zeroing: true, ..op });
         result
     }
 
     pub(super) fn is_zero(&self, value: Value) -> bool {
-        matches!(self.program.info(value).home, Home::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
+        matches!(self.program.info(value).home, ValueMemory::Pool(offset) if self.program.pool[offset as usize / 8] == 0)
     }
 
     /// Returns the minuend `m` of `difference = m - number`, if a recent instruction computed this difference; else
     /// `None`.
     fn taken_from(&self, difference: Value, number: Value) -> Option<Value> {
-        let recent = self.program.ops.iter().rev().take(FAR).take_while(|op| op.kind != Kind::End);
+        let recent = self.program.ops.iter().rev().take(FAR).take_while(|op| op.kind != MachineOpKind::End);
         let made = recent.filter(|op| op.result == difference).find(|op| op.operands[1] == number)?;
-        matches!(made.kind, Kind::Plain(Code::Sub32 | Code::Sub64)).then_some(made.operands[0])
+        matches!(made.kind, MachineOpKind::Plain(Code::Sub32 | Code::Sub64)).then_some(made.operands[0])
     }
 
     /// Inlines an expansion (a tape that composes an operation of others) and returns its output with the index

@@ -5,7 +5,7 @@ use super::{Selector, by_element};
 use crate::divisor::{Divisor, exact_inverse};
 use crate::encode::Code;
 use crate::isa::element;
-use crate::program::{Home, Kind, Op, Value};
+use crate::program::{MachineOpKind, Op, Value, ValueMemory};
 use cembra_runtime::MachineType;
 use cembra_runtime::quotient::{moderate, parts};
 use cembra_tape::Bin;
@@ -17,7 +17,7 @@ impl Selector<'_> {
     pub(super) fn quotient(&mut self, ty: MachineType, a: Value, b: Value) -> Value {
         let element = element(ty);
         let constant = match self.program.info(b).home {
-            Home::Pool(offset) => Some(self.program.pool[offset as usize / 8]),
+            ValueMemory::Pool(offset) => Some(self.program.pool[offset as usize / 8]),
             _ => None,
         };
         if let Some(reciprocal) = constant.and_then(|bits| exact_inverse(ty, bits)) {
@@ -33,7 +33,7 @@ impl Selector<'_> {
 
     /// Returns true for a value that may have a different number in each row.
     fn differs(&self, value: Value) -> bool {
-        !matches!(self.program.info(value).home, Home::Pool(_) | Home::Shared(_))
+        !matches!(self.program.info(value).home, ValueMemory::Pool(_) | ValueMemory::Shared(_))
     }
 
     /// Returns the divisor and its inverse for a division by multiplication; `None` if rows do not share the divisor,
@@ -41,11 +41,11 @@ impl Selector<'_> {
     fn parts(&mut self, divisor: Value) -> Option<[Value; 2]> {
         let info = *self.program.info(divisor);
         match info.home {
-            Home::Pool(offset) => {
+            ValueMemory::Pool(offset) => {
                 let parts = parts(info.element, self.program.pool[offset as usize / 8])?;
                 Some(parts.map(|bits| self.constant(bits, info.element)))
             }
-            Home::Shared(port) => {
+            ValueMemory::Shared(port) => {
                 let divisor = Divisor { port, element: info.element };
                 let known = self.program.divisors.iter().position(|other| *other == divisor);
                 let number = known.unwrap_or_else(|| {
@@ -68,8 +68,8 @@ impl Selector<'_> {
         let left = self.fma([near, divisor, a], 2);
         let mended = self.fma([left, inverse, near], 1);
         let mask = self.is_not_moderate(near, a);
-        let result = self.vector(Home::None, element);
-        let op = self.op(Kind::Quotient(b), self.length(element));
+        let result = self.vector(ValueMemory::None, element);
+        let op = self.op(MachineOpKind::Quotient(b), self.length(element));
         self.program.ops.push(Op { result, operands: [mended, a, Value::NONE, Value::NONE], mask, ..op });
         result
     }

@@ -75,7 +75,7 @@ fn play(
     types: &[MachineType],
     columns: &[Vec<u64>],
     record: impl Fn(&mut Tape, &[Val]) -> Output,
-) -> BTreeSet<Isa2> {
+) -> BTreeSet<IsaNumber> {
     let mut played = BTreeSet::new();
     for beside in [None, Some(MachineType::F32), Some(MachineType::F64)] {
         let mut tape = Tape::new();
@@ -91,7 +91,7 @@ fn play(
         }
         tape.finish();
         for isa in sets().filter(|isa| can_play(&tape, *isa)) {
-            played.insert(isa as Isa2);
+            played.insert(isa as IsaNumber);
         }
         let ports = vec![Port::Rows; columns.len()];
         check(name, &tape, &ports, &columns, &COUNTS);
@@ -100,10 +100,10 @@ fn play(
 }
 
 /// The number of an instruction set.
-type Isa2 = u8;
+type IsaNumber = u8;
 
-fn both() -> BTreeSet<Isa2> {
-    sets().map(|isa| isa as Isa2).collect()
+fn both() -> BTreeSet<IsaNumber> {
+    sets().map(|isa| isa as IsaNumber).collect()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use cembra::explain::RowPlayer;
 use cembra::explain::print;
 use cembra::{Backend, Batch, BatchResult, Error, Model, OnError, Options, RunOptions, Session};
 use cembra_expr::Program;
-use cembra_fuzzing::{Config, Laid, Layout, Lists, Shape};
+use cembra_fuzzing::{ColumnMemory, Config, Layout, Lists, Shape};
 use cembra_runtime::QType;
 use cembra_value::Value;
 use std::collections::HashMap;
@@ -132,18 +132,18 @@ impl Trial {
             format!("{what}\n{case:?}\n{}\ninput {primary} of {inputs:?} begins with: {}", self.text, shown.join("; "))
         };
         // Of other inputs any shape.
-        let mut laid: Vec<Option<Laid>> = Vec::new();
+        let mut laid: Vec<Option<ColumnMemory>> = Vec::new();
         for (at, (input, values)) in batch.inputs().iter().zip(values).enumerate() {
             let shape = if at == primary { case.shape } else { Shape::random(random) };
-            laid.push(Some(Laid::of(values, &input.qtype, shape, random)));
+            laid.push(Some(ColumnMemory::of(values, &input.qtype, shape, random)));
         }
         let mut of_outputs: Vec<Option<usize>> = vec![None; laid.len()];
-        let mut memory: Vec<Option<(Laid, QType)>> = Vec::new();
+        let mut memory: Vec<Option<(ColumnMemory, QType)>> = Vec::new();
         for (at, output) in batch.outputs().iter().enumerate() {
             let is_possible = output.qtype.scalar().is_some_and(|scalar| !scalar.is_string())
                 && (output.qtype.is_optional() || case.on_error == OnError::Fail);
             let over = batch.inputs().iter().position(|input| input.qtype.scalar() == output.qtype.scalar());
-            let over = over.filter(|input| laid[*input].as_ref().is_some_and(Laid::is_memory));
+            let over = over.filter(|input| laid[*input].as_ref().is_some_and(ColumnMemory::is_memory));
             memory.push(match (case.out, over) {
                 _ if !is_possible => None,
                 (Out::New, _) => None,
@@ -155,11 +155,11 @@ impl Trial {
                 }
                 (Out::Over | Out::Memory, _) => {
                     let shape = Shape { layout: *random.choice(&Layout::ALL[..3]).expect("layouts"), ..case.shape };
-                    Some((Laid::memory(case.rows, &output.qtype, shape, random), output.qtype.clone()))
+                    Some((ColumnMemory::memory(case.rows, &output.qtype, shape, random), output.qtype.clone()))
                 }
             });
         }
-        let lists: Vec<Option<Lists<'_>>> = laid.iter().map(|laid| laid.as_ref().map(Laid::lists)).collect();
+        let lists: Vec<Option<Lists<'_>>> = laid.iter().map(|laid| laid.as_ref().map(ColumnMemory::lists)).collect();
         let all = || batch.inputs().iter().zip(laid.iter().zip(&lists));
         let dictionaries: Vec<Option<InputColumn<'_>>> = all()
             .map(|(input, (laid, lists))| {
@@ -197,7 +197,7 @@ fn compare(
     case: &Case,
     made: Result<BatchResult, Error>,
     expected: &[Answer],
-    memory: &[Option<(Laid, QType)>],
+    memory: &[Option<(ColumnMemory, QType)>],
 ) -> Result<(), String> {
     let first = expected.iter().position(Result::is_err).filter(|_| case.on_error == OnError::Fail);
     let made = match (made, first) {

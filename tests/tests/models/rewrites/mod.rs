@@ -9,7 +9,7 @@ mod table;
 use cembra::operators::{Mode, Registry};
 use cembra::{Backend, Error, Executor, Model, Options, QType, ScalarValue, Value};
 use cembra_prepare::rewrites;
-use cembra_prepare::{Options as Passes, Placed, Prepared, prepare};
+use cembra_prepare::{Options as Passes, Prepared, RegionModel, prepare};
 use cembra_runtime::Scalar;
 use std::collections::BTreeSet;
 use table::{EXAMPLES, UNTOUCHED};
@@ -18,11 +18,11 @@ fn source(inputs: &str, expression: &str) -> String {
     format!("numbers f32\ninput {inputs}\noutput result = {expression}")
 }
 
-fn prepared(text: &str, mode: Mode, optimise: bool) -> Placed {
+fn prepared(text: &str, mode: Mode, optimise: bool) -> RegionModel {
     prepared_without(text, mode, if optimise { &[] } else { &["optimise"] }, &[])
 }
 
-fn prepared_without(text: &str, mode: Mode, passes: &[&str], rewrites: &[&str]) -> Placed {
+fn prepared_without(text: &str, mode: Mode, passes: &[&str], rewrites: &[&str]) -> RegionModel {
     let model = Model::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let [without, without_rewrites] = [passes, rewrites].map(|names| names.iter().map(ToString::to_string).collect());
     let passes = Passes { mode, without, without_rewrites, keep_weak_outputs: true, ..Passes::default() };
@@ -31,7 +31,7 @@ fn prepared_without(text: &str, mode: Mode, passes: &[&str], rewrites: &[&str]) 
 }
 
 /// The output as a term, written out in full.
-fn term(placed: &Placed) -> String {
+fn term(placed: &RegionModel) -> String {
     let graph = &placed.model.graph;
     let mut terms: Vec<String> = Vec::new();
     for node in graph.ids() {

@@ -101,27 +101,27 @@ fn array<T>(
 
 /// The way to write a value in a frame, or an element of a column, as JSON: as a scalar, an object or an array.
 #[derive(Debug)]
-pub(super) enum Form {
+pub(super) enum JsonLayout {
     /// The value is a scalar or an optional scalar.
     Scalar(QType),
     /// The value becomes a JSON object. The payload has three things per field: the bytes to write before the field's
     /// value (bracket or comma, key and colon), the value's offset, and the way to write it.
-    Object(Box<[(Vec<u8>, u32, Form)]>),
+    Object(Box<[(Vec<u8>, u32, JsonLayout)]>),
     /// The value becomes a JSON array. The payload has the offset of each element, and the way to write it.
-    Array(Box<[(u32, Form)]>),
+    Array(Box<[(u32, JsonLayout)]>),
     /// The value is an optional struct, written as null if it is missing. The payload has the offset of the struct in
     /// the optional, and the way to write it.
-    Optional(u32, Box<Form>),
+    Optional(u32, Box<JsonLayout>),
 }
 
-impl Form {
+impl JsonLayout {
     /// Returns the way to write values of the type `qtype` as JSON; `None` if frames cannot hold the type.
-    pub(super) fn of(qtype: &QType) -> Option<Form> {
+    pub(super) fn of(qtype: &QType) -> Option<JsonLayout> {
         // Types nest only as deep as the text that spelled them.
         Some(match qtype {
-            QType::Scalar(_) | QType::Optional(_) => Form::Scalar(qtype.clone()),
+            QType::Scalar(_) | QType::Optional(_) => JsonLayout::Scalar(qtype.clone()),
             QType::Tuple(_) if let Some(of) = qtype.as_optional_struct() => {
-                Form::Optional(qtype.field_offset(1)?, Form::of(of)?.into())
+                JsonLayout::Optional(qtype.field_offset(1)?, JsonLayout::of(of)?.into())
             }
             QType::Tuple(_) if !qtype.is_framed() || qtype.element().is_some() => return None,
             QType::Tuple(fields) => {
@@ -129,13 +129,13 @@ impl Form {
                 match fields.names() {
                     Some(_) => {
                         let part = |(at, (of, inside)): (usize, (&QType, u32))| {
-                            Some((key(&fields.label(at), at == 0), inside, Form::of(of)?))
+                            Some((key(&fields.label(at), at == 0), inside, JsonLayout::of(of)?))
                         };
-                        Form::Object(parts.enumerate().map(part).collect::<Option<_>>()?)
+                        JsonLayout::Object(parts.enumerate().map(part).collect::<Option<_>>()?)
                     }
-                    None => {
-                        Form::Array(parts.map(|(of, inside)| Some((inside, Form::of(of)?))).collect::<Option<_>>()?)
-                    }
+                    None => JsonLayout::Array(
+                        parts.map(|(of, inside)| Some((inside, JsonLayout::of(of)?))).collect::<Option<_>>()?,
+                    ),
                 }
             }
             _ => return None,
@@ -153,17 +153,17 @@ impl Form {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller; parts lie inside, and the presence of a struct is at its start.
         unsafe {
             match self {
-                Form::Scalar(qtype) => value(out, &ValueRef::read_from(qtype, place, offset))?,
-                Form::Optional(_, _) if place.read(Slot::<u8>::at(offset)) == 0 => out.extend_from_slice(b"null"),
-                Form::Optional(inside, of) => of.write(out, place, offset + inside)?,
-                Form::Object(fields) => {
+                JsonLayout::Scalar(qtype) => value(out, &ValueRef::read_from(qtype, place, offset))?,
+                JsonLayout::Optional(_, _) if place.read(Slot::<u8>::at(offset)) == 0 => out.extend_from_slice(b"null"),
+                JsonLayout::Optional(inside, of) => of.write(out, place, offset + inside)?,
+                JsonLayout::Object(fields) => {
                     for (key, inside, of) in fields {
                         out.extend_from_slice(key);
                         of.write(out, place, offset + inside)?;
                     }
                     out.extend_from_slice(if fields.is_empty() { b"{}" } else { b"}" });
                 }
-                Form::Array(parts) => {
+                JsonLayout::Array(parts) => {
                     for (at, (inside, of)) in parts.iter().enumerate() {
                         out.push(if at == 0 { b'[' } else { b',' });
                         of.write(out, place, offset + inside)?;

@@ -13,7 +13,7 @@ use crate::binding::listener::{Listener, Setter};
 use crate::loaders::LoaderRow;
 use crate::pool::Evaluator;
 use crate::{Error, Executor, Model, ModelExecutor, Options, RunOptions};
-use answer::Form;
+use answer::JsonLayout;
 use cembra_engine::{InputPath, LoopLeaf, LoopOutput, LoopPlan, LoopRoom, MapView, check_token};
 use cembra_runtime::{Cancellation, FramePtr, Names, QType, Slot};
 use cembra_value::{Code, Diagnostic};
@@ -82,10 +82,10 @@ struct Pass {
 #[derive(Debug)]
 enum AnswerPart {
     /// The output is the value in a slot of the frame.
-    Slot(u32, Form),
+    Slot(u32, JsonLayout),
     /// The output is an array of a column's elements: the indices of the column and of the list with the same number of
     /// elements, the bytes per element, and the way to write an element.
-    Elements(usize, usize, usize, Form),
+    Elements(usize, usize, usize, JsonLayout),
     /// The output is an array of objects whose fields are columns: the index of the list with the same number of elements, and for each field the
     /// bytes of its key and its column.
     Objects(usize, Vec<(Vec<u8>, AnswerPart)>),
@@ -121,7 +121,7 @@ impl Model {
     /// The errors of [`executor_between`](Model::executor_between). Also if JSON cannot express an output.
     pub fn json_executor(&self, options: &Options) -> Result<JsonExecutor, Error> {
         let executor =
-            ModelExecutor::new(self, &crate::binding::Loaded::new(&JsonRows), Some(&AnswerListener), options)?;
+            ModelExecutor::new(self, &crate::binding::GuardedLoader::new(&JsonRows), Some(&AnswerListener), options)?;
         let pass = Pass::of(&executor).map(Arc::new);
         Ok(JsonExecutor::of(executor, pass))
     }
@@ -316,7 +316,7 @@ impl Pass {
     fn of(executor: &ModelExecutor<LoaderRow<JsonRow>, (), Answer>) -> Option<Pass> {
         let loops = executor.executor().inner().loops();
         let is_whole = executor.executor().inner().is_whole();
-        let moves = executor.moves()?;
+        let moves = executor.field_copies()?;
         if is_whole && loops.is_none() {
             return None;
         }
@@ -339,7 +339,9 @@ impl Pass {
         }
         let outputs = match loops {
             Some(plan) => plan.outputs().iter().map(|(qtype, output)| AnswerPart::of(plan, qtype, output)).collect(),
-            None => moves.tells.iter().map(|tell| Some(AnswerPart::Slot(tell.slot, Form::of(&tell.qtype)?))).collect(),
+            None => {
+                moves.tells.iter().map(|tell| Some(AnswerPart::Slot(tell.slot, JsonLayout::of(&tell.qtype)?))).collect()
+            }
         };
         let outputs: Option<Vec<AnswerPart>> = outputs;
         let keys =
@@ -397,11 +399,11 @@ impl AnswerPart {
         Some(match (output, qtype) {
             (LoopOutput::Value(at), _) => {
                 let (slot, qtype) = &plan.made()[*at];
-                AnswerPart::Slot(*slot, Form::of(qtype)?)
+                AnswerPart::Slot(*slot, JsonLayout::of(qtype)?)
             }
             (LoopOutput::Column(at), _) => {
                 let of = &plan.columns()[*at];
-                AnswerPart::Elements(*at, of.list, of.element.layout().size as usize, Form::of(&of.element)?)
+                AnswerPart::Elements(*at, of.list, of.element.layout().size as usize, JsonLayout::of(&of.element)?)
             }
             (LoopOutput::Tuple(parts), QType::Tuple(fields)) => {
                 fields.names()?;

@@ -13,48 +13,48 @@ use std::sync::Arc;
 
 /// The reason why serialising a row, or a value in it, is rejected.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum SerializeError {
     /// The value does not have the input's type. The text describes the value, as in "found 2.5".
     Found(String),
     /// The row cannot be serialised, or is not a struct or map. The error has the whole message.
     Row(Error),
 }
 
-impl Refused {
+impl SerializeError {
     /// Adds the input of `cell` to the message.
     fn of(self, cell: &Cell) -> Self {
         match self {
-            Refused::Found(found) => {
-                Refused::Row(Error::values(format!("input `{}` is {}, found {found}", cell.name, cell.qtype)))
+            SerializeError::Found(found) => {
+                SerializeError::Row(Error::values(format!("input `{}` is {}, found {found}", cell.name, cell.qtype)))
             }
-            row @ Refused::Row(_) => row,
+            row @ SerializeError::Row(_) => row,
         }
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
+impl From<SerializeError> for Error {
+    fn from(refused: SerializeError) -> Self {
         match refused {
-            Refused::Found(found) => Error::values(format!("a row must be a struct or a map, found {found}")),
-            Refused::Row(error) => error,
+            SerializeError::Found(found) => Error::values(format!("a row must be a struct or a map, found {found}")),
+            SerializeError::Row(error) => error,
         }
     }
 }
 
-impl Display for Refused {
+impl Display for SerializeError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Refused::Found(found) => write!(f, "found {found}"),
-            Refused::Row(error) => error.fmt(f),
+            SerializeError::Found(found) => write!(f, "found {found}"),
+            SerializeError::Row(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for SerializeError {}
 
-impl serde::ser::Error for Refused {
+impl serde::ser::Error for SerializeError {
     fn custom<T: Display>(message: T) -> Self {
-        Refused::Row(Error::values(format!("the row cannot be serialised: {message}")))
+        SerializeError::Row(Error::values(format!("the row cannot be serialised: {message}")))
     }
 }
 
@@ -100,27 +100,29 @@ impl Cell {
     }
 
     /// Stores `value` as the input's value in the row with the number `round`.
-    pub(super) fn take<T: Serialize + ?Sized>(&mut self, value: &T, round: u64) -> Result<(), Refused> {
+    pub(super) fn take<T: Serialize + ?Sized>(&mut self, value: &T, round: u64) -> Result<(), SerializeError> {
         if self.round == round {
-            return Err(Refused::Row(Error::values(format!("the field `{}` is there twice", self.name))));
+            return Err(SerializeError::Row(Error::values(format!("the field `{}` is there twice", self.name))));
         }
         self.round = round;
         let taken = match self.qtype {
             QType::Scalar(_) | QType::Optional(_) => value.serialize(CellSerializer(self)),
             // Values that are not scalars are rare, so they are converted to a JSON value first.
-            _ => serde_json::to_value(value).map_err(Refused::custom).and_then(|object| self.take_object(&object)),
+            _ => {
+                serde_json::to_value(value).map_err(SerializeError::custom).and_then(|object| self.take_object(&object))
+            }
         };
         taken.map_err(|refused| refused.of(self))
     }
 
-    fn take_object(&mut self, object: &Object) -> Result<(), Refused> {
-        let value = field(&self.name, &self.qtype, Some(object)).map_err(Refused::Row)?;
+    fn take_object(&mut self, object: &Object) -> Result<(), SerializeError> {
+        let value = field(&self.name, &self.qtype, Some(object)).map_err(SerializeError::Row)?;
         self.held = CellValue::Value(value.into_owned());
         Ok(())
     }
 
-    fn hold(&mut self, value: Option<ValueRef<'static>>, found: impl FnOnce() -> String) -> Result<(), Refused> {
-        self.held = CellValue::Value(value.ok_or_else(|| Refused::Found(found()))?);
+    fn hold(&mut self, value: Option<ValueRef<'static>>, found: impl FnOnce() -> String) -> Result<(), SerializeError> {
+        self.held = CellValue::Value(value.ok_or_else(|| SerializeError::Found(found()))?);
         Ok(())
     }
 
@@ -129,7 +131,7 @@ impl Cell {
         self.qtype.scalar().unwrap_or(Scalar::Unit)
     }
 
-    fn take_integer(&mut self, integer: i128) -> Result<(), Refused> {
+    fn take_integer(&mut self, integer: i128) -> Result<(), SerializeError> {
         let value = match self.scalar() {
             Scalar::Int32 => i32::try_from(integer).ok().map(ValueRef::from),
             Scalar::Int64 => i64::try_from(integer).ok().map(ValueRef::from),
@@ -141,7 +143,7 @@ impl Cell {
         self.hold(value, || integer.to_string())
     }
 
-    fn take_float(&mut self, wide: f64, narrow: f32) -> Result<(), Refused> {
+    fn take_float(&mut self, wide: f64, narrow: f32) -> Result<(), SerializeError> {
         let value = match self.scalar() {
             Scalar::Float32 => Some(narrow.into()),
             Scalar::Float64 | Scalar::WeakFloat => Some(wide.into()),
@@ -157,7 +159,7 @@ struct CellSerializer<'c>(&'c mut Cell);
 /// Defines the serialiser's methods for integers, which differ only in the Rust type.
 macro_rules! integers {
     ($($method:ident($ty:ty))*) => { $(
-        fn $method(self, value: $ty) -> Result<(), Refused> {
+        fn $method(self, value: $ty) -> Result<(), SerializeError> {
             self.0.take_integer(value.into())
         }
     )* };
@@ -165,7 +167,7 @@ macro_rules! integers {
 
 impl Serializer for CellSerializer<'_> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
 
     inner_values!();
     no_sequences!(a_sequence());
@@ -178,30 +180,30 @@ impl Serializer for CellSerializer<'_> {
         serialize_u8(u8) serialize_u16(u16) serialize_u32(u32) serialize_u64(u64)
     }
 
-    fn serialize_u128(self, value: u128) -> Result<(), Refused> {
+    fn serialize_u128(self, value: u128) -> Result<(), SerializeError> {
         match i128::try_from(value) {
             Ok(value) => self.0.take_integer(value),
-            Err(_) => Err(Refused::Found(value.to_string())),
+            Err(_) => Err(SerializeError::Found(value.to_string())),
         }
     }
 
-    fn serialize_bool(self, value: bool) -> Result<(), Refused> {
+    fn serialize_bool(self, value: bool) -> Result<(), SerializeError> {
         self.0.hold(of_boolean(self.0.scalar(), value), || value.to_string())
     }
 
-    fn serialize_f32(self, value: f32) -> Result<(), Refused> {
+    fn serialize_f32(self, value: f32) -> Result<(), SerializeError> {
         self.0.take_float(value.into(), value)
     }
 
-    fn serialize_f64(self, value: f64) -> Result<(), Refused> {
+    fn serialize_f64(self, value: f64) -> Result<(), SerializeError> {
         self.0.take_float(value, value as f32)
     }
 
-    fn serialize_char(self, value: char) -> Result<(), Refused> {
+    fn serialize_char(self, value: char) -> Result<(), SerializeError> {
         self.serialize_str(value.encode_utf8(&mut [0; 4]))
     }
 
-    fn serialize_str(self, value: &str) -> Result<(), Refused> {
+    fn serialize_str(self, value: &str) -> Result<(), SerializeError> {
         match self.0.scalar() {
             Scalar::Text => {
                 value.clone_into(&mut self.0.text);
@@ -215,38 +217,38 @@ impl Serializer for CellSerializer<'_> {
         }
     }
 
-    fn serialize_bytes(self, value: &[u8]) -> Result<(), Refused> {
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), SerializeError> {
         if self.0.scalar() != Scalar::Bytes {
-            return Err(Refused::Found("bytes".to_owned()));
+            return Err(SerializeError::Found("bytes".to_owned()));
         }
         value.clone_into(&mut self.0.bytes);
         self.0.held = CellValue::Bytes;
         Ok(())
     }
 
-    fn serialize_none(self) -> Result<(), Refused> {
+    fn serialize_none(self) -> Result<(), SerializeError> {
         self.0.held = CellValue::Value(ValueRef::Missing);
         Ok(())
     }
 
-    fn serialize_unit(self) -> Result<(), Refused> {
+    fn serialize_unit(self) -> Result<(), SerializeError> {
         self.serialize_none()
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Refused> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), SerializeError> {
         self.serialize_none()
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Refused> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), SerializeError> {
         self.serialize_str(variant)
     }
 }
 
 /// Returns the error for a value that is a sequence, because cells hold no sequences.
-pub(super) fn a_sequence() -> Refused {
-    Refused::Found("a sequence".to_owned())
+pub(super) fn a_sequence() -> SerializeError {
+    SerializeError::Found("a sequence".to_owned())
 }
 
-fn a_map() -> Refused {
-    Refused::Found("a struct or map".to_owned())
+fn a_map() -> SerializeError {
+    SerializeError::Found("a struct or map".to_owned())
 }

@@ -1,7 +1,7 @@
 //! The serde serialisers for a row: they store each field that the model needs in the cell of its input.
 
 use super::SerializedRow;
-use super::cell::{Refused, a_sequence};
+use super::cell::{SerializeError, a_sequence};
 use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};
 use crate::Error;
 use serde::Serialize;
@@ -17,13 +17,13 @@ pub(super) struct FieldSerializer<'r> {
     at: usize,
 }
 
-fn a(what: &str) -> Refused {
-    Refused::Found(what.to_owned())
+fn a(what: &str) -> SerializeError {
+    SerializeError::Found(what.to_owned())
 }
 
 impl<'r> Serializer for RowSerializer<'r> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
     type SerializeMap = FieldSerializer<'r>;
     type SerializeStruct = FieldSerializer<'r>;
 
@@ -51,7 +51,7 @@ impl<'r> Serializer for RowSerializer<'r> {
         serialize_unit_variant(&'static str, u32, &'static str) => a("a text");
     }
 
-    fn serialize_unit_struct(self, _: &'static str) -> Result<(), Refused> {
+    fn serialize_unit_struct(self, _: &'static str) -> Result<(), SerializeError> {
         // A struct without fields.
         Ok(())
     }
@@ -62,21 +62,21 @@ impl<'r> Serializer for RowSerializer<'r> {
         _: u32,
         variant: &'static str,
         value: &T,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), SerializeError> {
         FieldSerializer { row: self.0, at: 0 }.field(variant, value)
     }
 
-    fn serialize_map(self, _: Option<usize>) -> Result<FieldSerializer<'r>, Refused> {
+    fn serialize_map(self, _: Option<usize>) -> Result<FieldSerializer<'r>, SerializeError> {
         Ok(FieldSerializer { row: self.0, at: 0 })
     }
 
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<FieldSerializer<'r>, Refused> {
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<FieldSerializer<'r>, SerializeError> {
         Ok(FieldSerializer { row: self.0, at: 0 })
     }
 }
 
 impl FieldSerializer<'_> {
-    fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Refused> {
+    fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), SerializeError> {
         let cell = self.row.cell_of(self.at, name);
         self.at += 1;
         match cell {
@@ -88,27 +88,27 @@ impl FieldSerializer<'_> {
 
 impl SerializeStruct for FieldSerializer<'_> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
 
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), Refused> {
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), SerializeError> {
         self.field(name, value)
     }
 
-    fn end(self) -> Result<(), Refused> {
+    fn end(self) -> Result<(), SerializeError> {
         Ok(())
     }
 }
 
 impl SerializeMap for FieldSerializer<'_> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
 
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), SerializeError> {
         self.row.key.clear();
         key.serialize(KeySerializer(&mut self.row.key))
     }
 
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), SerializeError> {
         // The key is moved out while the field is stored, which does not read it, and then moved back.
         let key = std::mem::take(&mut self.row.key);
         let taken = self.field(&key, value);
@@ -116,7 +116,7 @@ impl SerializeMap for FieldSerializer<'_> {
         taken
     }
 
-    fn end(self) -> Result<(), Refused> {
+    fn end(self) -> Result<(), SerializeError> {
         Ok(())
     }
 }
@@ -124,8 +124,8 @@ impl SerializeMap for FieldSerializer<'_> {
 /// Writes the key of a map to a string.
 struct KeySerializer<'k>(&'k mut String);
 
-fn no_key() -> Refused {
-    Refused::Row(Error::values("the keys of a row must be texts"))
+fn no_key() -> SerializeError {
+    SerializeError::Row(Error::values("the keys of a row must be texts"))
 }
 
 macro_rules! no_keys {
@@ -134,7 +134,7 @@ macro_rules! no_keys {
 
 impl Serializer for KeySerializer<'_> {
     type Ok = ();
-    type Error = Refused;
+    type Error = SerializeError;
 
     inner_values!();
     no_sequences!(no_key());
@@ -153,17 +153,17 @@ impl Serializer for KeySerializer<'_> {
         serialize_unit() => no_key();
     }
 
-    fn serialize_str(self, key: &str) -> Result<(), Refused> {
+    fn serialize_str(self, key: &str) -> Result<(), SerializeError> {
         self.0.push_str(key);
         Ok(())
     }
 
-    fn serialize_char(self, key: char) -> Result<(), Refused> {
+    fn serialize_char(self, key: char) -> Result<(), SerializeError> {
         self.0.push(key);
         Ok(())
     }
 
-    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Refused> {
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), SerializeError> {
         self.serialize_str(variant)
     }
 }

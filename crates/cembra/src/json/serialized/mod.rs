@@ -31,13 +31,13 @@ pub(crate) struct SerializedRow {
     /// The number of the current row. If a cell was not written in this row, its input is missing.
     round: u64,
     /// The fields of the last rows, in their order: the name of each field, and the cell in which its value is stored.
-    shape: Vec<Remembered>,
+    shape: Vec<RowFieldCell>,
     /// The key of a map that was serialised last, before its value.
     key: String,
 }
 
 #[derive(Clone, Debug)]
-struct Remembered {
+struct RowFieldCell {
     name: String,
     cell: Option<usize>,
 }
@@ -53,7 +53,7 @@ impl SerializedRow {
             name.clone_into(&mut remembered.name);
             remembered.cell = cell;
         } else if at == self.shape.len() && at < MOST_REMEMBERED {
-            self.shape.push(Remembered { name: name.to_owned(), cell });
+            self.shape.push(RowFieldCell { name: name.to_owned(), cell });
         }
         cell
     }

@@ -6,7 +6,7 @@ macro_rules! refuse {
     (@) => { () };
     (@ $made:ty) => { $made };
     ($($method:ident($($ty:ty),*) $(-> $made:ty)? => $refused:expr;)*) => { $(
-        fn $method(self, $(_: $ty),*) -> Result<refuse!(@ $($made)?), Refused> {
+        fn $method(self, $(_: $ty),*) -> Result<refuse!(@ $($made)?), SerializeError> {
             Err($refused)
         }
     )* };
@@ -15,11 +15,15 @@ macro_rules! refuse {
 /// Defines a serialiser's methods for options and newtype structs: they serialise the inner value.
 macro_rules! inner_values {
     () => {
-        fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Refused> {
+        fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), SerializeError> {
             value.serialize(self)
         }
 
-        fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<(), Refused> {
+        fn serialize_newtype_struct<T: Serialize + ?Sized>(
+            self,
+            _: &'static str,
+            value: &T,
+        ) -> Result<(), SerializeError> {
             value.serialize(self)
         }
     };
@@ -28,9 +32,9 @@ macro_rules! inner_values {
 /// Defines a serialiser's methods for sequences and tuples: they reject the value.
 macro_rules! no_sequences {
     ($refused:expr) => {
-        type SerializeSeq = Impossible<(), Refused>;
-        type SerializeTuple = Impossible<(), Refused>;
-        type SerializeTupleStruct = Impossible<(), Refused>;
+        type SerializeSeq = Impossible<(), SerializeError>;
+        type SerializeTuple = Impossible<(), SerializeError>;
+        type SerializeTupleStruct = Impossible<(), SerializeError>;
 
         refuse! {
             serialize_seq(Option<usize>) -> Self::SerializeSeq => $refused;
@@ -43,8 +47,8 @@ macro_rules! no_sequences {
 /// Defines a serialiser's methods for enum variants with several fields: they reject the value.
 macro_rules! no_variants {
     ($refused:expr) => {
-        type SerializeTupleVariant = Impossible<(), Refused>;
-        type SerializeStructVariant = Impossible<(), Refused>;
+        type SerializeTupleVariant = Impossible<(), SerializeError>;
+        type SerializeStructVariant = Impossible<(), SerializeError>;
 
         refuse! {
             serialize_tuple_variant(&'static str, u32, &'static str, usize) -> Self::SerializeTupleVariant => $refused;
@@ -62,7 +66,7 @@ macro_rules! no_newtype_variants {
             _: u32,
             _: &'static str,
             _: &T,
-        ) -> Result<(), Refused> {
+        ) -> Result<(), SerializeError> {
             Err($refused)
         }
     };
@@ -71,8 +75,8 @@ macro_rules! no_newtype_variants {
 /// Defines a serialiser's methods for maps and structs: they reject the value.
 macro_rules! no_maps {
     ($refused:expr) => {
-        type SerializeMap = Impossible<(), Refused>;
-        type SerializeStruct = Impossible<(), Refused>;
+        type SerializeMap = Impossible<(), SerializeError>;
+        type SerializeStruct = Impossible<(), SerializeError>;
 
         refuse! {
             serialize_map(Option<usize>) -> Self::SerializeMap => $refused;

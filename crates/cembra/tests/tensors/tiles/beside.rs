@@ -3,8 +3,8 @@
 
 use cembra::tensor::Tensor;
 use cembra::tiles::{
-    Journal, Known, Operand, Options, Screening, Step, StepKind, TileExecutor, Tiled, TiledSession, TiledValue, Tiling,
-    Tiling1, World,
+    Journal, Operand, Options, Screening, Step, StepKind, TensorInformation, TileExecutor, Tiled, TiledSession,
+    TiledValue, Tiling, Tiling1, World,
 };
 use cembra::values::ArrayKind;
 use cembra::{Array, Backend, Date, Error, Executor, Limits, Model, RunOptions, Scalar, ScalarValue, Value};
@@ -348,11 +348,11 @@ fn plans_are_those_of_the_tensors() {
     open.evaluate(inputs.iter().map(|(name, value)| (*name, Operand::Value(value)))).expect("values");
     let nine = [9, 9];
     let n = Value::from(Some(1.5));
-    let plan = open.plan([("a", Known::Extents(&nine)), ("n", Operand::Value(&n).into())]).expect("steps");
+    let plan = open.plan([("a", TensorInformation::Extents(&nine)), ("n", Operand::Value(&n).into())]).expect("steps");
     let products = |steps: &[Step]| -> Vec<StepKind> { steps.iter().map(|step| step.work).collect() };
     assert_eq!(products(&plan), products(&journal.steps()));
     // What is left out is missing.
-    assert_eq!(products(&open.plan([("a", Known::Extents(&nine))]).expect("steps")), products(&plan));
+    assert_eq!(products(&open.plan([("a", TensorInformation::Extents(&nine))]).expect("steps")), products(&plan));
     for (rest, said, place) in [
         ("output y = a * (n ?? k)", "the steps depend on the value of `k`, which is not known", None),
         (
@@ -363,7 +363,9 @@ fn plans_are_those_of_the_tensors() {
     ] {
         let executor = compiled(rest);
         let open = session(&executor, &World::alone()).expect("a session");
-        let error = open.plan([("a", Known::Extents(&nine)), ("k", Known::Extents(&[]))]).expect_err(rest);
+        let error = open
+            .plan([("a", TensorInformation::Extents(&nine)), ("k", TensorInformation::Extents(&[]))])
+            .expect_err(rest);
         assert!(error.to_string().contains(said), "{rest}: {error}");
         assert_eq!(error.span().map(|span| span.text(&format!("{HEAD}{rest}")).to_owned()).as_deref(), place, "{rest}");
     }

@@ -4,7 +4,7 @@
 use super::{floats, most_bytes};
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
-    Base, Journal, Known, Operand, Options, Run, Screening, Step, StepKind, Tiled, Tiling, Tiling1, World,
+    Base, Journal, Operand, Options, Run, Screening, Step, StepKind, TensorInformation, Tiled, Tiling, Tiling1, World,
 };
 use cembra::{Backend, Error, Executor, Model, RunOptions};
 use fastrand::Rng;
@@ -178,7 +178,7 @@ fn gradients_in_tiles_are_those_of_dense_tensors() {
                     run(Options::default().threshold(threshold), backend).run_options(&terms).journal(journal.clone());
                 let made = run.tiled(&executor).run(operands()).unwrap_or_else(|error| panic!("{text}: {error}"));
                 if threshold == 0.0 {
-                    let known = operands().map(|(name, operand)| (name, Known::Operand(operand)));
+                    let known = operands().map(|(name, operand)| (name, TensorInformation::Operand(operand)));
                     assert_eq!(run.tiled(&executor).plan(known).expect("a plan"), journal.steps(), "{text}");
                 }
                 let mut all = Vec::new();

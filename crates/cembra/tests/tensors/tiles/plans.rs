@@ -4,7 +4,8 @@
 use super::most_bytes;
 use cembra::tensor::{Tensor, TensorErrorKind};
 use cembra::tiles::{
-    Journal, Known, MOST_TILES, Operand, Options, Run, Screening, Shape, Step, StepKind, Tiled, Tiling, Tiling1,
+    Journal, MOST_TILES, Operand, Options, Run, Screening, Shape, Step, StepKind, TensorInformation, Tiled, Tiling,
+    Tiling1,
 };
 use cembra::{Error, Executor, Model};
 
@@ -47,7 +48,7 @@ fn outcomes(text: &str, options: &Options, most: usize, inputs: &[(&str, Operand
     let journal = Journal::default();
     let run = run(options.clone()).run_options(&most_bytes(most)).journal(journal.clone());
     let failed = |error: Error| (error.tensor_kind(), format!("{error:?}"));
-    let known = inputs.iter().map(|(name, operand)| (*name, Known::Operand(*operand)));
+    let known = inputs.iter().map(|(name, operand)| (*name, TensorInformation::Operand(*operand)));
     let planned = run.tiled(&model).plan(known).map_err(failed);
     let made = run.tiled(&model).run(inputs.iter().copied()).map(|_| journal.steps()).map_err(failed);
     (planned, made)
@@ -77,10 +78,10 @@ fn steps_are_those_of_the_evaluation() {
     // Where nothing is known of norms all tiles are there.
     let (_, made) = outcomes(TEXT, &Options::default().threshold(0.0), usize::MAX, &dense);
     let known = [
-        ("a", Known::Extents(&[23, 17])),
+        ("a", TensorInformation::Extents(&[23, 17])),
         ("b", (&b).into()),
-        ("v", Known::Extents(&[5])),
-        ("by", Known::Extents(&[])),
+        ("v", TensorInformation::Extents(&[5])),
+        ("by", TensorInformation::Extents(&[])),
     ];
     let planned = run(Options::default().threshold(0.0)).tiled(&compiled(TEXT)).plan(known).expect("steps");
     assert_eq!(Ok(planned), made);
@@ -109,7 +110,7 @@ fn shapes_are_enough() {
     assert_eq!(all, (899_990, 1e15, 499_994, 499_994 * 400));
     // Neighbours of neighbours are estimated as 1e-8, times the square of ten elements.
     assert_eq!(product(&steps(2e-6).expect("steps")).2, 299_998);
-    let part = Known::Part { extents: &[10_000, 10_000], part: 0.01, seed: 3 };
+    let part = TensorInformation::Part { extents: &[10_000, 10_000], part: 0.01, seed: 3 };
     let steps = run(Options::default()).tiled(&model).plan([("h", part)]).expect("steps");
     assert!(product(&steps).0.abs_diff(100_000) < 10_000, "{steps:?}");
 }
@@ -138,19 +139,22 @@ fn statements_have_plans_without_tiles() {
 fn what_does_not_fit_is_refused_as_in_evaluations() {
     let text = "tile i = 4; tile k = [0, 2, 5]\ninput a: tiled[f64, \"i,k\"], b: tiled[f64, \"i\"]\nc(\"k\") = a(\"i,k\") * b(\"i\")";
     let model = compiled(text);
-    let refused = |a: Known<'_>, b: Known<'_>| {
+    let refused = |a: TensorInformation<'_>, b: TensorInformation<'_>| {
         let error = run(Options::default()).tiled(&model).plan([("a", a), ("b", b)]).expect_err("an error");
         (error.tensor_kind(), error.to_string())
     };
-    let nine = Known::Extents(&[9]);
-    let (kind, message) = refused(Known::Extents(&[9, 6]), nine);
+    let nine = TensorInformation::Extents(&[9]);
+    let (kind, message) = refused(TensorInformation::Extents(&[9, 6]), nine);
     assert_eq!(kind, Some(TensorErrorKind::SizeMismatch));
     assert!(message.starts_with("the label `k` has 5 indices, but 6 in input `a`"), "{message}");
-    assert_eq!(refused(Known::Extents(&[8, 5]), nine).0, Some(TensorErrorKind::SizeMismatch));
-    assert_eq!(refused(Known::Extents(&[9]), nine).0, Some(TensorErrorKind::RankMismatch));
-    assert_eq!(refused(Known::Extents(&[usize::MAX, 5]), nine).0, Some(TensorErrorKind::Limit));
-    assert_eq!(refused(Known::Extents(&[1 << 50, 5]), Known::Extents(&[1 << 50])).0, Some(TensorErrorKind::Limit));
-    let part = |part: f64| Known::Part { extents: &[9, 5], part, seed: 0 };
+    assert_eq!(refused(TensorInformation::Extents(&[8, 5]), nine).0, Some(TensorErrorKind::SizeMismatch));
+    assert_eq!(refused(TensorInformation::Extents(&[9]), nine).0, Some(TensorErrorKind::RankMismatch));
+    assert_eq!(refused(TensorInformation::Extents(&[usize::MAX, 5]), nine).0, Some(TensorErrorKind::Limit));
+    assert_eq!(
+        refused(TensorInformation::Extents(&[1 << 50, 5]), TensorInformation::Extents(&[1 << 50])).0,
+        Some(TensorErrorKind::Limit)
+    );
+    let part = |part: f64| TensorInformation::Part { extents: &[9, 5], part, seed: 0 };
     assert_eq!(refused(part(1.5), nine).0, Some(TensorErrorKind::Norm));
     let threes = Tiling::new([Tiling1::blocked(9, 3).expect("tiles")]).expect("a tiling");
     let shape = Shape::dense(&threes, MOST_TILES).expect("few tiles");
@@ -162,8 +166,9 @@ fn what_does_not_fit_is_refused_as_in_evaluations() {
     let error = run(Options::default()).tiled(&model).plan([("b", nine)]).expect_err("an error");
     assert!(error.to_string().contains("no tensor is given for `a`"), "{error}");
     // Axes without elements have no tiles.
-    let steps =
-        run(Options::default()).tiled(&model).plan([("a", Known::Extents(&[0, 5])), ("b", Known::Extents(&[0]))]);
+    let steps = run(Options::default())
+        .tiled(&model)
+        .plan([("a", TensorInformation::Extents(&[0, 5])), ("b", TensorInformation::Extents(&[0]))]);
     assert_eq!(steps.expect("steps").iter().map(|step| step.tiles).sum::<usize>(), 0);
     // Operations that tiles do not have are named with their place.
     let text = "tile i = 2; input a: tiled[f64, \"i\"]; 1.0 + tensor.reshape(a, (3, 3))";

@@ -2,7 +2,7 @@
 //! scalars, and provides the limits of the run and the errors of failed steps.
 
 use crate::rows::plan_rows::PlanRows;
-use crate::rows::{Bitmap, Forms, InputColumn, OutputColumn, OutputParts};
+use crate::rows::{Bitmap, ColumnLayouts, InputColumn, OutputColumn, OutputParts};
 use crate::scalar::once::{OnceMemory, OncePlan};
 use crate::stages::faults::{self, FailedOperator};
 use crate::stages::sites::operator_name;
@@ -15,7 +15,7 @@ use cembra_value::{Limits, RunTerms};
 
 /// The compiled code of one plan of an array program.
 #[derive(Debug)]
-pub(crate) enum Played {
+pub(crate) enum CompiledPart {
     /// The plan runs once per element, over the elements of arrays.
     Rows(Box<PlanRows>),
     /// The plan runs once, on scalars.
@@ -29,7 +29,7 @@ pub(crate) struct ArrayHost<'r> {
     /// The array program that is run.
     pub(crate) arrays: &'r ArrayProgram,
     /// The compiled code of each plan of the array program.
-    pub(crate) played: &'r [Played],
+    pub(crate) played: &'r [CompiledPart],
     /// The source program that the array program was made from.
     pub(crate) program: &'r Program,
     pub(crate) terms: RunTerms<'r>,
@@ -54,7 +54,7 @@ impl ArrayHost<'_> {
             .map(|((arg, buffers), optional)| column(arg, optional, buffers))
             .collect();
         let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
-        let Played::Rows(rows_of) = &self.played[part.index()] else {
+        let CompiledPart::Rows(rows_of) = &self.played[part.index()] else {
             return Err(Error::values("a plan of scalars has no rows"));
         };
         let terms = RunTerms { limits: Some(self.limits), ..self.terms.inside() };
@@ -78,7 +78,7 @@ impl ArrayHost<'_> {
     /// # Errors
     /// If the evaluation fails.
     pub(super) fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Error> {
-        let Played::Once(plan) = &self.played[part.index()] else {
+        let CompiledPart::Once(plan) = &self.played[part.index()] else {
             return Err(Error::values("a plan of elements needs rows"));
         };
         if self.scalars.is_empty() {
@@ -93,8 +93,8 @@ impl ArrayHost<'_> {
     /// by one.
     pub(super) fn function(&self, part: PartId, forms: &[ColumnForm]) -> Option<Box<dyn BatchFunction>> {
         match &self.played[part.index()] {
-            Played::Rows(batch) => batch.function(&Forms(forms.into())),
-            Played::Once(_) => None,
+            CompiledPart::Rows(batch) => batch.function(&ColumnLayouts(forms.into())),
+            CompiledPart::Once(_) => None,
         }
     }
 

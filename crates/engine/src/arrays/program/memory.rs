@@ -3,7 +3,7 @@
 
 use super::runner::Workspace;
 use cembra_array::{ArrayProgram, BlockId, Lifetimes, ProgramId, SweepId, ValueId};
-use cembra_runtime::Slack;
+use cembra_runtime::UnusedMemoryCounter;
 use cembra_value::{Array, ArrayData, Edge, Tensor, Value, Words};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
@@ -32,7 +32,7 @@ pub(crate) struct RunMemory {
     slots: Vec<Slot>,
     /// The workspace of each fused loop (sweep) that was run; `None` for other loops.
     workspaces: Vec<Option<Box<Workspace>>>,
-    pub(super) spares: Spares,
+    pub(super) spares: ArrayPool,
     lifetimes: Lifetimes,
     /// The results of the current step, before they are moved to their slots.
     results: Vec<Value>,
@@ -97,7 +97,7 @@ impl Slots<'_> {
 pub(super) struct RunParts<'r> {
     pub(super) slots: Slots<'r>,
     workspaces: &'r mut [Option<Box<Workspace>>],
-    pub(super) spares: &'r mut Spares,
+    pub(super) spares: &'r mut ArrayPool,
     lifetimes: &'r Lifetimes,
     /// The results of the current step, before they are moved to their slots.
     pub(super) results: &'r mut Vec<Value>,
@@ -284,19 +284,19 @@ pub(crate) fn most_units(values: &[Value]) -> usize {
 
 /// Spare arrays: arrays without other references, whose memory is used again for new arrays.
 #[derive(Debug)]
-pub(super) struct Spares {
+pub(super) struct ArrayPool {
     arrays: Vec<Spare>,
     words: usize,
     /// The most words that spare arrays may have.
     most_words: usize,
     /// The words of memory that this run requested, from which the next run decides whether to free spare memory.
     asked: usize,
-    slack: Slack,
+    slack: UnusedMemoryCounter,
 }
 
-impl Default for Spares {
+impl Default for ArrayPool {
     fn default() -> Self {
-        Spares { arrays: Vec::new(), words: 0, most_words: MOST_WORDS, asked: 0, slack: Slack::new() }
+        ArrayPool { arrays: Vec::new(), words: 0, most_words: MOST_WORDS, asked: 0, slack: UnusedMemoryCounter::new() }
     }
 }
 
@@ -315,7 +315,7 @@ pub(super) struct SpareArray {
     pub(super) array: Option<Arc<Array>>,
 }
 
-impl Spares {
+impl ArrayPool {
     /// Drops a value, and keeps the memory of its arrays for later arrays unless the memory is shared. Returns the bytes that were freed or kept,
     /// including the bytes of edges.
     fn add(&mut self, value: Value) -> u64 {

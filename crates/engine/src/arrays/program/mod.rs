@@ -12,7 +12,7 @@ mod staging;
 mod strip;
 mod sweep;
 
-pub(crate) use host::{ArrayHost, Played};
+pub(crate) use host::{ArrayHost, CompiledPart};
 pub(crate) use memory::{RunMemory, most_units};
 pub(crate) use run::run;
 pub(crate) use runner::SweepRunners;

@@ -4,7 +4,7 @@
 use super::host::ArrayHost;
 use super::memory::{RunMemory, RunParts, Slots};
 use super::runner::{SweepRunner, SweepRunners};
-use super::sweep::Swept;
+use super::sweep::SweepOutcome;
 use cembra_array::{Action, ArrayProgram, Block, BlockId, Step, ValueId, element_bits};
 use cembra_ops::{ArrayOperands, OverArrays};
 use cembra_runtime::{Fault, FaultKind, QType};
@@ -40,7 +40,7 @@ pub(crate) fn run(
 }
 
 /// A block of steps that is being run: the whole program, a branch of a conditional, or the body of a loop.
-struct Open<'p> {
+struct OpenBlock<'p> {
     id: BlockId,
     block: &'p Block,
     /// The index of the block's next step.
@@ -58,10 +58,10 @@ fn run_blocks(
 ) -> Result<(), Error> {
     let mut rounds = host.most_rounds();
     // The open blocks, from the outermost inwards.
-    let mut open: SmallVec<[Open<'_>; 4]> = SmallVec::new();
-    let of = |id, of| Open { id, block: program.block(id), next: 0, of };
+    let mut open: SmallVec<[OpenBlock<'_>; 4]> = SmallVec::new();
+    let of = |id, of| OpenBlock { id, block: program.block(id), next: 0, of };
     open.push(of(BlockId::TOP, None));
-    while let Some(Open { id, block, next, of: step_of }) = open.last_mut() {
+    while let Some(OpenBlock { id, block, next, of: step_of }) = open.last_mut() {
         let block = *block;
         if let Some(last) = next.checked_sub(1) {
             run.release_behind(*id, last);
@@ -103,12 +103,12 @@ fn run_blocks(
             Action::Sweep(sweep) => {
                 let swept = match &sweeps[sweep.index()] {
                     Some(runner) => runner.run(program, sweep, run, host)?,
-                    None => Swept::Not,
+                    None => SweepOutcome::Not,
                 };
                 match swept {
-                    Swept::Made => count(host, step, run)?,
-                    Swept::Failed => return Err(host.unsure()),
-                    Swept::Not => {
+                    SweepOutcome::Made => count(host, step, run)?,
+                    SweepOutcome::Failed => return Err(host.unsure()),
+                    SweepOutcome::Not => {
                         let stages = &program.sweep(sweep).stages;
                         stages.iter().try_for_each(|stage| evaluate(program, host, &stage.step, run))?;
                     }
@@ -205,7 +205,7 @@ fn results(
             let made =
                 (operator.evaluate)(&ArrayOperands::new(&values, &is_cancelled, room), program.qtype(step.outs[0]));
             let failed =
-                |fault| if fault == ArrayOperands::NO_ROOM { host.exceeds(step) } else { host.fault(step, fault) };
+                |fault| if fault == ArrayOperands::NO_MEMORY { host.exceeds(step) } else { host.fault(step, fault) };
             results.push(made.map_err(failed)?);
         }
         Action::MakeTuple => {

@@ -4,11 +4,11 @@
 use super::host::ArrayHost;
 use super::place::{ColumnPointers, Memory};
 use crate::code::cache::{Cache, NewValue, hash_of};
-use cembra_array::{ArrayProgram, Lane, Origin, Port, ProgramId, Storage, SweepLayout, Work};
+use cembra_array::{ArrayProgram, Origin, PlanInput, ProgramId, Storage, SweepColumn, SweepLayout, Work};
 use cembra_ops::{Accumulator, Scanner, accumulator, scanner};
 use cembra_runtime::{
-    BatchFunction, Column, ColumnForm, Context, DataForm, Frame, LONG_STRIP_ROWS, MadeFor, PresenceForm, STRIP_ROWS,
-    SUM_BLOCK, Scratch,
+    BatchFunction, Column, ColumnForm, Context, DataForm, Frame, FunctionColumns, LONG_STRIP_ROWS, PresenceForm,
+    STRIP_ROWS, SUM_BLOCK, Scratch,
 };
 use cembra_value::Array;
 use smallvec::SmallVec;
@@ -145,7 +145,7 @@ impl SweepRunner {
     /// The number of elements per strip (block of elements). It is large if the loop has only one stage, so that no
     /// stage passes values to another.
     fn strip_rows(&self, adds: bool) -> usize {
-        let is_strip = |lane: &Lane| lane.origin == Origin::Strip && !lane.is_added(adds);
+        let is_strip = |lane: &SweepColumn| lane.origin == Origin::Strip && !lane.is_added(adds);
         let is_seen = |work: &&Work| !matches!(work, Work::Fold { x, .. } if self.layout.lanes()[*x].is_added(adds));
         let is_one =
             self.layout.work().iter().filter(is_seen).count() <= 1 && !self.layout.lanes().iter().any(is_strip);
@@ -173,7 +173,13 @@ impl SweepRunner {
 
     /// Returns true if `made` describes a function for columns with the layouts `forms`, whose elements have the types
     /// of `inputs` and `outputs`.
-    fn is_made_for(&self, made: &MadeFor, inputs: &[Port], outputs: &[usize], forms: &[ColumnForm]) -> bool {
+    fn is_made_for(
+        &self,
+        made: &FunctionColumns,
+        inputs: &[PlanInput],
+        outputs: &[usize],
+        forms: &[ColumnForm],
+    ) -> bool {
         let of_inputs = inputs.iter().map(|port| (self.layout.lanes()[port.lane].scalar, port.is_optional));
         let of_outputs =
             outputs.iter().map(|lane| (self.layout.lanes()[*lane].scalar, self.layout.lanes()[*lane].has_bits));
@@ -185,7 +191,7 @@ impl SweepRunner {
 
     /// Returns true if a plan must read presence bits of the column of `port`, which is an input of the plan. `with_bits` is the bit set of the
     /// arrays that have presence bits.
-    pub(super) fn has_bits(&self, port: Port, with_bits: u128) -> bool {
+    pub(super) fn has_bits(&self, port: PlanInput, with_bits: u128) -> bool {
         let lane = &self.layout.lanes()[port.lane];
         port.is_optional
             && match lane.origin {
@@ -194,7 +200,7 @@ impl SweepRunner {
             }
     }
 
-    fn form(&self, port: Port, with_bits: u128) -> ColumnForm {
+    fn form(&self, port: PlanInput, with_bits: u128) -> ColumnForm {
         let lane = &self.layout.lanes()[port.lane];
         if lane.origin != Origin::Shared {
             return lane.storage.form(self.has_bits(port, with_bits));

@@ -7,7 +7,7 @@ use super::host::ArrayHost;
 use super::runner::Workspace;
 use super::sweep::{Bounds, SweepRun};
 use crate::rows::threads::on_threads;
-use cembra_array::{Lane, Origin, Over, Side, Storage};
+use cembra_array::{GroupScope, Origin, Side, Storage, SweepColumn};
 use cembra_runtime::SUM_BLOCK;
 use smallvec::{SmallVec, smallvec};
 
@@ -48,18 +48,19 @@ impl SweepRun<'_> {
     /// Returns true if a share can begin with the group `group`, because the results from this group on do not share a
     /// word of memory with the results of earlier groups.
     fn is_between_words(&self, points: &[i64], group: usize) -> bool {
-        let starts_word = |lane: &Lane| match lane.over {
+        let starts_word = |lane: &SweepColumn| match lane.over {
             Side::Elements => points[group] % 64 == 0,
             Side::Groups => group.is_multiple_of(64),
         };
-        let has_bits = |lane: &&Lane| lane.origin == Origin::Kept && (lane.has_bits || lane.storage == Storage::Bits);
+        let has_bits =
+            |lane: &&SweepColumn| lane.origin == Origin::Kept && (lane.has_bits || lane.storage == Storage::Bits);
         self.layout().lanes().iter().filter(has_bits).all(starts_word)
     }
 
     /// Returns true if no share depends on results of another share.
     fn is_divisible(&self) -> bool {
-        let is_apart = |over: Over| match self.points {
-            None => over == Over::Whole,
+        let is_apart = |over: GroupScope| match self.points {
+            None => over == GroupScope::Whole,
             Some(_) => self.is_of_strips(over),
         };
         self.layout().scanners().is_empty()

@@ -6,7 +6,7 @@
 use super::place::{ColumnPointers, Memory, copy_bits, copy_past_caches, put_bits, words_of};
 use super::runner::Workspace;
 use super::sweep::{Bounds, SweepRun};
-use cembra_array::{Lane, Origin, Storage};
+use cembra_array::{Origin, Storage, SweepColumn};
 use cembra_value::Array;
 use std::ops::Range;
 
@@ -79,7 +79,7 @@ impl SweepRun<'_> {
 /// array, except for bits that do not begin at a word and for values that non-temporal stores will write: these are in
 /// temporary memory first.
 fn apart(
-    lane: &Lane,
+    lane: &SweepColumn,
     base: ColumnPointers,
     range: &Range<usize>,
     is_straight: bool,

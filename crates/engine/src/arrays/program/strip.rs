@@ -4,7 +4,7 @@
 use super::place::{ColumnPointers, copy_bits, finish};
 use super::runner::Workspace;
 use super::sweep::{Bounds, SweepRun};
-use cembra_array::{Origin, Over, Port, Work};
+use cembra_array::{GroupScope, Origin, PlanInput, Work};
 use cembra_ops::{Grouping, Strip, divide_by_groups, expand};
 use cembra_runtime::{Column, LONG_STRIP_ROWS, QType, Scalar};
 use cembra_value::EdgeForm;
@@ -127,7 +127,7 @@ impl<'r> SweepRun<'r> {
     /// word are copied to `bits`. `None` if the edge has another representation.
     fn grouping<'e>(
         &self,
-        over: Over,
+        over: GroupScope,
         range: &Range<usize>,
         groups: Option<&Range<usize>>,
         bits: &'e mut Vec<u64>,
@@ -135,7 +135,7 @@ impl<'r> SweepRun<'r> {
     where
         'r: 'e,
     {
-        let Over::Edge(edge) = over else { return Some(Grouping::Whole) };
+        let GroupScope::Edge(edge) = over else { return Some(Grouping::Whole) };
         match self.edge(edge)?.form() {
             EdgeForm::Splits(points) => Some(Grouping::Splits(match groups {
                 Some(groups) => &points[groups.start..=groups.end],
@@ -158,7 +158,7 @@ impl<'r> SweepRun<'r> {
     }
 
     /// Evaluates a plan on the elements of a strip (block of elements); returns false if an element fails.
-    fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[Port], outputs: &[usize], len: usize) -> bool {
+    fn map(&self, workspace: &mut Workspace, at: usize, inputs: &[PlanInput], outputs: &[usize], len: usize) -> bool {
         let lanes = self.layout().lanes();
         let Workspace { scratch, of, context, columns, places, .. } = workspace;
         let (function, scratch) = (&of.functions[at], &mut scratch[at]);

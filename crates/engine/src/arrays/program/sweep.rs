@@ -3,10 +3,10 @@
 //! which reports the error.
 
 use super::host::ArrayHost;
-use super::memory::{RunParts, Slots, SpareArray, Spares};
+use super::memory::{ArrayPool, RunParts, Slots, SpareArray};
 use super::place::{ColumnPointers, HAS_STREAMS, finish};
 use super::runner::{SweepRunner, Workspace};
-use cembra_array::{ArrayProgram, Lane, Origin, Over, Side, Storage, SweepId, SweepLayout, ValueId, Work};
+use cembra_array::{ArrayProgram, GroupScope, Origin, Side, Storage, SweepColumn, SweepId, SweepLayout, ValueId, Work};
 use cembra_ops::MOST_ELEMENTS;
 use cembra_runtime::{LONG_STRIP_ROWS, PAST_CACHES, QType, STRIP_ROWS, SUM_BLOCK, drain_past_caches};
 use cembra_value::Error;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The outcome of running a fused loop over elements: it has run, was not run, or was given up.
 #[derive(Debug)]
-pub(super) enum Swept {
+pub(super) enum SweepOutcome {
     /// The loop has run, and its results are in their slots.
     Made,
     /// The loop was not run; its stages must be run one by one over whole arrays.
@@ -73,23 +73,25 @@ impl SweepRunner {
         number: SweepId,
         memory: &mut RunParts<'_>,
         host: &ArrayHost<'_>,
-    ) -> Result<Swept, Error> {
+    ) -> Result<SweepOutcome, Error> {
         let room = memory.room(host.most_array_bytes());
         let kept = memory.take_workspace(number);
         let RunParts { slots, spares, .. } = memory;
-        let Some(mut run) = self.begin(slots) else { return Ok(Swept::Failed) };
+        let Some(mut run) = self.begin(slots) else { return Ok(SweepOutcome::Failed) };
         if run.kept_bytes() > room {
-            return Ok(Swept::Failed);
+            return Ok(SweepOutcome::Failed);
         }
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
-        let Some(mut workspace) = kept.or_else(|| self.workspace(host, run.with_bits)) else { return Ok(Swept::Not) };
+        let Some(mut workspace) = kept.or_else(|| self.workspace(host, run.with_bits)) else {
+            return Ok(SweepOutcome::Not);
+        };
         let grouped = run.grouped_bytes(&workspace);
         workspace.group_bytes = workspace.group_bytes.max(grouped);
         let left = room.checked_sub(run.kept_bytes().saturating_add(grouped));
-        let Some(left) = left else { return Ok(Swept::Failed) };
+        let Some(left) = left else { return Ok(SweepOutcome::Failed) };
         let shares = run.shares(host.threads());
         if run.strip_bytes(&shares, &workspace, left) > left {
-            return Ok(Swept::Failed);
+            return Ok(SweepOutcome::Failed);
         }
         run.strip = workspace.of.strip;
         run.prepare(&mut workspace, spares);
@@ -104,13 +106,13 @@ impl SweepRunner {
         // A run that was cancelled ends early, which is reported here.
         host.poll()?;
         if !succeeds {
-            return Ok(Swept::Failed);
+            return Ok(SweepOutcome::Failed);
         }
         workspace.accumulators.iter_mut().for_each(|each| each.end());
         let (elements, points) = (run.elements, run.points.map(|points| points.len() - 1));
         let is_made = self.make(program, slots, &mut workspace, spares, elements, points);
         memory.keep_workspace(number, workspace);
-        Ok(if is_made.is_some() { Swept::Made } else { Swept::Failed })
+        Ok(if is_made.is_some() { SweepOutcome::Made } else { SweepOutcome::Failed })
     }
 
     /// Moves the results of the loop to their slots; `None` if a result does not fit the type of its slot.
@@ -119,15 +121,15 @@ impl SweepRunner {
         program: &ArrayProgram,
         slots: &mut Slots<'_>,
         workspace: &mut Workspace,
-        spares: &mut Spares,
+        spares: &mut ArrayPool,
         elements: usize,
         groups: Option<usize>,
     ) -> Option<()> {
         for (accumulator, wanted) in self.layout.results() {
             let lane = &self.layout.lanes()[wanted.lane];
             let count = match self.layout.accumulators()[*accumulator].over {
-                Over::Whole => 1,
-                Over::Edge(edge) => match slots.get(edge)? {
+                GroupScope::Whole => 1,
+                GroupScope::Edge(edge) => match slots.get(edge)? {
                     Value::Edge(edge) => edge.parent_size(),
                     _ => return None,
                 },
@@ -185,18 +187,18 @@ impl SweepRunner {
                 Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, layout.lanes()[*x].over),
                 Work::Expand { values, to, over, .. } | Work::Divide { by: values, to, over, .. } => {
                     let lane = &layout.lanes()[*values];
-                    if let (Origin::Looked, Over::Edge(edge)) = (lane.origin, over) {
+                    if let (Origin::Looked, GroupScope::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
                         let array = run.array(lane.value).filter(|array| array.len() == parents)?;
                         run.all_there |= u128::from(array.first_missing().is_none()) << lane.bit;
                     }
-                    if matches!(over, Over::Edge(edge) if run.edge(*edge)?.child_size() > MOST_ELEMENTS) {
+                    if matches!(over, GroupScope::Edge(edge) if run.edge(*edge)?.child_size() > MOST_ELEMENTS) {
                         return None;
                     }
                     (over, layout.lanes()[*to].over)
                 }
             };
-            let Over::Edge(edge) = over else { continue };
+            let GroupScope::Edge(edge) = over else { continue };
             let edge = run.edge(*edge)?;
             let fits = match side {
                 Side::Elements => agree(edge.child_size()),
@@ -241,10 +243,10 @@ impl<'r> SweepRun<'r> {
     }
 
     /// The number of groups of an edge, which assigns elements to groups.
-    fn group_count(&self, over: Over) -> usize {
+    fn group_count(&self, over: GroupScope) -> usize {
         match over {
-            Over::Whole => 1,
-            Over::Edge(edge) => self.edge(edge).map_or(0, Edge::parent_size),
+            GroupScope::Whole => 1,
+            GroupScope::Edge(edge) => self.edge(edge).map_or(0, Edge::parent_size),
         }
     }
 
@@ -264,14 +266,14 @@ impl<'r> SweepRun<'r> {
         let gathered = gathered.zip(workspace.accumulators.iter().map(|each| each.group_bytes()));
         let scanned = self.layout().scanners().iter().map(|of| of.over);
         let scanned = scanned.zip(workspace.scanners.iter().map(|each| each.group_bytes()));
-        let bytes = |(over, each): (Over, usize)| (self.group_count(over) as u64).saturating_mul(each as u64);
+        let bytes = |(over, each): (GroupScope, usize)| (self.group_count(over) as u64).saturating_mul(each as u64);
         gathered.chain(scanned).map(bytes).fold(0, u64::saturating_add)
     }
 
     /// The bits of memory per element of a strip (block of elements) that consists of whole groups: in intermediate
     /// columns and in temporary memory.
     fn strip_bits(&self, adds: bool) -> u64 {
-        let bits = |lane: &Lane| match (lane.origin, lane.over) {
+        let bits = |lane: &SweepColumn| match (lane.origin, lane.over) {
             (Origin::Strip, Side::Elements) => lane.storage(adds).bits() + u64::from(lane.has_bits),
             (Origin::Kept, Side::Elements) => lane.storage.bits() + 1,
             // Values that are bits, and presence bits.
@@ -370,7 +372,7 @@ impl<'r> SweepRun<'r> {
     }
 
     /// Reserves memory for the arrays that the fused loop makes.
-    fn prepare(&self, workspace: &mut Workspace, spares: &mut Spares) {
+    fn prepare(&self, workspace: &mut Workspace, spares: &mut ArrayPool) {
         workspace.bases.clear();
         workspace.bases.resize(self.layout().lanes().len(), ColumnPointers::NOWHERE);
         for (at, lane) in self.layout().lanes().iter().enumerate().filter(|(_, lane)| lane.origin == Origin::Kept) {
@@ -433,8 +435,8 @@ impl<'r> SweepRun<'r> {
         for (at, of) in layout.scanners().iter().enumerate() {
             workspace.scanners[at].begin(self.group_count(of.over), self.count(of.side));
         }
-        let bytes = |lane: &Lane| 8 * lane.storage.words(self.count(lane.over));
-        let is_far = |lane: &Lane| {
+        let bytes = |lane: &SweepColumn| 8 * lane.storage.words(self.count(lane.over));
+        let is_far = |lane: &SweepColumn| {
             let is_large = lane.origin == Origin::Kept && bytes(lane) >= PAST_CACHES;
             HAS_STREAMS && is_large && matches!(lane.storage, Storage::Numbers(_))
         };
@@ -458,13 +460,13 @@ impl<'r> SweepRun<'r> {
 
     /// Returns true if `over` is the assignment of elements to groups in which each strip (block of elements) consists
     /// of whole groups.
-    pub(super) fn is_of_strips(&self, over: Over) -> bool {
-        self.layout().groups().is_some_and(|edge| over == Over::Edge(edge))
+    pub(super) fn is_of_strips(&self, over: GroupScope) -> bool {
+        self.layout().groups().is_some_and(|edge| over == GroupScope::Edge(edge))
     }
 }
 
 /// Reserves memory for `count` elements of the column `at`, taken from a spare array if there is one.
-fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spares: &mut Spares) {
+fn reserve(workspace: &mut Workspace, at: usize, lane: &SweepColumn, count: usize, spares: &mut ArrayPool) {
     let memory = &mut workspace.memory[at];
     if memory.data.capacity() == 0 && memory.presence.capacity() == 0 {
         let bits = if lane.has_bits { count.div_ceil(64) } else { 0 };
@@ -477,7 +479,13 @@ fn reserve(workspace: &mut Workspace, at: usize, lane: &Lane, count: usize, spar
 
 /// Converts the memory of the column with index `at` to a value of `count` elements; `None` if it does not fit the
 /// value's type.
-fn value(program: &ArrayProgram, workspace: &mut Workspace, at: usize, lane: &Lane, count: usize) -> Option<Value> {
+fn value(
+    program: &ArrayProgram,
+    workspace: &mut Workspace,
+    at: usize,
+    lane: &SweepColumn,
+    count: usize,
+) -> Option<Value> {
     let memory = &mut workspace.memory[at];
     match program.qtype(lane.value) {
         QType::Array(kind, scalar) => {

@@ -1,7 +1,7 @@
 //! Vectorised programs that are a single loop over columns of numbers. The loop reads and writes the columns in place: no values are copied before or
 //! after it.
 
-use super::parts::LanePlace;
+use super::parts::ColumnStorage;
 use super::play;
 use cembra_runtime::{BareFunction, Column, Context, LoopEntry, MachineType};
 use cembra_tape::{Body, ColumnId, LaneProgram, Port, Segment, TapeLoop};
@@ -14,7 +14,7 @@ const MOST_PORTS: usize = 16;
 
 /// The only loop of a vectorised program. It reads and writes the data of columns in place.
 #[derive(Debug)]
-pub(super) struct Bare {
+pub(super) struct InPlaceLoop {
     played: Arc<dyn TapeLoop>,
     /// For each input and output (port) of the loop, the index of its column. `paces` has the distance in bytes from
     /// one row of this column to the next: 0 if all rows share an element.
@@ -22,10 +22,14 @@ pub(super) struct Bare {
     paces: Box<[u32]>,
 }
 
-impl Bare {
+impl InPlaceLoop {
     /// Makes the loop of a program. `None` if the program has several loops, reads or writes something other than the data of columns, or has more
     /// than `MOST_PORTS` inputs and outputs.
-    pub(super) fn of(program: &LaneProgram, places: &[LanePlace], loops: &[Arc<dyn TapeLoop>]) -> Option<Arc<Bare>> {
+    pub(super) fn of(
+        program: &LaneProgram,
+        places: &[ColumnStorage],
+        loops: &[Arc<dyn TapeLoop>],
+    ) -> Option<Arc<InPlaceLoop>> {
         let [Segment { body: Body::Tape(tape), once: false, .. }] = &program.segments[..] else { return None };
         let [played] = loops else { return None };
         let port = |id: &ColumnId| {
@@ -35,12 +39,12 @@ impl Bare {
                 (Port::Shared | Port::Chains, _) => 0,
                 (Port::Rows, ty) => ty.size() as u32,
             };
-            let LanePlace::Data(column, 0) = place else { return None };
+            let ColumnStorage::Data(column, 0) = place else { return None };
             Some((column, pace))
         };
         let ports: Option<Vec<(u32, u32)>> = tape.inputs.iter().chain(&tape.outputs).map(port).collect();
         let (columns, paces): (Vec<u32>, Vec<u32>) = ports?.into_iter().unzip();
-        let bare = Bare { played: played.clone(), columns: columns.into(), paces: paces.into() };
+        let bare = InPlaceLoop { played: played.clone(), columns: columns.into(), paces: paces.into() };
         Some(Arc::new(bare)).filter(|bare| bare.columns.len() <= MOST_PORTS)
     }
 
@@ -70,7 +74,7 @@ impl Bare {
 }
 
 // SAFETY: COLUMNS: nothing but the ports is read and written, which are columns.
-unsafe impl BareFunction for Bare {
+unsafe impl BareFunction for InPlaceLoop {
     fn columns(&self) -> &[u32] {
         &self.columns
     }

@@ -49,20 +49,20 @@ const MOST_BYTES: usize = 1 << 15;
 
 /// A table of results by dictionary key. Most results are found in this table, without the second table that maps keys to positions of results.
 #[derive(Debug)]
-pub(super) enum ByNumber {
+pub(super) enum ResultTable {
     /// The results are truth values; `UNKNOWN` where a result is not computed yet or its computation failed.
     Flags(Vec<u8>),
     /// The results are numbers; `UNKNOWN_WORD` where a result is not computed yet or its computation failed.
     Words(Vec<u64>),
 }
 
-impl ByNumber {
+impl ResultTable {
     /// Makes a table for `values` keys whose results of type `ty` are not computed yet; `None` if it would exceed `MOST_BYTES`.
-    pub(super) fn new(ty: MachineType, values: usize) -> Option<ByNumber> {
+    pub(super) fn new(ty: MachineType, values: usize) -> Option<ResultTable> {
         match ty {
-            MachineType::Flag if values <= MOST_BYTES => Some(ByNumber::Flags(vec![UNKNOWN; values])),
+            MachineType::Flag if values <= MOST_BYTES => Some(ResultTable::Flags(vec![UNKNOWN; values])),
             MachineType::Flag => None,
-            _ if values <= MOST_BYTES / size_of::<u64>() => Some(ByNumber::Words(vec![UNKNOWN_WORD; values])),
+            _ if values <= MOST_BYTES / size_of::<u64>() => Some(ResultTable::Words(vec![UNKNOWN_WORD; values])),
             _ => None,
         }
     }
@@ -71,12 +71,12 @@ impl ByNumber {
     pub(super) fn note(&mut self, number: u32, result: Option<u64>) {
         let at = number as usize;
         match self {
-            ByNumber::Flags(flags) => {
+            ResultTable::Flags(flags) => {
                 if let Some(flag) = flags.get_mut(at) {
                     *flag = result.map_or(UNKNOWN, |bits| bits as u8);
                 }
             }
-            ByNumber::Words(words) => {
+            ResultTable::Words(words) => {
                 if let Some(word) = words.get_mut(at) {
                     *word = result.unwrap_or(UNKNOWN_WORD);
                 }
@@ -87,8 +87,8 @@ impl ByNumber {
     /// The number of keys that the table has room for.
     pub(super) fn len(&self) -> usize {
         match self {
-            ByNumber::Flags(flags) => flags.len(),
-            ByNumber::Words(words) => words.len(),
+            ResultTable::Flags(flags) => flags.len(),
+            ResultTable::Words(words) => words.len(),
         }
     }
 
@@ -103,16 +103,16 @@ impl ByNumber {
         ty: MachineType,
         to: *mut u8,
         sure: bool,
-        ahead: &[Ahead],
+        ahead: &[PrefetchColumn],
     ) -> bool {
         // SAFETY: COLUMNS, promised by the caller.
         unsafe {
             match (self, ty.size(), sure) {
-                (ByNumber::Flags(flags), ..) => gather_flags(flags, numbers, to, ahead),
-                (ByNumber::Words(words), 4, false) => gather_words::<4, false>(words, numbers, to, ahead),
-                (ByNumber::Words(words), 4, true) => gather_words::<4, true>(words, numbers, to, ahead),
-                (ByNumber::Words(words), _, false) => gather_words::<8, false>(words, numbers, to, ahead),
-                (ByNumber::Words(words), _, true) => gather_words::<8, true>(words, numbers, to, ahead),
+                (ResultTable::Flags(flags), ..) => gather_flags(flags, numbers, to, ahead),
+                (ResultTable::Words(words), 4, false) => gather_words::<4, false>(words, numbers, to, ahead),
+                (ResultTable::Words(words), 4, true) => gather_words::<4, true>(words, numbers, to, ahead),
+                (ResultTable::Words(words), _, false) => gather_words::<8, false>(words, numbers, to, ahead),
+                (ResultTable::Words(words), _, true) => gather_words::<8, true>(words, numbers, to, ahead),
             }
         }
     }
@@ -120,12 +120,12 @@ impl ByNumber {
 
 /// A column to prefetch, because it is read next: the address of its first row, and the bytes per row.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ahead {
+pub(super) struct PrefetchColumn {
     pub(super) first: *const u8,
     pub(super) size: usize,
 }
 
-impl Ahead {
+impl PrefetchColumn {
     /// Prefetches the `LINE` rows from `row` on, which take one or two cache lines.
     fn fetch(self, row: usize) {
         let first = self.first.wrapping_add(row * self.size);
@@ -139,7 +139,7 @@ impl Ahead {
 ///
 /// # Safety
 /// COLUMNS: each number is in the table, and there is room for a bit for each row, in whole words.
-unsafe fn gather_flags(flags: &[u8], numbers: &[u32], to: *mut u8, ahead: &[Ahead]) -> bool {
+unsafe fn gather_flags(flags: &[u8], numbers: &[u32], to: *mut u8, ahead: &[PrefetchColumn]) -> bool {
     // SAFETY: COLUMNS, promised by the caller.
     let of = |number: &u32| unsafe { u64::from(*flags.get_unchecked(*number as usize)) };
     let (whole, rest) = numbers.as_chunks::<8>();
@@ -179,7 +179,7 @@ unsafe fn gather_words<const SIZE: usize, const SURE: bool>(
     words: &[u64],
     numbers: &[u32],
     to: *mut u8,
-    ahead: &[Ahead],
+    ahead: &[PrefetchColumn],
 ) -> bool {
     let mut unknown = false;
     // SAFETY: COLUMNS, promised by the caller.

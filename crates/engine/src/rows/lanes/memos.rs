@@ -2,12 +2,12 @@
 //! value's dictionary key. Each thread keeps results for the length of a run, in tables with one entry per computed value.
 
 use crate::rows::lanes::LaneFunction;
-use crate::rows::lanes::gather::{Ahead, ByNumber, LINE, Mask, gather};
+use crate::rows::lanes::gather::{LINE, Mask, PrefetchColumn, ResultTable, gather};
 use crate::rows::lanes::kernels::element;
 use cembra_plan::Plan;
 use cembra_runtime::{
-    Arena, BatchFunction, Bytes, Column, ColumnForm, Context, DataForm, Dictionary, MachineType, Numbers, PresenceForm,
-    QType, STRIP_ROWS, Scratch, prefetch,
+    Arena, BatchFunction, Bytes, Column, ColumnForm, Context, DataForm, Dictionary, DictionaryIndices, MachineType,
+    PresenceForm, QType, STRIP_ROWS, Scratch, prefetch,
 };
 use cembra_tape::{ColumnId, LaneProgram, MemoSegment, Origin, Port, TapeLoop, ValuePart};
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ const PART_OF_LIMIT: u64 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoStrip<'s> {
     pub(super) columns: &'s [Column],
-    pub(super) numbers: &'s Numbers<'s>,
+    pub(super) numbers: &'s DictionaryIndices<'s>,
     pub(super) program: &'s LaneProgram,
     pub(super) addresses: &'s [*mut u8],
     pub(super) rows: usize,
@@ -37,7 +37,7 @@ pub(super) struct MemoFunction {
     inputs: usize,
     /// The bytes of a value of the dictionary.
     cell: usize,
-    results: Vec<Cells>,
+    results: Vec<ResultLayout>,
     /// The parts of results, such as presence, number or address, that are stored in tables: index of the result, part,
     /// type, and the column of the rows that the part is copied to.
     parts: Vec<(usize, ValuePart, MachineType, ColumnId)>,
@@ -45,15 +45,15 @@ pub(super) struct MemoFunction {
 
 /// The memory layout of a memo's result, for a chunk of dictionary values.
 #[derive(Debug)]
-struct Cells {
+struct ResultLayout {
     form: ColumnForm,
     /// The bytes per value; 0 for bits. Bits follow the values, in whole words.
     size: usize,
 }
 
-impl Default for Cells {
+impl Default for ResultLayout {
     fn default() -> Self {
-        Cells { form: ColumnForm { data: DataForm::Nothing, ..ColumnForm::DENSE }, size: 0 }
+        ResultLayout { form: ColumnForm { data: DataForm::Nothing, ..ColumnForm::DENSE }, size: 0 }
     }
 }
 
@@ -73,7 +73,7 @@ pub(in crate::rows) struct Memo {
     /// A second table for each stored part, by dictionary key; after the last key it has an entry for missing values.
     /// Empty for memos (results per dictionary value) that only some rows need, for results with strings, and for large
     /// dictionaries.
-    by_number: Vec<ByNumber>,
+    by_number: Vec<ResultTable>,
     /// The number of dictionary values whose results are computed, and whether the results for a missing value are
     /// computed.
     known: (u32, bool),
@@ -97,7 +97,7 @@ pub(in crate::rows) struct Memo {
 /// The location of an output's string in the tables of a memo (results computed once per dictionary value), for an output that depends on one
 /// dictionary alone.
 #[derive(Debug)]
-pub(super) struct ByValue {
+pub(super) struct StringLocation {
     /// The index of the memo that computes the string.
     pub(super) memo: usize,
     /// The table with the presence (`None` if the output is never missing), and those with the address and the length.
@@ -109,7 +109,7 @@ pub(super) struct ByValue {
 /// Returns, for each of `outputs` outputs, the location of its string in the tables of a memo (results computed once
 /// per dictionary value). `None` unless all parts of the output (presence, address, length) are parts of one result of
 /// a memo that all rows need, and nothing else in the program reads the string.
-pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<ByValue>> {
+pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<StringLocation>> {
     if memos.is_empty() {
         return (0..outputs).map(|_| None).collect();
     }
@@ -141,7 +141,7 @@ pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: u
         };
         let result = |table: usize| function.parts[table].0;
         let is_one = result(length) == result(pointer) && presence.is_none_or(|at| result(at) == result(pointer));
-        (is_one && function.rows.is_none()).then_some(ByValue { memo, presence, pointer, length })
+        (is_one && function.rows.is_none()).then_some(StringLocation { memo, presence, pointer, length })
     };
     (0..outputs).map(of_output).collect()
 }
@@ -159,13 +159,13 @@ impl MemoFunction {
     ) -> MemoFunction {
         let qtype = &plan.value(plan.inputs()[memo.input as usize].value).qtype;
         let cell = qtype.scalar().map_or(0, |scalar| QType::Scalar(scalar).layout().size as usize);
-        let mut results: Vec<Cells> = Vec::new();
+        let mut results: Vec<ResultLayout> = Vec::new();
         for column in &memo.program.columns {
             let Origin::Output { index, part } = column.origin else { continue };
             if results.len() <= index as usize {
-                results.resize_with(index as usize + 1, Cells::default);
+                results.resize_with(index as usize + 1, ResultLayout::default);
             }
-            let Cells { form, size } = &mut results[index as usize];
+            let ResultLayout { form, size } = &mut results[index as usize];
             match part {
                 ValuePart::Presence => form.presence = PresenceForm::Bits,
                 ValuePart::Flag => (form.data, *size) = (DataForm::Bits, 0),
@@ -222,12 +222,12 @@ impl MemoFunction {
 
     /// Makes, for each stored part of the results, a table by dictionary key. The list is empty unless all rows need
     /// the results, no part is a string, and the tables are small enough.
-    fn by_number(&self, values: usize) -> Vec<ByNumber> {
+    fn by_number(&self, values: usize) -> Vec<ResultTable> {
         let is_string = |part: &ValuePart| matches!(part, ValuePart::Pointer | ValuePart::Length);
         if self.rows.is_some() || self.parts.iter().any(|(_, part, ..)| is_string(part)) {
             return Vec::new();
         }
-        let tables = self.parts.iter().map(|(_, _, ty, _)| ByNumber::new(*ty, values));
+        let tables = self.parts.iter().map(|(_, _, ty, _)| ResultTable::new(*ty, values));
         tables.collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
@@ -268,7 +268,7 @@ impl Memos {
 
     /// Passes each result that was computed since the last call to `f`: its dictionary key, and its string or `None` if it is missing. `known`
     /// records the results that were already passed; `known` must be 0 for the first call of a run.
-    pub(super) fn results(&self, of: &ByValue, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
+    pub(super) fn results(&self, of: &StringLocation, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         let memo = &self.0[of.memo];
         let first = if *known >> 32 == u64::from(memo.forgotten) { (*known as u32).max(1) } else { 1 };
         for place in first as usize..memo.numbers.len() {
@@ -315,7 +315,7 @@ impl Memo {
         &mut self,
         function: &MemoFunction,
         strip: MemoStrip<'_>,
-        ahead: &[Ahead],
+        ahead: &[PrefetchColumn],
         mut fails: impl FnMut(usize),
     ) {
         let MemoStrip { columns, numbers, program, addresses, rows } = strip;
@@ -555,7 +555,7 @@ impl Memo {
     }
 }
 
-impl Cells {
+impl ResultLayout {
     /// Returns the words of memory for a chunk of `most` values.
     fn words(&self, most: usize) -> usize {
         words(most * self.size) + 2 * most.div_ceil(64)

@@ -8,16 +8,16 @@ mod kernels;
 mod memos;
 mod parts;
 
-use bare::Bare;
+use bare::InPlaceLoop;
 use cembra_plan::{CompiledLiteral, Plan};
 use cembra_runtime::{
-    BareFunction, BatchFunction, CodePages, Column, ColumnForm, Context, DataForm, MachineType, MadeFor, Numbers,
-    PresenceForm, STATUS_OK, Scratch, ScratchLayout,
+    BareFunction, BatchFunction, CodePages, Column, ColumnForm, Context, DataForm, DictionaryIndices, FunctionColumns,
+    MachineType, PresenceForm, STATUS_OK, Scratch, ScratchLayout,
 };
 use cembra_tape::{Body, ColumnId, LaneColumn, LaneProgram, Origin, Port, Segment, Source, TapeLoop};
-use gather::Ahead;
-use memos::{ByValue, MemoFunction, MemoStrip, Memos};
-use parts::{LanePlace, Stage};
+use gather::PrefetchColumn;
+use memos::{MemoFunction, MemoStrip, Memos, StringLocation};
+use parts::{ColumnStorage, Stage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub struct LaneFunction {
     memos: Vec<MemoFunction>,
     /// For each output, the location of its string in a memo (results computed once per dictionary value); `None` if
     /// the output does not depend on one dictionary alone.
-    results: Vec<Option<ByValue>>,
+    results: Vec<Option<StringLocation>>,
     /// The indices of the dictionary inputs that memos (results computed once per dictionary value) depend on,
     /// ascending.
     numbered: Vec<u32>,
@@ -51,14 +51,14 @@ pub struct LaneFunction {
     /// For each loop, true if it writes only outputs of the model, directly in their columns, and no later segment reads them.
     is_final: Vec<bool>,
     /// The memory of each column of the program.
-    places: Vec<LanePlace>,
+    places: Vec<ColumnStorage>,
     /// The loop of a program that is a single loop over columns of numbers, which it reads and writes in place; `None`
     /// for other programs.
-    bare: Option<Arc<Bare>>,
+    bare: Option<Arc<InPlaceLoop>>,
     gathered: Vec<Stage>,
     scattered: Vec<Stage>,
     layout: ScratchLayout,
-    made_for: MadeFor,
+    made_for: FunctionColumns,
     has_kernels: bool,
     has_strings: bool,
     #[expect(dead_code, reason = "what kernels are given lies in them")]
@@ -116,10 +116,10 @@ impl LaneFunction {
             is_final: is_final(&program, &places),
             has_kernels: program.segments.iter().any(|segment| !matches!(segment.body, Body::Tape(_))),
             has_strings: plan.has_strings(),
-            made_for: MadeFor { types, forms: forms.into() },
+            made_for: FunctionColumns { types, forms: forms.into() },
             layout: ScratchLayout { rows, bytes, frame: plan.template().frame() },
             states: plan.states(),
-            bare: Bare::of(&program, &places, &loops),
+            bare: InPlaceLoop::of(&program, &places, &loops),
             program,
             memos,
             results,
@@ -145,17 +145,18 @@ impl LaneFunction {
 
     /// Returns the input columns that are prefetched while the results of memos (computed once per dictionary value)
     /// are copied to rows, because memory would be idle meanwhile. Empty if the columns may be in the caches already.
-    fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[Ahead; MOST_AHEAD]> {
+    fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[PrefetchColumn; MOST_AHEAD]> {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();
         }
-        let is_read = |place: &LanePlace, column: &LaneColumn| {
-            let is_input = matches!((place, column.origin), (LanePlace::Data(..), Origin::Input { .. }));
+        let is_read = |place: &ColumnStorage, column: &LaneColumn| {
+            let is_input = matches!((place, column.origin), (ColumnStorage::Data(..), Origin::Input { .. }));
             is_input && column.port == Port::Rows && column.ty != MachineType::Flag
         };
         let columns = self.places.iter().zip(&self.program.columns).zip(addresses);
         let columns = columns.filter(|((place, column), _)| is_read(place, column));
-        let ahead = columns.map(|((_, column), first)| Ahead { first: first.cast_const(), size: column.ty.size() });
+        let ahead =
+            columns.map(|((_, column), first)| PrefetchColumn { first: first.cast_const(), size: column.ty.size() });
         ahead.take(MOST_AHEAD).collect()
     }
 
@@ -167,7 +168,7 @@ impl LaneFunction {
     unsafe fn rows(
         &self,
         columns: &[Column],
-        numbers: &[Numbers<'_>],
+        numbers: &[DictionaryIndices<'_>],
         start: usize,
         rows: usize,
         scratch: &mut Scratch,
@@ -220,7 +221,7 @@ impl LaneFunction {
                     let Some((function, memo)) = memos.next() else { return false };
                     let Ok(at) = self.numbered.binary_search(&function.input) else { return false };
                     let of_rows = numbers[at].of_rows.wrapping_add(start);
-                    let numbers = Numbers { of_rows, ..numbers[at] };
+                    let numbers = DictionaryIndices { of_rows, ..numbers[at] };
                     // SAFETY: COLUMNS, promised by the caller, for columns, numbers and addresses.
                     unsafe {
                         let strip = MemoStrip {
@@ -254,7 +255,7 @@ unsafe impl BatchFunction for LaneFunction {
         self.layout.clone()
     }
 
-    fn made_for(&self) -> &MadeFor {
+    fn made_for(&self) -> &FunctionColumns {
         &self.made_for
     }
 
@@ -272,7 +273,7 @@ unsafe impl BatchFunction for LaneFunction {
     }
 
     fn result_of(&self, output: usize) -> Option<u32> {
-        let ByValue { memo, .. } = self.results.get(output)?.as_ref()?;
+        let StringLocation { memo, .. } = self.results.get(output)?.as_ref()?;
         Some(self.memos[*memo].input)
     }
 
@@ -295,7 +296,7 @@ unsafe impl BatchFunction for LaneFunction {
     unsafe fn run(
         &self,
         columns: &[Column],
-        numbers: &[Numbers<'_>],
+        numbers: &[DictionaryIndices<'_>],
         rows: usize,
         scratch: &mut Scratch,
         context: &mut Context,
@@ -367,7 +368,7 @@ unsafe fn play(
 
 /// Returns true for each tape (a loop of the program) that writes only outputs of the model, directly to their columns,
 /// if no later segment reads these.
-fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
+fn is_final(program: &LaneProgram, places: &[ColumnStorage]) -> Vec<bool> {
     let reads = |segment: &Segment, column: ColumnId| match &segment.body {
         Body::Tape(tape) => tape.inputs.contains(&column),
         Body::Kernel(kernel) => {
@@ -378,7 +379,7 @@ fn is_final(program: &LaneProgram, places: &[LanePlace]) -> Vec<bool> {
     let is_final = |(at, segment): (usize, &Segment)| match &segment.body {
         Body::Kernel(_) | Body::Memo(_) => None,
         Body::Tape(tape) => Some(tape.outputs.iter().all(|column| {
-            let is_in_place = matches!(places[column.index()], LanePlace::Data(..) | LanePlace::Presence(_));
+            let is_in_place = matches!(places[column.index()], ColumnStorage::Data(..) | ColumnStorage::Presence(_));
             is_in_place && !program.segments[at + 1..].iter().any(|later| reads(later, *column))
         })),
     };

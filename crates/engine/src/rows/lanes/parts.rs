@@ -6,7 +6,7 @@ use cembra_tape::{ColumnId, LaneColumn, LaneProgram, Origin, Port, ValuePart};
 
 /// The memory in which a column of a vectorised program has its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LanePlace {
+pub(super) enum ColumnStorage {
     /// The values are the data of a column of the strip (the block of rows): the column's index, and the offset in bytes.
     Data(u32, u32),
     /// The values are the presence of a column of the strip (the block of rows), by the column's index.
@@ -17,7 +17,7 @@ pub(super) enum LanePlace {
     Frame(u32),
 }
 
-impl LanePlace {
+impl ColumnStorage {
     /// Returns the address of the element that `column` has for row `start`, a multiple of 64.
     #[inline]
     pub(super) fn address(
@@ -34,11 +34,11 @@ impl LanePlace {
             (Port::Rows, ty) => start * ty.size(),
         };
         match self {
-            LanePlace::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
-            LanePlace::Presence(at) => columns[at as usize].presence.wrapping_add(ahead),
+            ColumnStorage::Data(at, offset) => columns[at as usize].data.wrapping_add(offset as usize + ahead),
+            ColumnStorage::Presence(at) => columns[at as usize].presence.wrapping_add(ahead),
             // Staged elements are those of the current rows only.
-            LanePlace::Scratch(offset) => memory.wrapping_add(offset as usize),
-            LanePlace::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
+            ColumnStorage::Scratch(offset) => memory.wrapping_add(offset as usize),
+            ColumnStorage::Frame(offset) => frame.as_ptr().wrapping_add(offset as usize),
         }
     }
 }
@@ -166,7 +166,7 @@ unsafe fn scatter_bits(first: *mut u8, stride: isize, rows: usize, from: *const 
 /// The memory of each column of a vectorised program, and the columns that are copied to or from scratch memory.
 #[derive(Debug)]
 pub(super) struct Staging {
-    pub(super) places: Vec<LanePlace>,
+    pub(super) places: Vec<ColumnStorage>,
     pub(super) gathered: Vec<Stage>,
     pub(super) scattered: Vec<Stage>,
     pub(super) bytes_for_64_rows: usize,
@@ -194,8 +194,8 @@ impl Staging {
                 Origin::Output { index, part } => {
                     of_part(column.ty, outputs[index as usize], inputs.len() as u32 + index, part)
                 }
-                Origin::Frame { offset } => (LanePlace::Frame(offset), None),
-                Origin::Scratch { .. } | Origin::Once { .. } => (LanePlace::Scratch(0), None),
+                Origin::Frame { offset } => (ColumnStorage::Frame(offset), None),
+                Origin::Scratch { .. } | Origin::Once { .. } => (ColumnStorage::Scratch(0), None),
             };
             staging.places.push(place);
             let Some(stage) = stage else { continue };
@@ -223,13 +223,13 @@ impl Staging {
                     None => continue,
                 },
             };
-            self.places[at] = LanePlace::Scratch(offset as u32);
+            self.places[at] = ColumnStorage::Scratch(offset as u32);
         }
         let mut end = once + program.once_bytes();
         for (stage, id) in self.gathered.iter_mut().chain(&mut self.scattered).zip(&self.staged) {
             let start = end.next_multiple_of(64);
             stage.scratch = start as u32;
-            self.places[id.index()] = LanePlace::Scratch(start as u32);
+            self.places[id.index()] = ColumnStorage::Scratch(start as u32);
             end = start + program.column(*id).bytes_for_64_rows() as usize * rows.div_ceil(64);
         }
         end
@@ -238,7 +238,7 @@ impl Staging {
 
 /// Returns the memory of a part (such as data or presence) of the column `column` in the strip (block of rows), and the
 /// copy to or from scratch memory; no copy if the part is used in place.
-fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (LanePlace, Option<Stage>) {
+fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (ColumnStorage, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
         ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),
         ValuePart::Flag => (false, 0, form.data == DataForm::Bits),
@@ -247,7 +247,7 @@ fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (
         ValuePart::Length => (false, 8, false),
     };
     if form.is_shared || in_place {
-        return (if is_presence { LanePlace::Presence(column) } else { LanePlace::Data(column, offset) }, None);
+        return (if is_presence { ColumnStorage::Presence(column) } else { ColumnStorage::Data(column, offset) }, None);
     }
-    (LanePlace::Scratch(0), Some(Stage { column, is_presence, offset, ty, scratch: 0 }))
+    (ColumnStorage::Scratch(0), Some(Stage { column, is_presence, offset, ty, scratch: 0 }))
 }

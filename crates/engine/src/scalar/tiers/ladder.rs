@@ -29,7 +29,7 @@ enum Progress {
 /// The compiled functions of one tiered model. A function is a rung of the ladder; rungs are numbered from 1. Until a rung is chosen, the interpreter
 /// runs calls.
 #[derive(Debug)]
-pub(crate) struct Ladder<F> {
+pub(crate) struct TierList<F> {
     rungs: [OnceLock<F>; RUNGS],
     chosen: AtomicUsize,
     /// The number of interpreted calls that are left before compiling is requested. It may fall below zero, at most by
@@ -39,10 +39,10 @@ pub(crate) struct Ladder<F> {
     finished: Condvar,
 }
 
-impl<F> Ladder<F> {
+impl<F> TierList<F> {
     /// Makes a ladder without compiled functions. Compiling is due after `calls` calls.
     pub(crate) fn new(calls: u32) -> Self {
-        Ladder {
+        TierList {
             rungs: [const { OnceLock::new() }; RUNGS],
             chosen: AtomicUsize::new(0),
             calls_left: AtomicI64::new(i64::from(calls)),

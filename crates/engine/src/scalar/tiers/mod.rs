@@ -7,13 +7,13 @@ mod sync;
 
 use crate::code::machine_code::compile;
 use crate::options::choice::Tiering;
-use crate::options::compile_options::Started;
-use crate::options::metrics::{Event, Watch};
+use crate::options::compile_options::TimedOptions;
+use crate::options::metrics::{Event, EventReporter};
 use cembra_interp::Interpreted;
 use cembra_native::{CodeCache, Compiled, Tier};
 use cembra_plan::{Binding, Function, Plan};
 use cembra_value::{Budget, Code, Diagnostic, Limits, words_of_panic};
-use ladder::Ladder;
+use ladder::TierList;
 use queue::{Job, Queue};
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,7 +67,7 @@ pub(crate) trait TieredModel: Send + Sync {
     fn tiered(&self) -> Option<&Tiered>;
 
     /// The metrics to which events of the model are reported.
-    fn watch(&self) -> &Watch;
+    fn watch(&self) -> &EventReporter;
 
     /// Records and reports the reason why the model has no machine code.
     fn fall_back(&self, reason: Diagnostic);
@@ -77,7 +77,7 @@ pub(crate) trait TieredModel: Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Tiered {
     interpreted: Interpreted,
-    ladder: Ladder<Compiled>,
+    ladder: TierList<Compiled>,
     tiering: Tiering,
     highest: Tier,
     /// The plan that is compiled.
@@ -89,10 +89,10 @@ pub(crate) struct Tiered {
 }
 
 impl Tiered {
-    pub(crate) fn new(interpreted: Interpreted, mut plan: Plan, binding: Binding, options: &Started) -> Self {
+    pub(crate) fn new(interpreted: Interpreted, mut plan: Plan, binding: Binding, options: &TimedOptions) -> Self {
         plan.shrink_to_fit();
         let (tiering, highest, limits) = (options.tiering, options.tier, *options.budget().limits());
-        let (ladder, code_cache) = (Ladder::new(tiering.calls), options.code_cache.clone());
+        let (ladder, code_cache) = (TierList::new(tiering.calls), options.code_cache.clone());
         Tiered { interpreted, ladder, tiering, highest, plan, binding, limits, code_cache }
     }
 
@@ -171,7 +171,7 @@ impl Tiered {
             return;
         }
         // Threads that wait must go on, even if compiling panics.
-        let finish = Finish(&self.ladder);
+        let finish = FinishGuard(&self.ladder);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let budget = Budget::start(self.limits);
             for tier in route(self.plan.step_count(), self.highest, self.tiering.every_tier) {
@@ -205,9 +205,9 @@ impl Tiered {
 }
 
 /// Records on drop that no further tiers will be compiled, also if compiling panics.
-struct Finish<'l>(&'l Ladder<Compiled>);
+struct FinishGuard<'l>(&'l TierList<Compiled>);
 
-impl Drop for Finish<'_> {
+impl Drop for FinishGuard<'_> {
     fn drop(&mut self) {
         self.0.finish();
     }

@@ -2,7 +2,7 @@
 //! the type is known only when the code runs.
 
 use cembra_runtime::{ChainFold, Scalar};
-use cembra_tensor::sums::{Above, Below, Folded, Order};
+use cembra_tensor::sums::{Accumulator, MaxKey, MinKey, Order};
 use cembra_tensor::{Reduction, with_reduction};
 
 /// An element in the wider type in which reductions compute. Integers of 32 bits wrap when they are narrowed again, with the same result as if every
@@ -66,8 +66,8 @@ type Combine<W> = fn(W, W) -> W;
 /// A reduction in progress, such as a sum or a maximum. Elements are added to it one by one.
 pub(super) enum Folding {
     Float(ChainFold<f64, Combine<f64>>),
-    Largest(ChainFold<Above<u64>, Combine<Above<u64>>>),
-    Smallest(ChainFold<Below<u64>, Combine<Below<u64>>>),
+    Largest(ChainFold<MaxKey<u64>, Combine<MaxKey<u64>>>),
+    Smallest(ChainFold<MinKey<u64>, Combine<MinKey<u64>>>),
     Integer(ChainFold<i64, Combine<i64>>),
     Truth(ChainFold<bool, Combine<bool>>),
 }
@@ -82,7 +82,7 @@ macro_rules! foldings {
     )* };
 }
 
-foldings!(Float of f64, Largest of Above<u64>, Smallest of Below<u64>, Integer of i64, Truth of bool);
+foldings!(Float of f64, Largest of MaxKey<u64>, Smallest of MinKey<u64>, Integer of i64, Truth of bool);
 
 impl Folding {
     /// Begins a reduction of `len` elements of type `scalar`, which are combined in the order `order`.
@@ -103,8 +103,8 @@ impl Folding {
     pub(super) fn add(&mut self, element: Wide) {
         match (self, element) {
             (Folding::Float(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(number)),
-            (Folding::Largest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(Above::of(number))),
-            (Folding::Smallest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(Below::of(number))),
+            (Folding::Largest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(MaxKey::of(number))),
+            (Folding::Smallest(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(MinKey::of(number))),
             (Folding::Integer(fold), Wide::Integer(number)) => fold.extend_each(1, |_| Some(number)),
             (Folding::Truth(fold), Wide::Truth(truth)) => fold.extend_each(1, |_| Some(truth)),
             _ => {}

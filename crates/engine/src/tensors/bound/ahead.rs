@@ -6,7 +6,7 @@
 
 use super::memory::{Memory, Operand, ValueOrigin};
 use super::{PartWork, PieceStep};
-use crate::tensors::lines::{Line, Soon};
+use crate::tensors::lines::{Line, LinePrefetch};
 use cembra_tensor::{Data, Extents};
 use smallvec::SmallVec;
 
@@ -19,7 +19,7 @@ const DISTANCE: usize = 1 << 12;
 /// The most operands that are prefetched in a sum; more would slow down its own reads.
 const MOST: usize = 2;
 
-pub(super) type AllSoon<'m> = SmallVec<[Soon<'m>; 4]>;
+pub(super) type LinePrefetches<'m> = SmallVec<[LinePrefetch<'m>; 4]>;
 
 /// Returns true if memory is too large to be in a near cache.
 fn is_far(data: &Data) -> bool {
@@ -28,7 +28,7 @@ fn is_far(data: &Data) -> bool {
 
 /// The memory that a sum prefetches while it runs: its own operands, rows of other operands, or nothing.
 #[derive(Debug)]
-pub(super) enum Fetched {
+pub(super) enum PrefetchPlan {
     /// The sum prefetches its own operands, some distance ahead.
     Own,
     /// The sum prefetches nothing, because another sum prefetches.
@@ -38,7 +38,7 @@ pub(super) enum Fetched {
     Rows(Vec<(Operand, isize)>),
 }
 
-impl Fetched {
+impl PrefetchPlan {
     /// Returns the prefetch hints to use while the next lines (elements in memory at equal distances) are summed. `lines` has the first of these
     /// lines for each operand; `start` lines were summed before.
     pub(super) fn soon<'m>(
@@ -48,19 +48,19 @@ impl Fetched {
         lines: &[Line<'m>],
         start: usize,
         shifts: &[isize],
-    ) -> AllSoon<'m> {
-        let mut soon = AllSoon::new();
+    ) -> LinePrefetches<'m> {
+        let mut soon = LinePrefetches::new();
         match self {
-            Fetched::Nothing => {}
-            Fetched::Own => return own_soon(lines, shifts),
-            Fetched::Rows(all) => {
+            PrefetchPlan::Nothing => {}
+            PrefetchPlan::Own => return own_soon(lines, shifts),
+            PrefetchPlan::Rows(all) => {
                 for (operand, distance) in all {
                     let Ok(data) = memory.data(operand.place) else { continue };
                     if is_far(data) {
                         let shift = operand.strides.first().copied().unwrap_or(0);
                         let further = distance.wrapping_add(shift.wrapping_mul(start.cast_signed()));
                         let first = operand.first(memory, starts).wrapping_add_signed(further);
-                        soon.push(Soon { data, first, shift });
+                        soon.push(LinePrefetch { data, first, shift });
                     }
                 }
             }
@@ -71,14 +71,14 @@ impl Fetched {
 
 /// Returns the hints to prefetch further elements of `lines`, the operands of a sum. If only one line is in memory beyond the near caches there are
 /// no hints, because the processor prefetches a single line by itself.
-pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> AllSoon<'m> {
+pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> LinePrefetches<'m> {
     let far = lines.iter().zip(shifts).filter(|(line, _)| line.step == 1 && is_far(line.data));
     if far.clone().count() < 2 {
-        return AllSoon::new();
+        return LinePrefetches::new();
     }
     let soon = far.map(|(line, shift)| {
         let distance = DISTANCE / Data::element_size(line.data.scalar()).unwrap_or(DISTANCE);
-        Soon { data: line.data, first: line.first.wrapping_add(distance), shift: *shift }
+        LinePrefetch { data: line.data, first: line.first.wrapping_add(distance), shift: *shift }
     });
     soon.collect()
 }
@@ -129,7 +129,8 @@ pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u
     }
     for (at, part) in parts.iter_mut().enumerate() {
         if let PartWork::Reduce(reduce) = &mut part.work {
-            let own = if at == longest { Fetched::Rows(std::mem::take(&mut fetched)) } else { Fetched::Nothing };
+            let own =
+                if at == longest { PrefetchPlan::Rows(std::mem::take(&mut fetched)) } else { PrefetchPlan::Nothing };
             reduce.fetch(own);
         }
     }

@@ -2,13 +2,13 @@
 //! the workers (one per thread, each with its own memory). Other files run bound plans.
 
 use super::ahead::{self, RowRead};
-use super::cut::Cut;
+use super::cut::PiecePartition;
 use super::map::MapPiece;
 use super::memory::{Operand, Slot, Slots, StridedView, ValueOrigin, not_computed};
 use super::product::{FullProduct, ProductPiece};
 use super::reduce::ReducePiece;
 use super::verify::verify;
-use super::{Bound, BoundGuard, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
+use super::{BindingResult, BoundGuard, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
 use crate::tensors::evaluator::TensorHost;
 use cembra_runtime::Scalar;
 use cembra_tensor::plan::{Condition, Region, Step, View, Work, cost_of_body, is_view, rows_at_a_time};
@@ -62,7 +62,7 @@ impl BoundPlan {
         over: Option<usize>,
         host: &TensorHost<'_>,
     ) -> Result<BoundPlan, Error> {
-        let bound = Bound::of(plan, graph, inputs, over, host)?;
+        let bound = BindingResult::of(plan, graph, inputs, over, host)?;
         debug_assert_eq!(verify(plan, graph, &bound), Ok(()), "{}", plan.listing(graph));
         Ok(bound.plan)
     }
@@ -82,13 +82,13 @@ impl BoundPlan {
             Error::tensors(TensorErrorKind::Evaluation, format!("a plan is wrong: {flaw}"))
         };
         plan.verify(graph).map_err(|flaw| wrong(&flaw))?;
-        let bound = Bound::of(plan, graph, inputs, None, host)?;
+        let bound = BindingResult::of(plan, graph, inputs, None, host)?;
         verify(plan, graph, &bound).map_err(|flaw| wrong(&flaw))?;
         Ok(bound.plan)
     }
 }
 
-impl Bound {
+impl BindingResult {
     /// Binds a plan. The result also has the facts that verifying it needs.
     pub(super) fn of(
         plan: &Plan,
@@ -96,7 +96,7 @@ impl Bound {
         inputs: &[Tensor],
         over: Option<usize>,
         host: &TensorHost<'_>,
-    ) -> Result<Bound, Error> {
+    ) -> Result<BindingResult, Error> {
         check_inputs(graph, inputs)?;
         let mut values = FxHashMap::default();
         for (at, (leaf, input)) in graph.leaves().iter().zip(inputs).enumerate() {
@@ -159,7 +159,7 @@ impl Bound {
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
         let plan = BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak };
-        Ok(Bound { plan, values: binding.values, step_of })
+        Ok(BindingResult { plan, values: binding.values, step_of })
     }
 }
 
@@ -305,7 +305,7 @@ impl Binding<'_> {
         let (rows, within) = extents.split_at(depth);
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
-            let cut = Cut::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
+            let cut = PiecePartition::of(rows, most, |rows| self.parts(steps, rows, &mut locals))?;
             Ok(Worker { cut, locals: locals.locals()? })
         };
         let mut workers = vec![worker()?];

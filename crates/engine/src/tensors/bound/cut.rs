@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// An index space that is cut into pieces, with a value (such as a bound kernel) for each shape of pieces.
 #[derive(Debug)]
-pub(super) struct Cut<T> {
+pub(super) struct PiecePartition<T> {
     /// The extents of the whole index space.
     pub(super) extents: Extents,
     most: usize,
@@ -23,13 +23,13 @@ pub(super) struct Cut<T> {
     size: usize,
 }
 
-impl<T> Cut<T> {
+impl<T> PiecePartition<T> {
     /// Cuts an index space into pieces of at most `most` indices. `bind` makes the value for pieces of a shape.
     pub(super) fn of(
         extents: &[usize],
         most: usize,
         mut bind: impl FnMut(&[usize]) -> Result<T, Error>,
-    ) -> Result<Cut<T>, Error> {
+    ) -> Result<PiecePartition<T>, Error> {
         let counts = |slices: SmallVec<[Slice; 6]>| -> Extents { slices.iter().map(|slice| slice.count).collect() };
         let first = pieces(extents, most).next().map_or_else(|| extents.into(), counts);
         // A view may have any number of pieces, so they are not enumerated.
@@ -47,7 +47,7 @@ impl<T> Cut<T> {
                 Some(bind(&shape)?)
             }
         };
-        Ok(Cut { extents: extents.into(), most, full, last, count, size })
+        Ok(PiecePartition { extents: extents.into(), most, full, last, count, size })
     }
 
     /// Calls `visit` for all pieces of the index space in order, with the value for the piece's shape, its first index,

@@ -2,7 +2,7 @@
 //! Therefore a few pieces of the output at a time are computed in separate memory that stays in a cache, and then copied to the tensor. If threads
 //! share a map, the tensor's elements are instead first copied to separate memory and read there, and each thread writes to the tensor itself.
 
-use super::cut::Cut;
+use super::cut::PiecePartition;
 use super::memory::{Slot, Slots, Sources, StridedView, ValueOrigin};
 use super::{Binding, BoundPlan, BoundWork, PartWork, PieceStep, Worker, map, no_pieces, run_pieces};
 use crate::tensors::evaluator::TensorHost;
@@ -129,7 +129,7 @@ impl Binding<'_> {
     fn map_over(&self, node: &Node, region: &Region, target: Option<TensorNodeId>) -> Result<Vec<Worker>, Error> {
         let worker = || -> Result<Worker, Error> {
             let mut locals = Slots::default();
-            let cut = Cut::of(&node.extents, BLOCK, |rows| {
+            let cut = PiecePartition::of(&node.extents, BLOCK, |rows| {
                 let len = rows.iter().product();
                 let over = target.filter(|leaf| region.inputs.iter().any(|(node, _)| node == leaf));
                 let over = over.map(|leaf| (leaf, locals.take(node.scalar, len)));

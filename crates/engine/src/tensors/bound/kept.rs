@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 /// A bound plan with the outputs of its last run. The next run writes to the memory of an output, unless another tensor shares that memory.
 #[derive(Debug)]
-pub(crate) struct KeptPlan {
+pub(crate) struct ReusablePlan {
     bound: BoundPlan,
     /// The plan as a single call, if it maps or sums one line (elements at equal distances) of each input; else `None`.
     one: Option<OneCall>,
@@ -31,7 +31,7 @@ impl BoundPlan {
     /// Converts the plan to one that keeps its memory between runs. Large memory is not kept if the total would exceed the memory limit of an
     /// evaluation.
     #[must_use]
-    pub(crate) fn kept(self) -> KeptPlan {
+    pub(crate) fn kept(self) -> ReusablePlan {
         let place = |seen: &StridedView| match seen.place {
             ValueOrigin::Slot(slot) => Some(slot),
             _ => None,
@@ -46,11 +46,11 @@ impl BoundPlan {
         let one = if slots.len() == 1 { OneCall::of(&self) } else { None };
         let takes_turns = slots.iter().all(|slot| self.slots[*slot as usize].bytes() <= TWICE);
         let bound = BoundPlan { keeps: self.may_keep, ..self };
-        KeptPlan { bound, one, outputs: Vec::new(), slots, takes_turns }
+        ReusablePlan { bound, one, outputs: Vec::new(), slots, takes_turns }
     }
 }
 
-impl KeptPlan {
+impl ReusablePlan {
     /// The outputs of the last run; empty before the first run and after a failed one.
     #[must_use]
     pub(crate) fn outputs(&self) -> &[Tensor] {
@@ -83,7 +83,7 @@ impl KeptPlan {
     /// # Errors
     /// The errors of [`BoundPlan::run`].
     pub(crate) fn run(&mut self, inputs: &[Tensor], host: &TensorHost<'_>) -> Result<bool, Error> {
-        let KeptPlan { bound, outputs, slots, takes_turns, .. } = self;
+        let ReusablePlan { bound, outputs, slots, takes_turns, .. } = self;
         if bound.over.is_some() || !bound.fits(inputs) || bound.peak > host.most_bytes() {
             return Ok(false);
         }

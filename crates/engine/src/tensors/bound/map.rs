@@ -2,7 +2,7 @@
 //! operands. A line is a sequence of elements in memory at equal distances. A map runs as one line, as several lines,
 //! or in blocks; for each block, operands that are not a line are copied.
 
-use super::cut::Cut;
+use super::cut::PiecePartition;
 use super::memory::{Memory, Operand, ValueOrigin};
 use crate::tensors::evaluator::TensorHost;
 pub(super) use crate::tensors::kernels::misfit as no_room;
@@ -198,7 +198,7 @@ pub(super) fn fill<'m>(
 /// copied for each block.
 #[derive(Debug)]
 struct Blocks {
-    cut: Cut<Shape>,
+    cut: PiecePartition<Shape>,
     /// For each operand, the distance between the elements of its line within a block.
     steps: Strides,
     /// For each operand that is copied, the memory of the copy, and the strides of the operand.
@@ -274,11 +274,14 @@ impl Blocks {
             let layout = Layout::within(&shape[..outer], strides[..outer].into(), 0);
             Copying::Lines(layout.positions().map(usize::cast_signed).collect())
         };
-        let cut =
-            Cut::of(&extents, if any_lies_across(axes, operands.len()) { BLOCK_ACROSS } else { BLOCK }, |shape| {
+        let cut = PiecePartition::of(
+            &extents,
+            if any_lies_across(axes, operands.len()) { BLOCK_ACROSS } else { BLOCK },
+            |shape| {
                 let ways = copies.iter().map(|copy| way(shape, copy)).collect();
                 Ok(Shape { count: shape.iter().product(), inner: shape.last().copied().unwrap_or(1), ways })
-            })?;
+            },
+        )?;
         Ok(Blocks { cut, kernel: host.kernel(body, &steps)?, steps, copies })
     }
 

@@ -24,9 +24,9 @@ use cembra_runtime::Scalar;
 use cembra_tensor::reference::node_value;
 use cembra_tensor::{DataMut, Elements, Layout, Node, Tensor, TensorBytes, TensorNodeId};
 use cembra_value::Error;
-use cut::Cut;
+use cut::PiecePartition;
 use in_place::InPlace;
-pub(crate) use kept::KeptPlan;
+pub(crate) use kept::ReusablePlan;
 use map::MapPiece;
 use memory::{Locals, Memory, Operand, Slot, Sources, StridedView, own};
 use product::ProductPiece;
@@ -55,7 +55,7 @@ pub struct BoundPlan {
 }
 
 /// A bound plan, and the facts about it that its verification needs.
-struct Bound {
+struct BindingResult {
     plan: BoundPlan,
     /// The location and the layout of each node's value in memory.
     values: FxHashMap<TensorNodeId, StridedView>,
@@ -91,7 +91,7 @@ enum BoundWork {
 /// A worker computes pieces (parts of the value) of a step on one thread, with memory of its own.
 #[derive(Debug)]
 struct Worker {
-    cut: Cut<Vec<PieceStep>>,
+    cut: PiecePartition<Vec<PieceStep>>,
     locals: Locals,
 }
 

@@ -2,8 +2,8 @@
 //! Otherwise elements are computed a block at a time, in memory that stays in the caches, and then combined. Elements are combined in the order of
 //! the reference, whatever the blocks are.
 
-use super::ahead::Fetched;
-use super::cut::Cut;
+use super::ahead::PrefetchPlan;
+use super::cut::PiecePartition;
 use super::map::{Lines, MapPiece, fill, no_room, walk};
 use super::memory::{Memory, Operand};
 use crate::tensors::evaluator::TensorHost;
@@ -11,7 +11,7 @@ use crate::tensors::kernels::{BodyLine, BodySums};
 use crate::tensors::lines::nested_axes;
 use cembra_runtime::{Addition, ChainFold, Chains, SUM_BLOCK, Scalar, is_in_order, sum_blocks};
 use cembra_tensor::plan::Region;
-use cembra_tensor::sums::{self, Order, Reduced, SIDE_BY_SIDE, extend, take_lines, take_row};
+use cembra_tensor::sums::{self, Order, ReducibleElement, SIDE_BY_SIDE, extend, take_lines, take_row};
 use cembra_tensor::{
     Axis, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, TensorErrorKind, with_reduction,
 };
@@ -53,11 +53,11 @@ enum ReduceLoop {
     Sums(Box<Sums>),
     /// A block has several runs (sequences of contiguous elements), and each run is combined to one result. The fields
     /// are the number of elements per run, and the blocks. In `LongRuns`, a run consists of several blocks instead.
-    Runs(usize, Box<Cut<MapPiece>>),
-    LongRuns(usize, Cut<()>, Box<Cut<MapPiece>>),
+    Runs(usize, Box<PiecePartition<MapPiece>>),
+    LongRuns(usize, PiecePartition<()>, Box<PiecePartition<MapPiece>>),
     /// Neighbouring results combine adjacent elements, as the sums of a matrix's columns do: pieces of results, each with its pieces of elements to
     /// combine.
-    Beside(Box<Cut<(usize, Cut<MapPiece>)>>),
+    Beside(Box<PiecePartition<(usize, PiecePartition<MapPiece>)>>),
 }
 
 #[derive(Debug)]
@@ -69,15 +69,15 @@ struct Sums {
     /// The chains of partial sums for some lines, which are zeros between runs. They are zeroed after a sum and not
     /// before the next one, because memory that was just written in parts is slow to read as a whole.
     chains: Box<[Chains]>,
-    fetched: Fetched,
+    fetched: PrefetchPlan,
     /// The variant of this reduction that computes elements before it adds them. It runs if an element fails, to report
     /// the error.
-    otherwise: Otherwise,
+    otherwise: FallbackReduction,
 }
 
 /// A reduction that computes elements before it adds them. It is bound when it is first needed.
 #[derive(Debug)]
-struct Otherwise {
+struct FallbackReduction {
     axes: SmallVec<[Axis; 8]>,
     of: Region,
     operands: SmallVec<[Operand; 4]>,
@@ -144,24 +144,24 @@ impl ReducePiece {
                     let before: Vec<Strides> = before.collect();
                     let outer = nested_axes(kept, before.iter().map(|strides| &strides[..])).into_vec();
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
-                    let otherwise = Otherwise { axes, of, operands: upright, whole, bound: None };
+                    let otherwise = FallbackReduction { axes, of, operands: upright, whole, bound: None };
                     let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));
-                    let (chains, fetched) = (vec![Chains::default(); lines].into(), Fetched::Own);
+                    let (chains, fetched) = (vec![Chains::default(); lines].into(), PrefetchPlan::Own);
                     ReduceLoop::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
                 } else if length <= BLOCK {
-                    let cut = Cut::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
+                    let cut = PiecePartition::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
                     ReduceLoop::Runs(length, Box::new(cut))
                 } else {
                     let ones = Extents::from_elem(1, kept.len());
-                    let parts = Cut::of(reduced, BLOCK, |reduced| map(&together(&ones, reduced)))?;
-                    ReduceLoop::LongRuns(length, Cut::of(kept, 1, |_| Ok(()))?, Box::new(parts))
+                    let parts = PiecePartition::of(reduced, BLOCK, |reduced| map(&together(&ones, reduced)))?;
+                    ReduceLoop::LongRuns(length, PiecePartition::of(kept, 1, |_| Ok(()))?, Box::new(parts))
                 }
             }
             Order::InOrder => {
                 let (reduced, kept) = extents.split_at(axes.len());
-                let cut = Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                let cut = PiecePartition::of(kept, SIDE_BY_SIDE, |kept| {
                     let width: usize = kept.iter().product();
-                    let parts = Cut::of(reduced, BLOCK / width, |reduced| map(&together(reduced, kept)))?;
+                    let parts = PiecePartition::of(reduced, BLOCK / width, |reduced| map(&together(reduced, kept)))?;
                     Ok((width, parts))
                 })?;
                 ReduceLoop::Beside(Box::new(cut))
@@ -179,7 +179,7 @@ impl ReducePiece {
     }
 
     /// Sets the memory that the reduction prefetches, if it is a sum.
-    pub(super) fn fetch(&mut self, fetched: Fetched) {
+    pub(super) fn fetch(&mut self, fetched: PrefetchPlan) {
         if let ReduceLoop::Sums(sums) = &mut self.way {
             sums.fetched = fetched;
         }
@@ -213,7 +213,7 @@ impl ReducePiece {
                 if sums.run(memory, starts, operands, to)? {
                     return Ok(());
                 }
-                let Otherwise { axes, of, operands, whole, bound } = &mut sums.otherwise;
+                let FallbackReduction { axes, of, operands, whole, bound } = &mut sums.otherwise;
                 let bound = match bound {
                     Some(bound) => bound,
                     none => {
@@ -355,7 +355,7 @@ fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
 }
 
 /// Reduces each of consecutive runs of `length` elements to one result.
-pub(super) fn fold_runs<T: Reduced>(
+pub(super) fn fold_runs<T: ReducibleElement>(
     elements: &[T],
     reduction: Reduction,
     length: usize,
@@ -367,7 +367,7 @@ pub(super) fn fold_runs<T: Reduced>(
 }
 
 /// Reduces one run of `length` elements to one result. `parts` computes the elements, part by part.
-fn fold_parts<T: Reduced>(
+fn fold_parts<T: ReducibleElement>(
     _: &[T],
     reduction: Reduction,
     length: usize,
@@ -387,7 +387,7 @@ fn fold_parts<T: Reduced>(
 
 /// Reduces rows of `width` elements, element by element, to `width` adjacent results. `parts` computes the rows, some
 /// at a time.
-fn fold_beside<T: Reduced>(
+fn fold_beside<T: ReducibleElement>(
     _: &[T],
     reduction: Reduction,
     width: usize,

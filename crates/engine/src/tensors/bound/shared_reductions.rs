@@ -3,7 +3,7 @@
 //! the same order as it would alone.
 
 use super::ahead::own_soon;
-use super::cut::Cut;
+use super::cut::PiecePartition;
 use super::map::{Lines, MapPiece, fill, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
 use super::reduce::{BLOCK, fold_runs, put_total, turned};
@@ -14,7 +14,7 @@ use crate::tensors::lines::{Line, nested_axes};
 use crate::tensors::product::ProductCounters;
 use cembra_runtime::{Addition, ChainFold, SUM_BLOCK, Scalar};
 use cembra_tensor::plan::{Step, Work};
-use cembra_tensor::sums::{Folded, Order, Reduced, SIDE_BY_SIDE, extend, take_row};
+use cembra_tensor::sums::{Accumulator, Order, ReducibleElement, SIDE_BY_SIDE, extend, take_row};
 use cembra_tensor::{
     Axis, Body, Data, DataMut, Element, Elements, Extents, Layout, Reduction, Strides, Tensor, TensorNodeId,
     with_reduction,
@@ -77,12 +77,12 @@ pub(super) type Pieces = Vec<Piece>;
 pub(super) enum SharedLoop {
     /// A block has several runs (sequences of contiguous elements), and each run is combined to one result. The fields
     /// are the number of elements per run, and the blocks.
-    Runs(usize, Cut<Pieces>),
+    Runs(usize, PiecePartition<Pieces>),
     /// Long runs of elements, each combined to one result in several parts.
     LongRuns(LongRuns),
     /// Neighbouring results combine adjacent elements, as the sums of a matrix's columns do: pieces of results, each with its pieces of elements to
     /// combine.
-    Beside(Cut<(usize, Cut<Pieces>)>),
+    Beside(PiecePartition<(usize, PiecePartition<Pieces>)>),
 }
 
 /// Long runs (sequences of elements) of `length` elements each. The elements of a run are combined to one result, part
@@ -90,8 +90,8 @@ pub(super) enum SharedLoop {
 #[derive(Debug)]
 pub(super) struct LongRuns {
     pub(super) length: usize,
-    pub(super) kept: Cut<()>,
-    pub(super) parts: Cut<Pieces>,
+    pub(super) kept: PiecePartition<()>,
+    pub(super) parts: PiecePartition<Pieces>,
     /// For each reduction, true if it is a sum whose elements are added as soon as they are computed.
     pub(super) added: Vec<bool>,
     /// The number of parts per block of the reference, which sums each block by itself; `None` if such blocks do not
@@ -248,10 +248,10 @@ impl Folding for Sum {
 }
 
 /// A reduction to one result.
-struct One<T, W, C>(ChainFold<W, C>, PhantomData<T>);
+struct SingleReduction<T, W, C>(ChainFold<W, C>, PhantomData<T>);
 
 /// Reductions to results that are side by side; each row has the next element of every result.
-struct Beside<T, W, C>(Vec<W>, C, PhantomData<T>);
+struct AdjacentReduction<T, W, C>(Vec<W>, C, PhantomData<T>);
 
 fn own_kind<F: Folding>(block: Box<dyn Folding>) -> Result<Box<F>, Error> {
     let block: Box<dyn Any> = block;
@@ -266,9 +266,11 @@ fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
     T::of_part(to).filter(|to| to.len() == count).ok_or_else(no_room)
 }
 
-impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for One<T, W, C> {
+impl<T: ReducibleElement, W: Accumulator<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
+    for SingleReduction<T, W, C>
+{
     fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
-        self.0.then(&own_kind::<One<T, W, C>>(block)?.0);
+        self.0.then(&own_kind::<SingleReduction<T, W, C>>(block)?.0);
         Ok(())
     }
 
@@ -283,7 +285,9 @@ impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
     }
 }
 
-impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding for Beside<T, W, C> {
+impl<T: ReducibleElement, W: Accumulator<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
+    for AdjacentReduction<T, W, C>
+{
     fn take(&mut self, data: &Data, first: usize, count: usize) -> Result<(), Error> {
         for row in slice::<T>(data, first, count)?.chunks_exact(self.0.len()) {
             take_row(&mut self.0, row, self.1);
@@ -300,9 +304,9 @@ impl<T: Reduced, W: Folded<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
 impl Member {
     /// Begins a reduction of `length` elements to one result.
     fn one(&self, length: usize) -> Box<dyn Folding> {
-        fn one<T: Reduced>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
+        fn one<T: ReducibleElement>(_: &[T], reduction: Reduction, length: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
-                Box::new(One::<T, _, _>(Order::Chains.fold(length, how), PhantomData))
+                Box::new(SingleReduction::<T, _, _>(Order::Chains.fold(length, how), PhantomData))
             })
         }
         with_data!(&self.block, like => one(like, self.reduction, length))
@@ -310,9 +314,9 @@ impl Member {
 
     /// Begins reductions to `width` results side by side.
     fn beside(&self, width: usize) -> Box<dyn Folding> {
-        fn beside<T: Reduced>(_: &[T], reduction: Reduction, width: usize) -> Box<dyn Folding> {
+        fn beside<T: ReducibleElement>(_: &[T], reduction: Reduction, width: usize) -> Box<dyn Folding> {
             with_reduction!(T, reduction, how => {
-                Box::new(Beside::<T, _, _>(vec![how.0; width], how.1, PhantomData))
+                Box::new(AdjacentReduction::<T, _, _>(vec![how.0; width], how.1, PhantomData))
             })
         }
         with_data!(&self.block, like => beside(like, self.reduction, width))
@@ -442,7 +446,7 @@ impl SharedReductions {
                 let (kept, reduced) = extents.split_at(kept);
                 let length: usize = reduced.iter().product();
                 if length <= BLOCK {
-                    SharedLoop::Runs(length, Cut::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
+                    SharedLoop::Runs(length, PiecePartition::of(kept, BLOCK / length, |kept| pieces(kept, reduced))?)
                 } else {
                     let ones = Extents::from_elem(1, kept.len());
                     let all: Vec<Strides> =
@@ -454,23 +458,29 @@ impl SharedReductions {
                         let mut line = |own: &Operand| own.with_line(kept.len(), steps.next().copied().unwrap_or(0));
                         let operands: Vec<SmallVec<[Operand; 4]>> =
                             operands.iter().map(|own| own.iter().map(&mut line).collect()).collect();
-                        let parts = Cut::of(&[length], LINE, |part| {
+                        let parts = PiecePartition::of(&[length], LINE, |part| {
                             line_pieces(reduces, &operands, &[&ones, part].concat(), host, at_once)
                         })?;
                         (parts, Some(SUM_BLOCK / LINE))
                     } else {
-                        (Cut::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?, None)
+                        (PiecePartition::of(reduced, BLOCK, |reduced| pieces(&ones, reduced))?, None)
                     };
                     let is_added = |piece: &Piece| matches!(piece, Piece::Added(_));
                     let added = parts.full.iter().map(is_added).collect();
-                    SharedLoop::LongRuns(LongRuns { length, kept: Cut::of(kept, 1, |_| Ok(()))?, parts, added, block })
+                    SharedLoop::LongRuns(LongRuns {
+                        length,
+                        kept: PiecePartition::of(kept, 1, |_| Ok(()))?,
+                        parts,
+                        added,
+                        block,
+                    })
                 }
             }
             Order::InOrder => {
                 let (reduced, kept) = extents.split_at(axes.len());
-                SharedLoop::Beside(Cut::of(kept, SIDE_BY_SIDE, |kept| {
+                SharedLoop::Beside(PiecePartition::of(kept, SIDE_BY_SIDE, |kept| {
                     let width: usize = kept.iter().product();
-                    Ok((width, Cut::of(reduced, BLOCK / width, |reduced| pieces(reduced, kept))?))
+                    Ok((width, PiecePartition::of(reduced, BLOCK / width, |reduced| pieces(reduced, kept))?))
                 })?)
             }
         };
@@ -564,7 +574,7 @@ pub(super) fn folds(members: &[Member], added: &[bool], length: usize) -> Block 
 /// the first index of a part to the first index of its pieces.
 pub(super) fn fold_parts(
     members: &mut [Member],
-    parts: &mut Cut<Pieces>,
+    parts: &mut PiecePartition<Pieces>,
     which: Range<usize>,
     folds: &mut [Box<dyn Folding>],
     memory: &Memory<'_>,

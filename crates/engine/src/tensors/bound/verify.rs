@@ -3,7 +3,7 @@
 //! independently of the code that assigned the slots.
 
 use super::memory::{Operand, StridedView, ValueOrigin};
-use super::{Bound, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
+use super::{BindingResult, BoundPlan, BoundStep, BoundWork, PartWork, PieceStep, Worker};
 use cembra_tensor::plan::{Region, Step, ViewedNode, Work, points};
 use cembra_tensor::{Extents, Operation, Plan, TensorGraph, TensorNodeId};
 use rustc_hash::FxHashMap;
@@ -48,8 +48,8 @@ struct Verifier<'v> {
 ///
 /// # Errors
 /// The first flaw that is found.
-pub(super) fn verify(plan: &Plan, graph: &TensorGraph, bound: &Bound) -> Result<(), BoundFlaw> {
-    let Bound { plan: bound, values, step_of } = bound;
+pub(super) fn verify(plan: &Plan, graph: &TensorGraph, bound: &BindingResult) -> Result<(), BoundFlaw> {
+    let BindingResult { plan: bound, values, step_of } = bound;
     let origins = origins(graph, values);
     Verifier { graph, values, bound, origins, held: vec![None; bound.slots.len()] }.run(plan, step_of)
 }

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The dependence of a node on tensors: whether the node is computed from tensors, and whether operators that tensors
 /// do not have are used for that.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Stages {
+pub(super) struct TensorDependence {
     /// True if the node is computed from a tensor.
     pub(super) depends: bool,
     /// True if the node is computed from a tensor by operators that tensors do not have. If a tensor is made from such a node, the last part of the
@@ -22,11 +22,11 @@ pub(super) struct Stages {
 
 /// The facts that are collected about values that are not tensors, until a program is split into parts.
 #[derive(Debug)]
-pub(super) struct Apart<'p> {
+pub(super) struct NonTensorFacts<'p> {
     program: &'p Program,
     options: &'p CompileOptions,
     /// The dependence of each node on tensors, by the node's index.
-    stages: Vec<Stages>,
+    stages: Vec<TensorDependence>,
     /// For each node, true if the node makes a tuple that contains a tensor with axes.
     pub(super) tuples_with_axes: Vec<bool>,
     /// The types of nodes that do not depend on tensors, computed when `type_of` is first called; `None` before.
@@ -41,12 +41,22 @@ pub(super) struct Apart<'p> {
     pub(super) is_tiled: bool,
 }
 
-impl<'p> Apart<'p> {
+impl<'p> NonTensorFacts<'p> {
     pub(super) fn new(program: &'p Program, options: &'p CompileOptions) -> Self {
         let (stages, tuples_with_axes) =
-            (vec![Stages::default(); program.graph.len()], vec![false; program.graph.len()]);
+            (vec![TensorDependence::default(); program.graph.len()], vec![false; program.graph.len()]);
         let (imports, arrays, is_tiled) = (BTreeMap::new(), BTreeMap::new(), is_tiled(program));
-        Apart { program, options, stages, tuples_with_axes, types: None, imports, arrays, untyped: None, is_tiled }
+        NonTensorFacts {
+            program,
+            options,
+            stages,
+            tuples_with_axes,
+            types: None,
+            imports,
+            arrays,
+            untyped: None,
+            is_tiled,
+        }
     }
 
     /// Returns true if `node` is computed from a tensor.
@@ -60,13 +70,13 @@ impl<'p> Apart<'p> {
     }
 
     /// Records how `node` depends on tensors.
-    pub(super) fn set_stages(&mut self, node: NodeId, stages: Stages) {
+    pub(super) fn set_stages(&mut self, node: NodeId, stages: TensorDependence) {
         self.stages[node.index()] = stages;
     }
 
     /// The type of `node`, which must not depend on tensors; `None` if it has no type.
     pub(super) fn type_of(&mut self, node: NodeId) -> Option<QType> {
-        let Apart { program, options, types, .. } = self;
+        let NonTensorFacts { program, options, types, .. } = self;
         let types = types.get_or_insert_with(|| {
             let given = |name: &str| options.input_types.get(name).cloned();
             // For `node_types`, an input that is a tensor is an error. Only some errors are kept, so such inputs are

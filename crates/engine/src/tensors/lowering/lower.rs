@@ -1,7 +1,7 @@
 //! The lowering of a model's nodes to a graph of tensors whose extents are known: of literals, of operators on elements (the operators of the
 //! registry), and of labelled expressions, for which `cembra_tensor` has the type `Expression`. `nodes.rs` decides how each operator is lowered.
 
-use super::apart::Apart;
+use super::apart::NonTensorFacts;
 use super::made::{LoweredTensor, NodeForm};
 use super::tilings::Tilings;
 use crate::options::signature::Field;
@@ -56,7 +56,7 @@ pub(super) struct Lowering<'p> {
     /// The tiles of tensors' axes, if the program selects blocks of tiles.
     pub(super) tilings: Tilings,
     /// The facts about values that are not tensors; `None` once the program was split into parts.
-    pub(super) apart: Option<Apart<'p>>,
+    pub(super) apart: Option<NonTensorFacts<'p>>,
     /// The reverse passes of differentiation, by the number (a tensor without axes) that is differentiated.
     passes: FxHashMap<Tensor, ReversePass>,
     /// The total number of nodes that `passes` cover.

@@ -13,10 +13,10 @@ mod parts;
 mod sorting;
 mod tilings;
 
-use crate::options::compile_options::{CompileOptions, Started};
+use crate::options::compile_options::{CompileOptions, TimedOptions};
 use crate::options::signature::Field;
 use crate::stages::prepare;
-use apart::Apart;
+use apart::NonTensorFacts;
 use cembra_expr::{AxisCut, Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType, Scalar};
@@ -100,7 +100,7 @@ pub(crate) struct TileInputs<'t> {
 
 /// A program with tensors, after it was decided which of its values are tensors: a tensor program, or several parts.
 #[derive(Debug)]
-pub(crate) enum Sorted {
+pub(crate) enum SplitOutcome {
     /// The program has only values that are tensors or numbers.
     Tensors(TensorProgram),
     /// The program also has other values, and was split into parts.
@@ -123,11 +123,11 @@ impl TensorProgram {
     ///
     /// # Errors
     /// If types or labels do not fit, or an input has no type.
-    pub(crate) fn sort(program: Arc<Program>, options: &Started) -> Result<Sorted, Error> {
+    pub(crate) fn sort(program: Arc<Program>, options: &TimedOptions) -> Result<SplitOutcome, Error> {
         let (mut inputs, mut absent) = (Vec::with_capacity(program.inputs.len()), Vec::new());
         let registry = options.prepare.registry;
         let mut lowering = Lowering::new(&program.graph, registry, MOST_MODEL_NODES, false).within(options.budget());
-        lowering.apart = Some(Apart::new(&program, options));
+        lowering.apart = Some(NonTensorFacts::new(&program, options));
         let leaves = leaves(&program);
         for (input, _) in program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed) {
             let Some(qtype) = type_of_input(input, options) else {
@@ -162,7 +162,7 @@ impl TensorProgram {
         lowered?;
         tilings::check_labels(&program, registry, &inputs)?;
         if let Some(parts) = lowering.taken_apart(&program)? {
-            return Ok(Sorted::Parts(parts));
+            return Ok(SplitOutcome::Parts(parts));
         }
         let mut outputs = Vec::with_capacity(program.outputs.len());
         for output in &program.outputs {
@@ -171,7 +171,7 @@ impl TensorProgram {
         }
         drop(lowering);
         let (inputs, outputs, absent) = (inputs.into(), outputs.into(), absent.into());
-        Ok(Sorted::Tensors(TensorProgram { program, registry, inputs, outputs, absent }))
+        Ok(SplitOutcome::Tensors(TensorProgram { program, registry, inputs, outputs, absent }))
     }
 
     /// The inputs and the outputs with their types, in the order of the program. Scalars count as tensors without axes.
@@ -189,7 +189,7 @@ impl TensorProgram {
     pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
         let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false)
             .within(&options.prepare.budget);
-        lowering.apart = Some(Apart::new(program, options));
+        lowering.apart = Some(NonTensorFacts::new(program, options));
         let leaves = leaves(program);
         for input in &program.inputs {
             let (qtype, leaf) = (type_of_input(input, options), leaves.get(&*input.name).copied());

@@ -7,7 +7,7 @@
 //! Tiled tensors only have float elements. If a program cuts tensors into tiles, the parts around the tensors compute all other numbers, unless an
 //! operand is a tensor with axes.
 
-use super::apart::Apart;
+use super::apart::NonTensorFacts;
 use super::lower::{Lowering, type_of};
 use super::made::NodeForm;
 use crate::options::signature::crossing_name;
@@ -164,7 +164,7 @@ impl Lowering<'_> {
     }
 
     /// The tensor that a value for the last part is made from; the node itself if it is a tensor.
-    fn exported(&self, apart: &Apart<'_>, node: NodeId) -> NodeId {
+    fn exported(&self, apart: &NonTensorFacts<'_>, node: NodeId) -> NodeId {
         match (apart.arrays.contains_key(&node), self.program.operands(node)) {
             (true, &[of]) => of,
             _ => node,
@@ -175,7 +175,7 @@ impl Lowering<'_> {
     ///
     /// A branch of a condition that the last part decides is computed only if it is chosen. The last part computes it again
     /// from its operands if it has axes or may fail.
-    fn exports(&self, apart: &Apart<'_>, program: &Program, may_leave_out: bool) -> BTreeMap<NodeId, QType> {
+    fn exports(&self, apart: &NonTensorFacts<'_>, program: &Program, may_leave_out: bool) -> BTreeMap<NodeId, QType> {
         let mut exports = BTreeMap::new();
         let mut seen = vec![false; program.graph.len()];
         let roots = program.outputs.iter().map(|output| output.node);

@@ -3,7 +3,7 @@
 //! A node is computed by tensors if tensors have its operator. Otherwise, if none of its operands is a tensor with axes, it is computed as in models
 //! without tensors. The meaning of texts, optional values and arrays is decided there, not here.
 
-use super::apart::Stages;
+use super::apart::TensorDependence;
 use super::lower::Lowering;
 use super::made::{LoweredTensor, NodeForm};
 use cembra_expr::{Node, NodeId};
@@ -18,7 +18,7 @@ impl Lowering<'_> {
     /// computed by tensors.
     pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
         if let Some(apart) = &mut self.apart {
-            apart.set_stages(leaf, Stages { depends: is_tensor, is_later: false });
+            apart.set_stages(leaf, TensorDependence { depends: is_tensor, is_later: false });
         }
         if !is_tensor && matches!(self.made[leaf.index()], NodeForm::Nothing) {
             self.made[leaf.index()] = NodeForm::Apart;
@@ -49,9 +49,9 @@ impl Lowering<'_> {
             // A tensor made from an array belongs to the tensors, whatever the array is made from.
             let depends = depends || is_of_tensors;
             let stages = match made {
-                NodeForm::Tensor(_) | NodeForm::Nothing => Stages { depends, is_later: false },
-                NodeForm::Apart => Stages { depends, is_later: depends },
-                NodeForm::Labelled | NodeForm::Unbound | NodeForm::Tuple(_) => Stages { depends, is_later },
+                NodeForm::Tensor(_) | NodeForm::Nothing => TensorDependence { depends, is_later: false },
+                NodeForm::Apart => TensorDependence { depends, is_later: depends },
+                NodeForm::Labelled | NodeForm::Unbound | NodeForm::Tuple(_) => TensorDependence { depends, is_later },
             };
             apart.set_stages(node, stages);
             apart.tuples_with_axes[node.index()] = has_axes;

@@ -19,14 +19,14 @@ const SEVERAL: usize = 8;
 
 /// Loops over lines (elements in memory at equal distances) and over their elements, for a product. Operands whose layout is transposed relative to
 /// the loops are copied.
-pub(super) struct Across<'d, T> {
+pub(super) struct TransposedLoops<'d, T> {
     factors: [Memory<'d, T>; 2],
     /// The strides between lines, and between elements of a line.
     strides: [[isize; 3]; 2],
     copies: [Option<Vec<T>>; 2],
 }
 
-impl<'d, T: Number> Across<'d, T> {
+impl<'d, T: Number> TransposedLoops<'d, T> {
     /// Makes loops over `lines` lines and their elements. `None` if no operand's layout is transposed relative to the loops, or if there are too few
     /// lines or elements.
     pub(super) fn of(factors: [Memory<'d, T>; 2], (lines, apart): &WalkedAxis<3>, line: &FusedLabels) -> Option<Self> {
@@ -37,12 +37,12 @@ impl<'d, T: Number> Across<'d, T> {
         let lie_across = [0, 1].map(lies_across);
         let is_worth = *lines >= SEVERAL && line.extent >= SEVERAL && lie_across.contains(&true);
         let copies = lie_across.map(|is_copied| is_copied.then(Vec::new));
-        is_worth.then_some(Across { factors, strides: [*apart, line.strides], copies })
+        is_worth.then_some(TransposedLoops { factors, strides: [*apart, line.strides], copies })
     }
 
     /// Returns `lines` lines of both operands, with `count` elements each, that begin at the positions `at`.
     pub(super) fn lines(&mut self, at: [usize; 3], lines: usize, count: usize) -> [Lines<'_, T>; 2] {
-        let Across { factors, strides: [apart, along], copies } = self;
+        let TransposedLoops { factors, strides: [apart, along], copies } = self;
         let [left, right] = copies;
         let lie = |of: usize| Lines {
             line: Line { elements: factors[of].0, first: at[of], stride: along[of] },

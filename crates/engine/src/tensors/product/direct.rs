@@ -2,8 +2,8 @@
 //! the order of the reference, if there are no more of them than the reference adds one after the other.
 
 use super::number::{Memory, Number};
-use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
-use cembra_tensor::{FusedLabels, Places};
+use cembra_tensor::walk::{VisitCounter, WalkedAxis, try_walk};
+use cembra_tensor::{FusedLabels, ProductPositions};
 use cembra_value::Error;
 use smallvec::SmallVec;
 
@@ -12,9 +12,9 @@ pub(super) fn direct<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
     kept: &[FusedLabels],
-    places: &Places,
+    places: &ProductPositions,
     zero: T::Wide,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let each = places.products();
     let [(a, a_first), (b, b_first)] = *factors;
@@ -42,7 +42,7 @@ fn side_by_side<T: Number, const N: usize>(
     [(a, a_first), (b, b_first)]: [Memory<'_, T>; 2],
     to: &mut [T],
     first: usize,
-    places: &Places,
+    places: &ProductPositions,
     zero: T::Wide,
 ) {
     for [a_place, b_place, place] in &places.elements {

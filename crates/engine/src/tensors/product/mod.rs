@@ -11,14 +11,14 @@ mod vectors;
 pub use cembra_tensor::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 pub use planned::{PlannedProduct, Products};
 
-use cembra_tensor::walk::{CopiedAxis, WalkedAxis, Watch, copy_axes, try_walk};
+use cembra_tensor::walk::{CopiedAxis, VisitCounter, WalkedAxis, copy_axes, try_walk};
 use cembra_tensor::{Data, FusedLabels, Kernel, Labels, Preparation, ProductPlan, Tensor};
 use cembra_value::Error;
 use cembra_value::tensor::zeros;
 use direct::direct;
 use nest::nest;
 use number::{Memory, Number};
-use planned::{Form, form_of};
+use planned::{TypedProductPlan, form_of};
 use smallvec::SmallVec;
 use std::ops::AddAssign;
 
@@ -71,7 +71,7 @@ pub fn contract(
     extents: &[usize],
     matrices: &dyn MatrixProduct,
 ) -> Result<(Data, ProductCounters), Error> {
-    Form::of(labels, operands.map(form_of))?.contract(operands, extents, matrices)
+    TypedProductPlan::of(labels, operands.map(form_of))?.contract(operands, extents, matrices)
 }
 
 /// Computes a product into `result`, which is overwritten completely. The operands begin at the positions in `factors`.
@@ -80,7 +80,7 @@ fn run_into<T: Number>(
     factors: &[Memory<'_, T>; 2],
     result: &mut [T],
     matrices: &dyn MatrixProduct,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
     counters: &mut ProductCounters,
 ) -> Result<(), Error> {
     if let ([Preparation::None, Preparation::None], None) = (&plan.operands, &plan.result) {
@@ -125,7 +125,7 @@ fn compute<T: Number>(
     factors: &[Memory<'_, T>; 2],
     to: &mut [T],
     matrices: &dyn MatrixProduct,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<u64, Error> {
     let zero = |is_sum: bool| if is_sum { T::Wide::default() } else { T::NOTHING };
     match kernel {
@@ -146,7 +146,7 @@ fn compute<T: Number>(
 fn prepare<T: Number>(
     preparation: &Preparation,
     (elements, first): Memory<'_, T>,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<Option<Vec<T>>, Error> {
     let room = |axes: &[CopiedAxis]| zeros(axes.iter().map(|axis| axis.extent).product());
     match preparation {
@@ -184,7 +184,7 @@ fn multiply<T: Number>(
     summed: &[FusedLabels],
     [rows, columns, terms]: [FusedLabels; 3],
     matrices: &dyn MatrixProduct,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<u64, Error> {
     let axes = |runs: &[FusedLabels]| -> SmallVec<[WalkedAxis<3>; 6]> {
         runs.iter().map(|run| (run.extent, run.strides)).collect()

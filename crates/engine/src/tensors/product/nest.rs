@@ -1,10 +1,10 @@
 //! Products that are not products of two matrices, computed by nested loops: products of elements, of vectors, and of a matrix and a vector. Sums are
 //! computed in a wider type, in an order that depends only on labels and layouts.
 
-use super::across::{self, Across};
+use super::across::{self, TransposedLoops};
 use super::number::{Memory, Number};
 use super::vectors::{Blocks, Line, Lines, add_dots, add_lines, sum_blocks};
-use cembra_tensor::walk::{WalkedAxis, Watch, try_walk};
+use cembra_tensor::walk::{VisitCounter, WalkedAxis, try_walk};
 use cembra_tensor::{FusedLabels, ProductPlan};
 use cembra_value::Error;
 use multiversion::multiversion;
@@ -63,7 +63,7 @@ pub(super) fn nest<T: Number>(
     summed: &[FusedLabels],
     inner: usize,
     zero: T::Wide,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     match (kept.get(inner), inner.checked_sub(kept.len()).and_then(|at| summed.get(at))) {
         (Some(line), _) => {
@@ -124,7 +124,7 @@ fn scaled_lines<T: Number>(
     line: &FusedLabels,
     sum: SumLoops<'_>,
     [matrix, vector]: [usize; 2],
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let (starts, terms) = ([factors[0].1, factors[1].1, 0], sum.terms);
     let (rows, others) = outer.split_last().unwrap_or((&ONE_ROW, &[]));
@@ -171,7 +171,7 @@ fn rows_of_lines<T: Number>(
     loops: Loops<'_>,
     sum: SumLoops<'_>,
     [matrix, vector]: [usize; 2],
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let Loops { starts, outer, rows: (rows, row_strides), line } = loops;
     let SumLoops { outer: summed, terms } = sum;
@@ -220,18 +220,18 @@ fn lines<T: Number>(
     kept: &[FusedLabels],
     summed: &[WalkedAxis<3>],
     line: &FusedLabels,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let starts = [factors[0].1, factors[1].1, 0];
     let one = FusedLabels { extent: 1, strides: [0; 3] };
     let (rows, outer) = kept.split_last().unwrap_or((&one, &[]));
     let outer = axes(outer, None);
     let walked = (rows.extent, rows.strides);
-    if let Some(across) = Across::of(factors, &walked, line) {
+    if let Some(across) = TransposedLoops::of(factors, &walked, line) {
         return rows_across(across, to, Loops { starts, outer: &outer, rows: walked, line }, summed, watch);
     }
     if let Some((last, others)) = summed.split_last()
-        && let Some(across) = Across::of(factors, last, line)
+        && let Some(across) = TransposedLoops::of(factors, last, line)
     {
         return sums_across(across, to, Loops { starts, outer: &axes(kept, None), rows: *last, line }, others, watch);
     }
@@ -271,11 +271,11 @@ fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
 /// Computes a product as `lines` does, if an operand's elements for the next rows of the result are nearer in memory than
 /// the elements of one sum.
 fn rows_across<T: Number>(
-    mut across: Across<'_, T>,
+    mut across: TransposedLoops<'_, T>,
     to: &mut [T],
     loops: Loops<'_>,
     summed: &[WalkedAxis<3>],
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let Loops { starts, outer, rows: (rows, row_strides), line } = loops;
     let mut sums = [T::Wide::default(); across::LINES];
@@ -299,11 +299,11 @@ fn rows_across<T: Number>(
 /// Computes a product as `lines` does, if an operand's elements for other lines of the same sum are nearer in memory than
 /// those of one line.
 fn sums_across<T: Number>(
-    mut across: Across<'_, T>,
+    mut across: TransposedLoops<'_, T>,
     to: &mut [T],
     loops: Loops<'_>,
     summed: &[WalkedAxis<3>],
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let Loops { starts, outer, rows: (lines, apart), line } = loops;
     let mut sums = [T::Wide::default(); across::LINES];
@@ -335,18 +335,18 @@ fn elements<T: Number>(
     line: &FusedLabels,
     summed: &[WalkedAxis<3>],
     zero: T::Wide,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let [(a, a_first), (b, b_first)] = factors;
     let starts = [a_first, b_first, 0];
     if let Some((last, others)) = summed.split_last()
-        && let Some(across) = Across::of(factors, last, line)
+        && let Some(across) = TransposedLoops::of(factors, last, line)
     {
         let loops = Loops { starts, outer, rows: ONE_ROW, line };
         return elements_across(across, to, loops, others, *last, zero, watch);
     }
     if let Some((last, others)) = outer.split_last()
-        && let Some(across) = Across::of(factors, last, line)
+        && let Some(across) = TransposedLoops::of(factors, last, line)
     {
         let loops = Loops { starts, outer: others, rows: *last, line };
         return elements_across(across, to, loops, summed, ONE_ROW, zero, watch);
@@ -374,13 +374,13 @@ fn elements<T: Number>(
 /// of several rows of the result, or several lines that are added to one, are copied at a time; the number of rows or the
 /// number of lines must be 1.
 fn elements_across<T: Number>(
-    mut across: Across<'_, T>,
+    mut across: TransposedLoops<'_, T>,
     to: &mut [T],
     loops: Loops<'_>,
     summed: &[WalkedAxis<3>],
     (lines, apart): WalkedAxis<3>,
     zero: T::Wide,
-    watch: &mut Watch<'_>,
+    watch: &mut VisitCounter<'_>,
 ) -> Result<(), Error> {
     let Loops { starts, outer, rows: (rows, row_strides), line } = loops;
     let width = across::WIDTH.min(line.extent);

@@ -5,7 +5,7 @@ use super::number::Number;
 use super::{ProductCounters, run_into};
 use crate::code::cache::{Cache, NewValue, hash_of};
 use cembra_runtime::Scalar;
-use cembra_tensor::walk::{GoOn, Watch};
+use cembra_tensor::walk::{StopCheck, VisitCounter};
 use cembra_tensor::{
     Data, DataMut, Extents, Labels, Layout, MatrixProduct, ProductPlan, Tensor, TensorBytes, TensorErrorKind,
 };
@@ -22,13 +22,13 @@ pub(super) fn form_of(operand: &Tensor) -> OperandForm<'_> {
 
 /// The key of a planned product: labels, and the element type and the layouts of the operands.
 #[derive(Clone, Debug)]
-struct Factors {
+struct ProductKey {
     labels: Labels,
     layouts: [Layout; 2],
     scalar: Scalar,
 }
 
-impl Factors {
+impl ProductKey {
     /// Returns true if these operands have the same type, extents and strides. Their offsets in memory may differ.
     fn fit(&self, operands: [OperandForm<'_>; 2]) -> bool {
         let is_like =
@@ -40,8 +40,8 @@ impl Factors {
 /// A plan of a product by labels (einsum of two operands), for operands of given types, extents and strides. Only the elements and their offsets in
 /// memory are given at each run.
 #[derive(Debug)]
-pub(super) struct Form {
-    factors: Factors,
+pub(super) struct TypedProductPlan {
+    factors: ProductKey,
     /// The extents of the result.
     extents: Extents,
     /// The number of elements of the result.
@@ -49,8 +49,8 @@ pub(super) struct Form {
     plan: ProductPlan,
 }
 
-impl Form {
-    pub(super) fn of(labels: &Labels, operands: [OperandForm<'_>; 2]) -> Result<Form, Error> {
+impl TypedProductPlan {
+    pub(super) fn of(labels: &Labels, operands: [OperandForm<'_>; 2]) -> Result<TypedProductPlan, Error> {
         let [left, right] = operands.map(|(scalar, _)| scalar);
         if left != right {
             let message =
@@ -62,7 +62,12 @@ impl Form {
         let plan = ProductPlan::of(labels, operands.map(|(_, layout)| layout), bytes)?;
         let layouts = operands.map(|(_, layout)| layout.clone());
         let len = extents.iter().product();
-        Ok(Form { factors: Factors { labels: labels.clone(), layouts, scalar: left }, extents, len, plan })
+        Ok(TypedProductPlan {
+            factors: ProductKey { labels: labels.clone(), layouts, scalar: left },
+            extents,
+            len,
+            plan,
+        })
     }
 
     /// Computes the product of two operands; the result has new memory.
@@ -104,10 +109,10 @@ impl Form {
         factors: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
         matrices: &dyn MatrixProduct,
-        go_on: GoOn<'_>,
+        go_on: StopCheck<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
-        let watch = &mut Watch::new(go_on);
+        let watch = &mut VisitCounter::new(go_on);
         match self.factors.scalar {
             Scalar::Int32 => self.run_typed::<i32>(factors, to, matrices, watch, counters),
             Scalar::Int64 => self.run_typed::<i64>(factors, to, matrices, watch, counters),
@@ -122,7 +127,7 @@ impl Form {
         [(left, a_first), (right, b_first)]: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
         matrices: &dyn MatrixProduct,
-        watch: &mut Watch<'_>,
+        watch: &mut VisitCounter<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         let to = T::of_part(to.reborrow()).filter(|to| to.len() == self.len);
@@ -155,7 +160,7 @@ fn no_element_of_products(scalar: Scalar) -> Error {
 /// and on several threads at once. A run looks nothing up in a cache.
 #[derive(Debug)]
 pub struct PlannedProduct {
-    form: Form,
+    form: TypedProductPlan,
     matrices: &'static dyn MatrixProduct,
 }
 
@@ -190,7 +195,7 @@ impl PlannedProduct {
     /// The number of indices of the first axis per panel (a range of that axis), if the product is computed in panels;
     /// `None` if it has only one.
     pub(crate) fn panel(&self) -> Option<usize> {
-        let Form { factors: Factors { labels, .. }, extents, plan, .. } = &self.form;
+        let TypedProductPlan { factors: ProductKey { labels, .. }, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
         let has: [bool; 2] = std::array::from_fn(|of| labels.operands.get(of).is_some_and(|own| own.contains(first)));
         plan.panel(*extent, has)
@@ -201,7 +206,7 @@ impl PlannedProduct {
         &self,
         factors: &[(&Data, usize); 2],
         to: &mut DataMut<'_>,
-        go_on: GoOn<'_>,
+        go_on: StopCheck<'_>,
         counters: &mut ProductCounters,
     ) -> Result<(), Error> {
         self.form.run_at(factors, to, self.matrices, go_on, counters)
@@ -230,7 +235,7 @@ const MOST_KNOWN: usize = 1024;
 #[derive(Debug)]
 pub struct Products {
     matrices: &'static dyn MatrixProduct,
-    known: Cache<Factors, Result<Arc<PlannedProduct>, Error>>,
+    known: Cache<ProductKey, Result<Arc<PlannedProduct>, Error>>,
 }
 
 impl Products {
@@ -284,15 +289,15 @@ impl Products {
         let of = operands.map(|(scalar, layout)| (layout.extents(), layout.strides(), scalar));
         let factors = || {
             let layouts = operands.map(|(_, layout)| layout.clone());
-            Factors { labels: labels.clone(), layouts, scalar: operands[0].0 }
+            ProductKey { labels: labels.clone(), layouts, scalar: operands[0].0 }
         };
         let make = || {
-            let form = Form::of(labels, operands);
+            let form = TypedProductPlan::of(labels, operands);
             let value = form.map(|form| Arc::new(PlannedProduct { form, matrices: self.matrices }));
             // Errors are not cached.
             NewValue { stays: value.is_ok(), value }
         };
-        let is_it = |known: &Factors| known.labels == *labels && known.fit(operands);
+        let is_it = |known: &ProductKey| known.labels == *labels && known.fit(operands);
         self.known.get(hash_of((labels, of)), is_it, factors, make)
     }
 }

@@ -64,7 +64,7 @@ enum Construct {
 
 /// A condition, or the value of a local name, that was begun.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct OpenCondition {
     part: Construct,
     /// The indentation of lines that begin with a keyword (`then`, `else`, `in`) of the condition or local name.
     indentation: usize,
@@ -74,7 +74,7 @@ struct Begun {
 
 /// A range of tokens for which the layout tests whether it fits on a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stretch {
+enum FitRange {
     /// The range begins with a bracket, and ends where a line may end. The line may end within one of these tokens if that is a bracket or
     /// expression that may be broken itself.
     Bracket,
@@ -103,7 +103,7 @@ pub(super) struct Layout<'t, 's> {
     structure: &'t Structure,
     lines: Lines,
     frames: Vec<Frame>,
-    begun: Vec<Begun>,
+    begun: Vec<OpenCondition>,
     /// The value of [`Frame::breaks_chain`] outside of brackets.
     breaks_chain: bool,
     /// True if the current line has only closing brackets so far.
@@ -181,7 +181,7 @@ impl<'t, 's> Layout<'t, 's> {
 
     /// Decides whether the expression that begins or continues at a token is broken before its operators.
     fn begin_chain(&mut self, index: usize) {
-        let breaks = self.may_break_chain(self.frames.len()) && !self.fits(index, Stretch::Chain);
+        let breaks = self.may_break_chain(self.frames.len()) && !self.fits(index, FitRange::Chain);
         self.set_chain_broken(breaks);
     }
 
@@ -231,9 +231,9 @@ impl<'t, 's> Layout<'t, 's> {
     }
 
     /// Returns the innermost condition that was begun in the innermost bracket.
-    fn innermost(&mut self) -> Option<&mut Begun> {
+    fn innermost(&mut self) -> Option<&mut OpenCondition> {
         let outside = self.begun_outside();
-        self.begun.get_mut(outside..).and_then(<[Begun]>::last_mut)
+        self.begun.get_mut(outside..).and_then(<[OpenCondition]>::last_mut)
     }
 
     /// Ends the conditions that the keyword `word` ends, and advances the condition that the keyword belongs to.
@@ -265,7 +265,7 @@ impl<'t, 's> Layout<'t, 's> {
             Mode::Flat => frame.bracket.commas == 0,
             Mode::Filled | Mode::Raw | Mode::Table => false,
         });
-        let is_too_long = word == TokenKind::If && may_break && !self.fits(index, Stretch::Condition);
+        let is_too_long = word == TokenKind::If && may_break && !self.fits(index, FitRange::Condition);
         let indentation = self.lines.indentation + if is_line { 0 } else { STEP };
         let follows_else = self.last.is_some_and(|last| self.tokens.kind(last) == TokenKind::Else) && !is_line;
         match (word, self.innermost()) {
@@ -274,13 +274,13 @@ impl<'t, 's> Layout<'t, 's> {
                 begun.is_broken |= is_too_long;
             }
             (TokenKind::If, _) => {
-                self.begun.push(Begun { part: Construct::Condition, indentation, is_broken: is_too_long });
+                self.begun.push(OpenCondition { part: Construct::Condition, indentation, is_broken: is_too_long });
             }
             (TokenKind::Then, Some(begun)) => begun.part = Construct::Then,
             (TokenKind::Else, Some(begun)) => begun.part = Construct::Else,
             (TokenKind::Let, _) if !begins_statement => {
                 let indentation = self.going_on(TokenKind::Let);
-                self.begun.push(Begun { part: Construct::Local, indentation, is_broken: false });
+                self.begun.push(OpenCondition { part: Construct::Local, indentation, is_broken: false });
             }
             _ => {}
         }
@@ -291,7 +291,7 @@ impl<'t, 's> Layout<'t, 's> {
         let base = self.frames.last().map_or(STEP, Frame::going_on);
         match self.innermost() {
             None => base,
-            Some(Begun { part: Construct::Local, indentation, .. }) => *indentation,
+            Some(OpenCondition { part: Construct::Local, indentation, .. }) => *indentation,
             Some(begun) if matches!(word, TokenKind::Then | TokenKind::Else) => begun.indentation,
             Some(begun) => begun.indentation + STEP,
         }
@@ -302,7 +302,7 @@ impl<'t, 's> Layout<'t, 's> {
         let is_broken = self.innermost().is_some_and(|begun| begun.is_broken);
         match word {
             TokenKind::Else => is_broken,
-            TokenKind::Then => is_broken && (self.is_chain_broken() || !self.fits(index, Stretch::Branch)),
+            TokenKind::Then => is_broken && (self.is_chain_broken() || !self.fits(index, FitRange::Branch)),
             _ => false,
         }
     }
@@ -429,7 +429,7 @@ impl<'t, 's> Layout<'t, 's> {
             BracketKind::Table => Mode::Table,
             BracketKind::Plain | BracketKind::Case => {
                 let is_broken =
-                    bracket.is_broken() || bracket.may_break() && !in_table && !self.fits(index, Stretch::Bracket);
+                    bracket.is_broken() || bracket.may_break() && !in_table && !self.fits(index, FitRange::Bracket);
                 match is_broken {
                     true if bracket.is_filled && bracket.commas > 0 => Mode::Filled,
                     true => Mode::Broken,
@@ -443,9 +443,9 @@ impl<'t, 's> Layout<'t, 's> {
     }
 
     /// Returns true if the tokens from `open` fit on the line, up to the next place where a line may end.
-    fn fits(&self, open: usize, stretch: Stretch) -> bool {
+    fn fits(&self, open: usize, stretch: FitRange) -> bool {
         // A `then` follows a blank, which is not written yet.
-        let mut column = self.lines.column + usize::from(stretch == Stretch::Branch);
+        let mut column = self.lines.column + usize::from(stretch == FitRange::Branch);
         let mut next_bracket = self.next_bracket;
         // The conditions of the same bracket whose `else` is still to come: those begun before, the innermost last, and those from here on.
         let begun = self.begun.get(self.begun_outside()..).unwrap_or_default().iter();
@@ -457,7 +457,7 @@ impl<'t, 's> Layout<'t, 's> {
         let mut inside: Vec<Bracket> = Vec::new();
         let mut outside = self.frames.len();
         // True if it is not yet decided whether the current expression is broken before its operators.
-        let mut is_open_chain = stretch == Stretch::Chain;
+        let mut is_open_chain = stretch == FitRange::Chain;
         for index in open..self.tokens.len() {
             let token = self.tokens.at(index);
             if index > open && inside.is_empty() {
@@ -465,7 +465,7 @@ impl<'t, 's> Layout<'t, 's> {
                 is_open_chain |= role.begins_chain;
                 let around = outside.checked_sub(1).map_or(self.breaks_chain, |at| self.frames[at].breaks_chain);
                 let ends = match is_open_chain {
-                    true => stretch == Stretch::Bracket && self.may_break_chain(outside),
+                    true => stretch == FitRange::Bracket && self.may_break_chain(outside),
                     false => around,
                 };
                 if role.is_joint && ends {
@@ -475,11 +475,11 @@ impl<'t, 's> Layout<'t, 's> {
             if index > open && inside.is_empty() && outside == self.frames.len() {
                 let goes_on = self.tokens.kind(index + 1) == TokenKind::If;
                 match self.word(index) {
-                    TokenKind::If if stretch == Stretch::Chain => return true,
-                    TokenKind::Then if stretch == Stretch::Chain && self.in_broken_condition() => return true,
+                    TokenKind::If if stretch == FitRange::Chain => return true,
+                    TokenKind::Then if stretch == FitRange::Chain && self.in_broken_condition() => return true,
                     TokenKind::If if self.word(index - 1) != TokenKind::Else => own += 1,
                     TokenKind::Else if own > 0 => own -= usize::from(!goes_on),
-                    TokenKind::Else if stretch == Stretch::Branch => return true,
+                    TokenKind::Else if stretch == FitRange::Branch => return true,
                     TokenKind::Else => {
                         let of = if goes_on { begun.peek().copied() } else { begun.next() };
                         if of.is_some_and(|begun| begun.is_broken) {
@@ -511,8 +511,8 @@ impl<'t, 's> Layout<'t, 's> {
                 TokenKind::OpenRound | TokenKind::OpenSquare | TokenKind::OpenCurly => {
                     let bracket = self.structure.brackets[next_bracket];
                     next_bracket += 1;
-                    let is_other = index > open || stretch == Stretch::Chain;
-                    let may_break = stretch == Stretch::Bracket && inside.is_empty() && bracket.may_break();
+                    let is_other = index > open || stretch == FitRange::Chain;
+                    let may_break = stretch == FitRange::Bracket && inside.is_empty() && bracket.may_break();
                     if is_other && (bracket.is_broken() || may_break) {
                         return true;
                     }
@@ -529,7 +529,7 @@ impl<'t, 's> Layout<'t, 's> {
 
     /// Returns true if the current place is in a condition of the innermost bracket that is too long for a line.
     fn in_broken_condition(&self) -> bool {
-        let begun = self.begun.get(self.begun_outside()..).and_then(<[Begun]>::last);
+        let begun = self.begun.get(self.begun_outside()..).and_then(<[OpenCondition]>::last);
         begun.is_some_and(|begun| begun.is_broken)
     }
 

@@ -18,9 +18,9 @@ use structure::Structure;
 use tokens::Tokens;
 
 /// A vocabulary without suggestions, because unknown names are not reported here.
-struct Quiet<'v>(&'v dyn Vocabulary);
+struct NoSuggestions<'v>(&'v dyn Vocabulary);
 
-impl Vocabulary for Quiet<'_> {
+impl Vocabulary for NoSuggestions<'_> {
     fn resolve(&self, name: &str) -> Option<Callable<'_>> {
         self.0.resolve(name)
     }
@@ -37,7 +37,7 @@ impl Vocabulary for Quiet<'_> {
 /// # Errors
 /// If a statement has a syntax error that ends its reading, or a limit is exceeded.
 pub fn format(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<String, Error> {
-    Parser::new(source, &Quiet(vocabulary), limits).check_syntax()?;
+    Parser::new(source, &NoSuggestions(vocabulary), limits).check_syntax()?;
     let tokens = Tokens::of(source);
     let mut structure = Structure::of(&tokens);
     table::align(&tokens, &mut structure);

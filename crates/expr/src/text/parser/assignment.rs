@@ -22,7 +22,7 @@ pub(super) enum Assign {
 
 /// The meaning that a name had before an assignment to it: a value, a function or none.
 #[derive(Clone, Copy, Debug)]
-enum Old {
+enum PreviousMeaning {
     /// The name had this value; `None` if its definition has an error.
     Value(Option<NodeId>),
     /// The name was a function.
@@ -69,10 +69,10 @@ impl<'s> Parser<'s, '_> {
             self.cursor.advance();
         }
         let old = match self.symbols.get(name).map(|symbol| symbol.meaning) {
-            Some(Meaning::Input(leaf)) => Old::Value(Some(leaf)),
-            Some(Meaning::Value(node)) => Old::Value(node),
-            Some(Meaning::Function(_)) => Old::Function,
-            Some(Meaning::Leaf(_)) | None => Old::Nothing,
+            Some(Meaning::Input(leaf)) => PreviousMeaning::Value(Some(leaf)),
+            Some(Meaning::Value(node)) => PreviousMeaning::Value(node),
+            Some(Meaning::Function(_)) => PreviousMeaning::Function,
+            Some(Meaning::Leaf(_)) | None => PreviousMeaning::Nothing,
         };
         let place = labels.map_or(span, |labels| span.to(labels.span));
         let value = self.defining_expression().and_then(|value| {
@@ -83,7 +83,7 @@ impl<'s> Parser<'s, '_> {
         });
         let node = value.as_ref().ok().copied().flatten();
         match (assign, old) {
-            (_, Old::Value(_)) => self.assign(name, span, node),
+            (_, PreviousMeaning::Value(_)) => self.assign(name, span, node),
             (Assign::Set, _) => self.assign_new(name, span, labels, node),
             (Assign::Change(_), _) => self.report_unchangeable(name, span, old),
         }
@@ -94,15 +94,15 @@ impl<'s> Parser<'s, '_> {
     fn new_version(
         &mut self,
         assign: Assign,
-        old: Old,
+        old: PreviousMeaning,
         value: NodeId,
         labels: Labels,
         place: Span,
     ) -> Result<Option<NodeId>, Stop> {
         let old = match old {
-            Old::Value(Some(old)) => old,
-            Old::Value(None) => return Ok(None),
-            Old::Function | Old::Nothing => return Ok(Some(value)),
+            PreviousMeaning::Value(Some(old)) => old,
+            PreviousMeaning::Value(None) => return Ok(None),
+            PreviousMeaning::Function | PreviousMeaning::Nothing => return Ok(Some(value)),
         };
         let name = self.program.graph.intern(ASSIGN_LABELS);
         let value = self.operator(name, &[old, value, labels.node], place)?;
@@ -158,8 +158,8 @@ impl<'s> Parser<'s, '_> {
     }
 
     /// Reports a changing assignment to a name that is not a tensor. The name counts as defined from here on, so that its uses are not errors.
-    fn report_unchangeable(&mut self, name: &'s str, span: Span, old: Old) {
-        if let (Old::Function, Some(symbol)) = (old, self.symbols.get(name)) {
+    fn report_unchangeable(&mut self, name: &'s str, span: Span, old: PreviousMeaning) {
+        if let (PreviousMeaning::Function, Some(symbol)) = (old, self.symbols.get(name)) {
             let problem = Diagnostic::new(Code::Name, format!("`{name}` is a function; only a tensor can be changed"));
             let problem = problem.at(span).also(symbol.span, "defined here");
             self.cursor.report(problem);

@@ -9,7 +9,7 @@ use cembra_value::{Code, Diagnostic, Span};
 /// The parts of an operand `a & b` or `a | b` without brackets, for the hint about a chained comparison. The operators `&` and `|` bind tighter
 /// than comparisons.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Joined {
+pub(super) struct JunctionParts {
     operation: Operation,
     /// The end of the left operand.
     left_end: u32,
@@ -21,7 +21,7 @@ pub(super) struct Joined {
     first_end: u32,
 }
 
-impl Joined {
+impl JunctionParts {
     /// Returns the parts of `left & right` or `left | right`; `None` for other operations.
     pub(super) fn by(operation: Operation, left: &Operand, right: &Operand) -> Option<Self> {
         if !matches!(operation, Operation::PresenceAnd | Operation::PresenceOr) {
@@ -30,7 +30,7 @@ impl Joined {
         let left_end = left.span.end;
         let (first_operation, first_end) =
             left.shape.joined().map_or((operation, left_end), |left| (left.first_operation, left.first_end));
-        Some(Joined { operation, left_end, right_start: right.span.start, first_operation, first_end })
+        Some(JunctionParts { operation, left_end, right_start: right.span.start, first_operation, first_end })
     }
 }
 
@@ -59,7 +59,7 @@ impl Parser<'_, '_> {
 
     /// Returns the hint for `a < b & c < d`, which is read as `a < (b & c) < d`. Of `a < b & c < d & e` the end is left out, because it is read
     /// later.
-    fn separated(&self, left: Span, joined: Joined, operation: Operation, right: &Operand) -> String {
+    fn separated(&self, left: Span, joined: JunctionParts, operation: Operation, right: &Operand) -> String {
         let first = self.cursor.text(Span { end: joined.left_end, ..left });
         let behind = right.shape.joined();
         let end = behind.map_or(right.span.end, |behind| behind.first_end);

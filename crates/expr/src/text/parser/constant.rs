@@ -23,7 +23,7 @@ const FRACTION: &str = ".0";
 
 /// The result of an operation on integer literals, if the type of the result cannot hold it.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Beyond {
+pub(crate) enum IntegerOverflow {
     /// The result is an integer that is too large for this type.
     Integer(i128, Scalar),
     /// The result is a power that is too large for this type. Its value is `None` if even 128 bits cannot hold it.
@@ -47,11 +47,11 @@ impl WrittenInteger {
         WrittenInteger { is_long: true, ..self }
     }
 
-    fn fit(value: i128, is_long: bool) -> Result<Option<Self>, Beyond> {
+    fn fit(value: i128, is_long: bool) -> Result<Option<Self>, IntegerOverflow> {
         let scalar = if is_long { Scalar::Int64 } else { Scalar::Int32 };
         match i64::try_from(value) {
             Ok(value) if is_long || i32::try_from(value).is_ok() => Ok(Some(WrittenInteger { value, is_long })),
-            _ => Err(Beyond::Integer(value, scalar)),
+            _ => Err(IntegerOverflow::Integer(value, scalar)),
         }
     }
 
@@ -59,7 +59,7 @@ impl WrittenInteger {
     ///
     /// # Errors
     /// If the type of the result cannot hold it.
-    pub(crate) fn prefixed(operation: Operation, operand: Self) -> Result<Option<Self>, Beyond> {
+    pub(crate) fn prefixed(operation: Operation, operand: Self) -> Result<Option<Self>, IntegerOverflow> {
         match operation {
             Operation::Negate => WrittenInteger::fit(-i128::from(operand.value), operand.is_long),
             Operation::Plus => Ok(Some(operand)),
@@ -71,7 +71,7 @@ impl WrittenInteger {
     ///
     /// # Errors
     /// If the type of the result cannot hold it.
-    pub(crate) fn combined(operation: Operation, left: Self, right: Self) -> Result<Option<Self>, Beyond> {
+    pub(crate) fn combined(operation: Operation, left: Self, right: Self) -> Result<Option<Self>, IntegerOverflow> {
         let (x, y) = (i128::from(left.value), i128::from(right.value));
         // For two 64-bit integers, all these results fit into 128 bits.
         let value = match operation {
@@ -85,7 +85,7 @@ impl WrittenInteger {
     }
 
     /// Returns the value of a power; `None` for a negative exponent.
-    fn power(left: Self, right: Self) -> Result<Option<Self>, Beyond> {
+    fn power(left: Self, right: Self) -> Result<Option<Self>, IntegerOverflow> {
         let is_long = left.is_long || right.is_long;
         let value = match (left.value, right.value) {
             (_, ..0) => return Ok(None),
@@ -98,7 +98,7 @@ impl WrittenInteger {
             }
         };
         let scalar = if is_long { Scalar::Int64 } else { Scalar::Int32 };
-        let beyond = Beyond::Power(value, scalar);
+        let beyond = IntegerOverflow::Power(value, scalar);
         value.ok_or(beyond).and_then(|value| WrittenInteger::fit(value, is_long).map_err(|_| beyond))
     }
 
@@ -162,10 +162,10 @@ impl Parser<'_, '_> {
     }
 }
 
-impl Beyond {
+impl IntegerOverflow {
     /// Returns the value as an i64; `None` if that cannot hold it.
     fn as_long(self) -> Option<WrittenInteger> {
-        let (Beyond::Integer(value, _) | Beyond::Power(Some(value), _)) = self else { return None };
+        let (IntegerOverflow::Integer(value, _) | IntegerOverflow::Power(Some(value), _)) = self else { return None };
         i64::try_from(value).ok().map(|value| WrittenInteger { value, is_long: true })
     }
 
@@ -186,12 +186,12 @@ impl Beyond {
         };
         let text = Excerpt::quoted(text);
         let (message, hint) = match self {
-            Beyond::Integer(value, scalar) => {
+            IntegerOverflow::Integer(value, scalar) => {
                 let message = format!("`{text}` is {value}, which is too large for {scalar}");
                 let long = i64::try_from(value).is_ok();
                 (message, if long { suffixed("i64") } else { format!("use f64, which rounds it: {}", suffixed("f64")) })
             }
-            Beyond::Power(value, scalar) => {
+            IntegerOverflow::Power(value, scalar) => {
                 let value = value.map(|value| format!("is {value}, which ")).unwrap_or_default();
                 let message = format!("`{text}` {value}is too large for {scalar}");
                 (message, suffixed(if self.as_long().is_some() { "i64" } else { float }))

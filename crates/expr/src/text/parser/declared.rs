@@ -6,7 +6,7 @@ use super::Parser;
 use super::expression::Operand;
 use crate::NodeId;
 use crate::infix::DECLARED;
-use crate::reach::Reach;
+use crate::reach::OperandConversion;
 use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span, Value};
@@ -19,7 +19,7 @@ pub(super) struct Declared {
     /// The place of the type.
     span: Span,
     /// The effect of the type on the operands of the declared value; `None` if it has no effect on them.
-    reach: Option<Reach>,
+    reach: Option<OperandConversion>,
 }
 
 impl Parser<'_, '_> {
@@ -39,7 +39,7 @@ impl Parser<'_, '_> {
                 .cursor
                 .stop(problem.hint("declare another type: values of this type exist only inside a model's text")));
         }
-        let reach = Reach::of(&qtype);
+        let reach = OperandConversion::of(&qtype);
         self.noted.declare(reach);
         Ok(Some(Declared { node: self.literal(Value::Type(qtype), span)?, span, reach }))
     }

@@ -3,7 +3,7 @@
 
 use super::Parser;
 use super::call::Target;
-use super::chained::Joined;
+use super::chained::JunctionParts;
 use super::constant::WrittenInteger;
 use super::declared::Declared;
 use super::reach::PartId;
@@ -24,9 +24,9 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     /// The operand is a comparison. The payload is the span of its right side, and the parts of the right side if that is `a & b` or `a | b`.
-    Compared(Span, Option<Joined>),
+    Compared(Span, Option<JunctionParts>),
     /// The operand is `a & b` or `a | b`.
-    Joined(Joined),
+    Joined(JunctionParts),
     /// The operand is in brackets, or is a name with labels; a method may follow it.
     Enclosed,
     /// The operand has none of the forms above.
@@ -35,7 +35,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// Returns the parts of the operand if it is `a & b` or `a | b`; `None` if it has another form.
-    pub(super) const fn joined(self) -> Option<Joined> {
+    pub(super) const fn joined(self) -> Option<JunctionParts> {
         match self {
             Shape::Joined(joined) => Some(joined),
             _ => None,
@@ -686,7 +686,7 @@ impl<'s> Parser<'s, '_> {
             }
             _ => None,
         };
-        let shape = match Joined::by(operation, &left, &right) {
+        let shape = match JunctionParts::by(operation, &left, &right) {
             Some(joined) => Shape::Joined(joined),
             None if single => Shape::Compared(right.span, right.shape.joined()),
             None => Shape::Other,

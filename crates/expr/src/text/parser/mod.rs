@@ -50,7 +50,7 @@ use expression::{Frame, Operand};
 use foldhash::fast::RandomState;
 use function::Function;
 use numbers::FileRule;
-use reach::Noted;
+use reach::StatementRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -158,7 +158,7 @@ pub(super) struct Parser<'s, 'v> {
     arguments: Vec<NodeId>,
     lambda_parameters: Vec<NodeId>,
     /// The operators of the current statement whose operands the statement's declared type may convert.
-    noted: Noted,
+    noted: StatementRecord,
 }
 
 impl<'s, 'v> Parser<'s, 'v> {
@@ -215,7 +215,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             field_names: Vec::new(),
             arguments: Vec::new(),
             lambda_parameters: Vec::new(),
-            noted: Noted::default(),
+            noted: StatementRecord::default(),
         }
     }
 

@@ -67,7 +67,7 @@ impl Parser<'_, '_> {
 
     /// Returns the default of a parameter, converted by the number rule of the current file for a call with `arguments`.
     pub(super) fn default_of_file(&mut self, default: &Value, arguments: &[NodeId]) -> Value {
-        if self.rule.numbers == Numbers::Unsaid { self.default_beside(default, arguments) } else { default.clone() }
+        if self.rule.numbers == Numbers::Undeclared { self.default_beside(default, arguments) } else { default.clone() }
     }
 
     /// Returns the operands of the operator `name`, converted by the number rule of the current file; `None` if they are unchanged.

@@ -5,7 +5,7 @@
 use super::Parser;
 use super::expression::Operand;
 use crate::infix::DECLARED_OPERAND;
-use crate::reach::{Reach, passed};
+use crate::reach::{OperandConversion, passed};
 use crate::text::cursor::Stop;
 use crate::{NameId, Node, NodeId};
 use cembra_runtime::QType;
@@ -38,14 +38,14 @@ pub(super) struct Overflow {
 /// The operators of the current statement that its declared type may affect, and the results of integer literals that overflow unless the declared
 /// type is wider.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Noted {
+pub(super) struct StatementRecord {
     /// True if the statement declares a type that affects operands.
     reaches: bool,
     parts: Vec<WrittenOperator>,
     overflows: Vec<Overflow>,
 }
 
-impl Noted {
+impl StatementRecord {
     /// Clears the record, for another statement.
     pub(super) fn clear(&mut self) {
         self.reaches = false;
@@ -54,7 +54,7 @@ impl Noted {
     }
 
     /// Records that the statement declares a type, if the type affects operands.
-    pub(super) fn declare(&mut self, reach: Option<Reach>) {
+    pub(super) fn declare(&mut self, reach: Option<OperandConversion>) {
         self.reaches |= reach.is_some();
     }
 
@@ -84,7 +84,7 @@ impl Parser<'_, '_> {
             return None;
         }
         let Node::Operator(name, made_of) = self.program.graph.node(node?) else { return None };
-        if !Reach::Wide.passes(self.program.graph.name(name)) {
+        if !OperandConversion::Wide.passes(self.program.graph.name(name)) {
             return None;
         }
         // An omitted branch has no place of its own.
@@ -99,7 +99,12 @@ impl Parser<'_, '_> {
     }
 
     /// Returns `value` after the declared type has converted its operands.
-    pub(super) fn reached(&mut self, value: Operand, reach: Reach, declared: Span) -> Result<Operand, Stop> {
+    pub(super) fn reached(
+        &mut self,
+        value: Operand,
+        reach: OperandConversion,
+        declared: Span,
+    ) -> Result<Operand, Stop> {
         let Some(root) = value.part else {
             self.noted.settle_powers(&value.node.into_iter().collect());
             return Ok(value);
@@ -120,8 +125,9 @@ impl Parser<'_, '_> {
         }
         met.sort_unstable();
         let spans: FxHashSet<Span> = met.iter().map(|at| self.noted.parts[*at as usize].span).collect();
-        let settles =
-            |overflow: &Overflow| spans.contains(&overflow.span) && (overflow.fits_long || reach == Reach::Wide);
+        let settles = |overflow: &Overflow| {
+            spans.contains(&overflow.span) && (overflow.fits_long || reach == OperandConversion::Wide)
+        };
         self.noted.overflows.retain(|overflow| !settles(overflow));
         let (mut made, mut ends): (Vec<NodeId>, FxHashSet<NodeId>) =
             (Vec::with_capacity(met.len()), FxHashSet::default());
@@ -153,7 +159,13 @@ impl Parser<'_, '_> {
         passed(self.program.graph.name(part.name), &part.operands).iter().copied()
     }
 
-    fn reached_operand(&mut self, node: NodeId, reach: Reach, place: Span, declared: Span) -> Result<NodeId, Stop> {
+    fn reached_operand(
+        &mut self,
+        node: NodeId,
+        reach: OperandConversion,
+        place: Span,
+        declared: Span,
+    ) -> Result<NodeId, Stop> {
         if !reach.marks(&self.program.graph, node) {
             return Ok(node);
         }

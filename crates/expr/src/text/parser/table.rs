@@ -17,7 +17,7 @@ use crate::text::token::TokenKind;
 use crate::{Defines, NameKind, NodeId};
 use cembra_runtime::{ArrayKind, QType, Scalar};
 use cembra_value::{Array, Code, Diagnostic, Dict, DictFault, Span, Value};
-use rows::{Keys, Misread, Shape};
+use rows::{Keys, Shape, TableFileError};
 use spelling::TableSpelling;
 use std::ops::Range;
 
@@ -279,7 +279,7 @@ impl Parser<'_, '_> {
                 // A host that provides files may leave a byte order mark in the text.
                 let text = table.text.strip_prefix('\u{feff}').unwrap_or(table.text);
                 let start = table.start + table.text.len() - text.len();
-                let misread = |Misread { line, message, other, hint }| {
+                let misread = |TableFileError { line, message, other, hint }| {
                     let place = |line: Range<usize>| Span::new((start + line.start) as u32, (start + line.end) as u32);
                     let problem = Diagnostic::new(Code::Literal, message).at(place(line));
                     let problem = match other {

@@ -4,14 +4,14 @@
 
 use super::{Form, Piece, Printer};
 use crate::infix::{DECLARED_OPERAND, Level};
-use crate::reach::{Reach, passed};
+use crate::reach::{OperandConversion, passed};
 use crate::{Node, NodeId};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::Value;
 
 impl<'g> Printer<'g> {
     /// Writes an operator to whose operands a declared type applies.
-    pub(super) fn write_passed(&mut self, id: NodeId, level: Level, reach: Reach) {
+    pub(super) fn write_passed(&mut self, id: NodeId, level: Level, reach: OperandConversion) {
         let all = self.graph.operands(id).len();
         let passed = self.passed_by(id, reach).map_or(0, <[NodeId]>::len);
         let before = self.pending.len();
@@ -26,7 +26,7 @@ impl<'g> Printer<'g> {
     }
 
     /// Returns true if parsing `value` under the declared type gives the marks that the operands of `value` have, no more and no fewer.
-    pub(super) fn is_as_reached(&self, value: NodeId, reach: Reach) -> bool {
+    pub(super) fn is_as_reached(&self, value: NodeId, reach: OperandConversion) -> bool {
         let mut left = vec![value];
         while let Some(id) = left.pop() {
             if let Some(operands) = self.passed_by(id, reach) {
@@ -43,7 +43,7 @@ impl<'g> Printer<'g> {
 
     /// Returns the operands of the node `id` that a declared type applies to; `None` if the type does not apply to the operands of this node. It
     /// never applies to a node that is printed as a name.
-    pub(super) fn passed_by(&self, id: NodeId, reach: Reach) -> Option<&'g [NodeId]> {
+    pub(super) fn passed_by(&self, id: NodeId, reach: OperandConversion) -> Option<&'g [NodeId]> {
         let Node::Operator(name, operands) = self.graph.node(id) else { return None };
         let name = self.graph.name(name);
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();
@@ -52,7 +52,7 @@ impl<'g> Printer<'g> {
     }
 
     /// Returns the operand of the mark `id` if parsing the operand without the mark adds the mark again; `None` otherwise.
-    pub(super) fn unmarked(&self, id: NodeId, reach: Reach) -> Option<NodeId> {
+    pub(super) fn unmarked(&self, id: NodeId, reach: OperandConversion) -> Option<NodeId> {
         let (of, scalar) = self.marked(id)?;
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();
         let is_marked = !is_named && scalar == reach.scalar() && self.passed_by(of, reach).is_none();

@@ -2,23 +2,23 @@
 //! dropping tiles, partial products. Each result is compared with the result on dense tensors. With several threads, and with lazy tiles (computed
 //! on demand), a result must have the same bits.
 
-use super::judge::{Checked, Wrong, check_bits, check_norms, wrong_of};
+use super::judge::{BrokenLaw, Checked, check_bits, check_norms, wrong_of};
 use super::meaning::floats;
-use super::operands::{ALL, Failing, Lazy, Promise, Sparsity, TiledContents, slices_of};
+use super::operands::{ALL, FailingTiles, LazyTensor, Promise, Sparsity, TiledContents, slices_of};
 use super::program::Settings;
 use crate::config::pick;
 use crate::tensors::Finding;
 use crate::tensors::cuts::{Tilings, tiling1};
 use crate::tensors::leaves::{self, Values};
 use cembra::{Error, Scalar};
-use cembra_tiles::link::{Ranks, Shuffled, run_ranks};
+use cembra_tiles::link::{DelayedLink, Ranks, run_ranks};
 use cembra_tiles::{Base, Evaluator, Screening, Shape, TileMap, Tiled, Tiling, Tiling1};
 use fastrand::Rng;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Two tensors with the same tiling.
-struct Tried {
+struct TensorPair {
     a: Tiled,
     b: Tiled,
     settings: Settings,
@@ -37,12 +37,18 @@ pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
         let tensor = leaves::tensor(random, scalar, &extents, values)?;
         sparsity.tiled(random, &tensor, &tiling)
     };
-    let tried = Tried { a: tiled()?, b: tiled()?, settings };
-    let checks: [fn(&Tried, &mut Rng) -> Checked; 6] =
-        [Tried::numbers, Tried::tilings, Tried::parts, Tried::blocks, Tried::others, Tried::errors];
+    let tried = TensorPair { a: tiled()?, b: tiled()?, settings };
+    let checks: [fn(&TensorPair, &mut Rng) -> Checked; 6] = [
+        TensorPair::numbers,
+        TensorPair::tilings,
+        TensorPair::parts,
+        TensorPair::blocks,
+        TensorPair::others,
+        TensorPair::errors,
+    ];
     for check in checks {
         if let Some(wrong) = wrong_of(check(&tried, random))? {
-            let Tried { a, b, settings } = &tried;
+            let TensorPair { a, b, settings } = &tried;
             let [of_a, of_b] =
                 [a, b].map(|of| of.to_tensor().map(|dense| format!("{:?} {dense:?}", of.shape().tiles())));
             let text = format!("{a:?}\n{}\n{b:?}\n{}\n{settings:?}\n{}", of_a?, of_b?, wrong.detail);
@@ -81,10 +87,10 @@ fn check_same<T: PartialEq + std::fmt::Debug>(what: String, by: &str, found: &T,
     if found == expected {
         return Ok(());
     }
-    Err(Wrong::new(what, format!("on {by} {found:?} for {expected:?}")).into())
+    Err(BrokenLaw::new(what, format!("on {by} {found:?} for {expected:?}")).into())
 }
 
-impl Tried {
+impl TensorPair {
     fn run(&self, threads: usize) -> Evaluator {
         self.settings.evaluator(self.settings.options().block_bytes(64)).threads(threads)
     }
@@ -98,7 +104,7 @@ impl Tried {
         let expected = of(&self.run(1), &self.a, &self.b);
         for size in [2, 3] {
             let on_ranks = run_ranks(size, |link| {
-                let ranks = Arc::new(Ranks::new(Arc::new(Shuffled::new(link, self.settings.seed)))?);
+                let ranks = Arc::new(Ranks::new(Arc::new(DelayedLink::new(link, self.settings.seed)))?);
                 let run = self.run(1).ranks(ranks, []);
                 let shared = run.distributed(&self.a, &TileMap::hashed())?;
                 Ok(of(&run, &shared, &self.b))
@@ -110,12 +116,12 @@ impl Tried {
         for threads in [1, 2, 5] {
             let (run, by) = (self.run(threads), format!("{threads} threads"));
             check_same(format!("threads change `{what}`"), &by, &of(&run, &self.a, &self.b), &expected)?;
-            let [a, b] = [&self.a, &self.b].map(|of| Lazy::of(of, Promise::True, None));
+            let [a, b] = [&self.a, &self.b].map(|of| LazyTensor::of(of, Promise::True, None));
             let (a, b) = (a?, b?);
             let found = of(&self.run(threads), &a.tiled, &b.tiled);
             check_same(format!("tiles that are made on demand change `{what}`"), &by, &found, &expected)?;
             if a.most_asked().max(b.most_asked()) > 4 {
-                return Err(Wrong::new(format!("`{what}` asks for a tile more than four times"), "").into());
+                return Err(BrokenLaw::new(format!("`{what}` asks for a tile more than four times"), "").into());
             }
         }
         Ok(())
@@ -156,14 +162,14 @@ impl Tried {
                     continue;
                 }
                 let detail = format!("{found:?} for {expected:?}");
-                return Err(Wrong::new(format!("`{name}` fails or does not"), detail).into());
+                return Err(BrokenLaw::new(format!("`{name}` fails or does not"), detail).into());
             };
             let is_over = size > f64::MAX / 8.0
                 || (terms.iter().any(|term| !term.is_finite()) && x.iter().chain(&y).all(|x| x.is_finite()));
             let is_same = *found == expected || (found.is_nan() && expected.is_nan());
             if !(is_over || is_same || (found - expected).abs() <= apart) {
                 let detail = format!("{found:e} for {expected:e}, which may be {apart:e} apart");
-                return Err(Wrong::new(format!("`{name}` is another number"), detail).into());
+                return Err(BrokenLaw::new(format!("`{name}` is another number"), detail).into());
             }
         }
         Ok(())
@@ -187,12 +193,12 @@ impl Tried {
         let dense = self.a.to_tensor()?;
         let axes = self.a.tiling().axes().iter().map(|axis| tiling1(random, axis.extent())?.rebased(axis.lower()));
         let other = Tiling::new(axes.collect::<Result<Vec<Tiling1>, Error>>()?)?;
-        for a in [&self.a, &Lazy::of(&self.a, Promise::Unknown, None)?.tiled] {
+        for a in [&self.a, &LazyTensor::of(&self.a, Promise::Unknown, None)?.tiled] {
             let made = a.retile(&other, &ALL)?;
             let back = made.retile(a.tiling(), &ALL)?;
             for (made, tiling) in [(&made, &other), (&back, a.tiling())] {
                 if made.tiling() != tiling {
-                    return Err(Wrong::new("another tiling than is asked for", format!("{made:?}")).into());
+                    return Err(BrokenLaw::new("another tiling than is asked for", format!("{made:?}")).into());
                 }
                 check_norms("", &TiledContents::of(made)?)?;
                 check_bits("in other tiles ", made, &dense)?;
@@ -211,13 +217,13 @@ impl Tried {
         let ranges: Vec<Range<i64>> = axes.iter().map(range).collect();
         let slices = slices_of(self.a.tiling(), &ranges);
         let (dense, other) = (self.a.to_tensor()?, self.b.to_tensor()?);
-        let lazy = Lazy::of(&self.a, Promise::Unknown, None)?.tiled;
+        let lazy = LazyTensor::of(&self.a, Promise::Unknown, None)?.tiled;
         for (a, base) in [(&self.a, Base::Zero), (&self.a, Base::Kept), (&lazy, Base::Zero)] {
             let part = a.elements(&ranges, base, &ALL)?;
             check_bits("of a range of elements ", &part, &dense.sliced(&slices)?.row_major())?;
             let lowers = part.tiling().axes().iter().map(Tiling1::lower);
             if !lowers.eq(ranges.iter().map(|range| if base == Base::Zero { 0 } else { range.start })) {
-                return Err(Wrong::new("of a range of elements it begins elsewhere", format!("{part:?}")).into());
+                return Err(BrokenLaw::new("of a range of elements it begins elsewhere", format!("{part:?}")).into());
             }
         }
         // These are elements of the other tensor, with another tiling.
@@ -247,12 +253,12 @@ impl Tried {
         let elements: Vec<Range<i64>> = part.axes().iter().map(|axis| axis.lower()..axis.upper()).collect();
         let expected = self.a.to_tensor()?.sliced(&slices_of(self.a.tiling(), &elements))?.row_major();
         let first: Vec<u64> = ranges.iter().map(|range| range.start).collect();
-        for a in [&self.a, &Lazy::of(&self.a, Promise::True, None)?.tiled] {
+        for a in [&self.a, &LazyTensor::of(&self.a, Promise::True, None)?.tiled] {
             let block = a.block(&ranges, *pick(random, &[Base::Zero, Base::Kept]))?;
             check_bits("of a block ", &block, &expected)?;
             let back = self.a.with_block(&first, &block)?;
             if TiledContents::of(&back)? != TiledContents::of(&self.a)? {
-                return Err(Wrong::new("a block that is put back changes a tensor", format!("{ranges:?}")).into());
+                return Err(BrokenLaw::new("a block that is put back changes a tensor", format!("{ranges:?}")).into());
             }
         }
         Ok(())
@@ -270,11 +276,11 @@ impl Tried {
         let norms = whole.norms.iter().map(|norm| f64::from_bits(*norm));
         let expected = whole.tiles.iter().zip(norms).filter(|(_, norm)| stays(*norm)).map(|(tile, _)| *tile);
         if kept != of_evaluator || !expected.eq(kept.tiles.iter().copied()) {
-            return Err(Wrong::new("other tiles are dropped", format!("{:?} at {threshold}", kept.tiles)).into());
+            return Err(BrokenLaw::new("other tiles are dropped", format!("{:?} at {threshold}", kept.tiles)).into());
         }
         let elements = |tile: &u64| whole.tiles.binary_search(tile).ok().map(|at| &whole.elements[at]);
         if !kept.tiles.iter().map(elements).eq(kept.elements.iter().map(Some)) {
-            return Err(Wrong::new("a tile that stays has other elements", format!("{:?}", kept.tiles)).into());
+            return Err(BrokenLaw::new("a tile that stays has other elements", format!("{:?}", kept.tiles)).into());
         }
         let rank = self.a.tiling().rank();
         if rank == 2 && self.a.scalar_type() == Scalar::Float64 { self.wanted(random) } else { Ok(()) }
@@ -283,8 +289,8 @@ impl Tried {
     /// Checks that the first failing tile ends an evaluation, with any number of threads.
     fn errors(&self, random: &mut Rng) -> Checked {
         let each = random.u64(1..4);
-        let failing = Some(Failing { each, first: random.u64(..each) });
-        let lazy = Lazy::of(&self.a, Promise::True, failing)?.tiled;
+        let failing = Some(FailingTiles { each, first: random.u64(..each) });
+        let lazy = LazyTensor::of(&self.a, Promise::True, failing)?.tiled;
         let screening = Screening::threshold(0.1);
         let made = |run: &Evaluator| {
             let tiled = [
@@ -306,7 +312,9 @@ impl Tried {
         let first = number.map(|number| format!("tile {number} fails"));
         let found = expected.0[3].as_ref().err();
         if found != first.as_ref() {
-            return Err(Wrong::new("another tile fails than the first one", format!("{found:?} for {first:?}")).into());
+            return Err(
+                BrokenLaw::new("another tile fails than the first one", format!("{found:?} for {first:?}")).into()
+            );
         }
         Ok(())
     }
@@ -323,11 +331,11 @@ impl Tried {
         let wanted = Shape::of_norms(tiling, some.collect::<Vec<_>>(), &ALL)?;
         let expected = TiledContents::of(&whole.masked(&wanted)?)?;
         for threads in [1, 2, 5] {
-            let lazy = Lazy::of(&self.a, Promise::True, None)?;
+            let lazy = LazyTensor::of(&self.a, Promise::True, None)?;
             let made = run(threads).product_within(labels, &lazy.tiled, &self.b, &wanted)?;
             if TiledContents::of(&made)? != expected || lazy.most_asked() > 1 {
                 let detail = format!("{labels} on {threads} threads, each tile asked for {} times", lazy.most_asked());
-                return Err(Wrong::new("a part of a product is another one", detail).into());
+                return Err(BrokenLaw::new("a part of a product is another one", detail).into());
             }
         }
         Ok(())

@@ -10,8 +10,8 @@
 
 use super::estimates;
 use super::meaning::{self, Meaning, Origin, Value, floats, is_zero};
-use super::operands::{ALL, Failing, Lazy, Promise, TiledContents, norm_of, positions};
-use super::program::{Asked, Outcome, Program, failed};
+use super::operands::{ALL, FailingTiles, LazyTensor, Promise, TiledContents, norm_of, positions};
+use super::program::{Outcome, Program, RequestedNodes, failed};
 use crate::config::pick;
 use crate::tensors::Finding;
 use crate::tensors::cuts::{is_elementwise, whole};
@@ -40,14 +40,14 @@ pub(super) struct TileJudge {
 
 /// A law (property that must hold) that a program on tiled tensors breaks.
 #[derive(Clone, Debug)]
-pub(super) struct Wrong {
+pub(super) struct BrokenLaw {
     pub(super) what: String,
     pub(super) detail: String,
 }
 
-impl Wrong {
-    pub(super) fn new(what: impl Into<String>, detail: impl Into<String>) -> Wrong {
-        Wrong { what: what.into(), detail: detail.into() }
+impl BrokenLaw {
+    pub(super) fn new(what: impl Into<String>, detail: impl Into<String>) -> BrokenLaw {
+        BrokenLaw { what: what.into(), detail: detail.into() }
     }
 }
 
@@ -55,13 +55,13 @@ impl Wrong {
 #[derive(Debug)]
 pub(super) enum CheckError {
     /// The law that is checked is broken.
-    Wrong(Wrong),
+    Wrong(BrokenLaw),
     /// The value to check could not be computed.
     Other(Error),
 }
 
-impl From<Wrong> for CheckError {
-    fn from(wrong: Wrong) -> CheckError {
+impl From<BrokenLaw> for CheckError {
+    fn from(wrong: BrokenLaw) -> CheckError {
         CheckError::Wrong(wrong)
     }
 }
@@ -79,7 +79,7 @@ pub(super) type Checked = Result<(), CheckError>;
 ///
 /// # Errors
 /// If the value to check could not be computed.
-pub(super) fn wrong_of(checked: Checked) -> Result<Option<Wrong>, Error> {
+pub(super) fn wrong_of(checked: Checked) -> Result<Option<BrokenLaw>, Error> {
     match checked {
         Ok(()) => Ok(None),
         Err(CheckError::Wrong(wrong)) => Ok(Some(wrong)),
@@ -108,12 +108,12 @@ impl TileJudge {
     fn check(&mut self, program: &Program) -> Checked {
         let random = &mut Rng::with_seed(program.settings.seed);
         let before = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
-        for asked in [Asked::Each, Asked::Made] {
+        for asked in [RequestedNodes::Each, RequestedNodes::Made] {
             self.check_meaning(program, asked)?;
         }
         if program.settings.least() == 0.0 && program.is_grouped_alike() {
             let run = program.settings.evaluator(program.settings.options());
-            let (all, outputs) = (program.asked(Asked::Made), program.asked(Asked::Outputs));
+            let (all, outputs) = (program.asked(RequestedNodes::Made), program.asked(RequestedNodes::Outputs));
             let whole = program.outcome(&run, &all, &self.interpreter.host());
             let part = |whole: Vec<TiledContents>| {
                 let pairs = all.iter().zip(whole).filter(|(id, _)| outputs.contains(id));
@@ -122,19 +122,19 @@ impl TileJudge {
             let (expected, found) = (whole.map(part), program.outcome(&run, &outputs, &self.interpreter.host()));
             if found != expected {
                 let detail = first_difference(&expected, &found);
-                return Err(Wrong::new("what else is asked for changes a value", detail).into());
+                return Err(BrokenLaw::new("what else is asked for changes a value", detail).into());
             }
         }
-        let asked = *pick(random, &[Asked::Each, Asked::Made, Asked::Outputs]);
+        let asked = *pick(random, &[RequestedNodes::Each, RequestedNodes::Made, RequestedNodes::Outputs]);
         self.check_ways(program, asked, random)?;
         self.check_errors(program, asked, random)?;
         self.check_plan(program, asked, random)?;
         let after = program.inputs.iter().map(TiledContents::of).collect::<Result<Vec<TiledContents>, Error>>()?;
-        if before == after { Ok(()) } else { Err(Wrong::new("a tensor that is given changes", "").into()) }
+        if before == after { Ok(()) } else { Err(BrokenLaw::new("a tensor that is given changes", "").into()) }
     }
 
     /// Compares the value of each requested node with its meaning.
-    fn check_meaning(&mut self, program: &Program, asked: Asked) -> Checked {
+    fn check_meaning(&mut self, program: &Program, asked: RequestedNodes) -> Checked {
         let (graph, nodes) = (&program.graph, program.asked(asked));
         let host = self.interpreter.host();
         let inputs: Vec<&Tiled> = program.inputs.iter().collect();
@@ -144,25 +144,27 @@ impl TileJudge {
         let made = match (made, refused) {
             (Ok(made), None) => made,
             (Ok(_), Some(node)) => {
-                return Err(Wrong::new("what is to be refused is evaluated", format!("node {}", node.index())).into());
+                return Err(
+                    BrokenLaw::new("what is to be refused is evaluated", format!("node {}", node.index())).into()
+                );
             }
             (Err(error), None) => {
-                return Err(Wrong::new("what is cut alike is refused", format!("{error} {asked:?}")).into());
+                return Err(BrokenLaw::new("what is cut alike is refused", format!("{error} {asked:?}")).into());
             }
             (Err(error), Some(_)) => {
                 use TensorErrorKind::{ElementType, SizeMismatch, Tiling};
                 let kind = error.tensor_kind();
-                if asked == Asked::Made {
+                if asked == RequestedNodes::Made {
                     self.report.refused += 1;
                     self.report.unlike += u64::from(kind == Some(SizeMismatch));
                 }
                 return match kind {
                     Some(ElementType | SizeMismatch | Tiling) => Ok(()),
-                    _ => Err(Wrong::new("what is refused has another error", error.to_string()).into()),
+                    _ => Err(BrokenLaw::new("what is refused has another error", error.to_string()).into()),
                 };
             }
         };
-        self.report.evaluated += u64::from(asked == Asked::Made);
+        self.report.evaluated += u64::from(asked == RequestedNodes::Made);
         let mut values: Vec<Option<Value>> = vec![None; graph.len()];
         // The values that are constant along an axis, which expressions compute again.
         let mut free: Vec<Option<Value>> = vec![None; graph.len()];
@@ -185,7 +187,7 @@ impl TileJudge {
             let numbers: Vec<Option<u64>> = node.read().iter().map(number).collect();
             let meaning = meaning::of_node(node, &operands.unwrap_or_default(), &numbers, &host)?;
             let Some(meaning) = meaning else {
-                return Err(Wrong::new("an operation that tiled tensors do not have is evaluated", "").into());
+                return Err(BrokenLaw::new("an operation that tiled tensors do not have is evaluated", "").into());
             };
             free[id.index()] = cuts.is_free(graph, id).then(|| meaning.value.clone());
             let Some(place) = place else {
@@ -203,12 +205,12 @@ impl TileJudge {
                 .all(|((axis, cut), extent)| *extent == 1 || cut.as_ref() == Some(axis));
             if tiled.tiling().rank() != own.len() || tiled.scalar_type() != node.scalar || !is_cut_so {
                 let detail = format!("found {:?} of {}, expected {own:?}", tiled.tiling(), tiled.scalar_type().name());
-                return Err(Wrong::new("a value is cut at other boundaries", detail).into());
+                return Err(BrokenLaw::new("a value is cut at other boundaries", detail).into());
             }
             let contents = TiledContents::of(tiled)?;
             if let Some(wrong) = wrong_of(check_value(&contents, &meaning, program.settings.least()))? {
                 let detail = format!("node {} of {asked:?}: {}", id.index(), wrong.detail);
-                return Err(Wrong { detail, ..wrong }.into());
+                return Err(BrokenLaw { detail, ..wrong }.into());
             }
             // Operators that are requested separately are estimated separately.
             let of_inputs = |operand: &TensorNodeId| match graph.node(*operand).operation {
@@ -217,13 +219,15 @@ impl TileJudge {
             };
             let operands: Option<Vec<&Tiled>> = node.read().iter().map(of_inputs).collect();
             let is_estimated =
-                asked == Asked::Each && !node.extents.is_empty() && !node.read().iter().any(is_computed_again);
+                asked == RequestedNodes::Each && !node.extents.is_empty() && !node.read().iter().any(is_computed_again);
             let estimates = operands.filter(|_| is_estimated);
             for (tile, estimate) in estimates.and_then(|of| estimates::of_node(node, &of)).into_iter().flatten() {
                 let least = program.settings.least();
                 if estimate < least * (1.0 - 1e-9) && tiled.shape().norm(tile).is_some() {
                     let detail = format!("node {}, tile {tile}: {estimate:e}, the threshold is {least:e}", id.index());
-                    return Err(Wrong::new("a tile is present whose estimate is below the threshold", detail).into());
+                    return Err(
+                        BrokenLaw::new("a tile is present whose estimate is below the threshold", detail).into()
+                    );
                 }
             }
             values[id.index()] = Some(value_of(tiled)?);
@@ -233,7 +237,7 @@ impl TileJudge {
 
     /// Checks that other evaluations give results with equal bits: with other numbers of threads and ranks, other block sizes, machine code, or lazy
     /// tiles.
-    fn check_ways(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
+    fn check_ways(&self, program: &Program, asked: RequestedNodes, random: &mut Rng) -> Checked {
         let nodes = program.asked(asked);
         let (host, native) = (self.interpreter.host(), self.native.host());
         let options = || program.settings.options();
@@ -248,7 +252,7 @@ impl TileJudge {
                 return Ok(());
             }
             let detail = format!("{asked:?}, by {by}: {}", first_difference(&expected, found));
-            Err(CheckError::from(Wrong::new(format!("{by} change a value"), detail)))
+            Err(CheckError::from(BrokenLaw::new(format!("{by} change a value"), detail)))
         };
         // This evaluation reuses the memory of dropped values.
         let again = program.outcome(&run, &nodes, &host);
@@ -265,13 +269,13 @@ impl TileJudge {
         let run = program.settings.evaluator(options().block_bytes(*pick(random, &[0, 1 << 20]))).threads(threads);
         let (found, counts) = program.lazy_outcome(&run, &nodes, Promise::True, None, &host)?;
         check(is_same(&found), "tiles that are made on demand", &found)?;
-        if asked != Asked::Outputs && found.is_ok() {
+        if asked != RequestedNodes::Outputs && found.is_ok() {
             let over = counts.iter().zip(program.reads(&nodes)).enumerate();
             if let Some((leaf, (count, most))) =
                 over.into_iter().find(|(_, (count, most))| most.is_some_and(|most| **count > most))
             {
                 let detail = format!("{asked:?}: leaf {leaf}, {count} times, though it is read {most:?} times");
-                return Err(Wrong::new("a tile is asked for more often than it is read", detail).into());
+                return Err(BrokenLaw::new("a tile is asked for more often than it is read", detail).into());
             }
         }
         let size = *pick(random, &[2, 3, 4, 6]);
@@ -293,14 +297,14 @@ impl TileJudge {
             for ((found, expected), id) in found.iter().zip(expected).zip(&nodes) {
                 if found.tiles != expected.tiles || found.elements != expected.elements {
                     let detail = format!("node {} of {asked:?}", id.index());
-                    return Err(Wrong::new("norms that are not known change a value", detail).into());
+                    return Err(BrokenLaw::new("norms that are not known change a value", detail).into());
                 }
                 if let Some(detail) = found.wrong_norm() {
                     let detail = format!(
                         "node {} of {asked:?}, of operands with norms that are not known: {detail}",
                         id.index()
                     );
-                    return Err(Wrong::new("a norm is not that of the elements", detail).into());
+                    return Err(BrokenLaw::new("a norm is not that of the elements", detail).into());
                 }
             }
         }
@@ -308,7 +312,7 @@ impl TileJudge {
     }
 
     /// Checks that an evaluation that fails has the same error with any number of threads.
-    fn check_errors(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
+    fn check_errors(&self, program: &Program, asked: RequestedNodes, random: &mut Rng) -> Checked {
         let nodes = program.asked(asked);
         let host = self.interpreter.host();
         let run = |threads: usize, most_bytes: usize| {
@@ -316,12 +320,12 @@ impl TileJudge {
             program.settings.evaluator(options).threads(threads).most_bytes(most_bytes)
         };
         let check = |is_same: bool, what: &str, by: &str, a: &Outcome, b: &Outcome| {
-            let wrong = || Wrong::new(what, format!("{asked:?}, {by}: {}", first_difference(a, b)));
+            let wrong = || BrokenLaw::new(what, format!("{asked:?}, {by}: {}", first_difference(a, b)));
             if is_same { Ok(()) } else { Err(CheckError::from(wrong())) }
         };
         if random.u32(..3) == 0 {
             let each = random.u64(1..5);
-            let failing = Some(Failing { each, first: random.u64(..each) });
+            let failing = Some(FailingTiles { each, first: random.u64(..each) });
             let (expected, _) = program.lazy_outcome(&run(1, usize::MAX), &nodes, Promise::True, failing, &host)?;
             for threads in [2, 5] {
                 let (found, _) =
@@ -350,14 +354,14 @@ impl TileJudge {
     }
 
     /// Compares a plan with the recorded steps of the evaluation. With a threshold, a plan has estimates instead of norms, so this does nothing.
-    fn check_plan(&self, program: &Program, asked: Asked, random: &mut Rng) -> Checked {
+    fn check_plan(&self, program: &Program, asked: RequestedNodes, random: &mut Rng) -> Checked {
         if program.settings.least() > 0.0 {
             return Ok(());
         }
         let (nodes, host) = (program.asked(asked), self.interpreter.host());
         let promise = *pick(random, &[Promise::True, Promise::Unknown]);
-        let lazy = |of: &Tiled| (random.u32(..3) == 0).then(|| Lazy::of(of, promise, None)).transpose();
-        let lazies = program.inputs.iter().map(lazy).collect::<Result<Vec<Option<Lazy>>, Error>>()?;
+        let lazy = |of: &Tiled| (random.u32(..3) == 0).then(|| LazyTensor::of(of, promise, None)).transpose();
+        let lazies = program.inputs.iter().map(lazy).collect::<Result<Vec<Option<LazyTensor>>, Error>>()?;
         let inputs = program.inputs.iter().zip(&lazies);
         let inputs: Vec<&Tiled> =
             inputs.map(|(stored, lazy)| lazy.as_ref().map_or(stored, |lazy| &lazy.tiled)).collect();
@@ -373,15 +377,15 @@ impl TileJudge {
             return Ok(());
         }
         let detail = format!("{asked:?}, {most} bytes: the evaluation {made:?}, the plan {planned:?}");
-        Err(Wrong::new("a plan has other steps than the evaluation", detail).into())
+        Err(BrokenLaw::new("a plan has other steps than the evaluation", detail).into())
     }
 
     /// Returns the finding for the first node that breaks the law, with as few tiles as possible.
-    fn shown(&mut self, program: &Program, wrong: Wrong) -> Result<Finding, Error> {
+    fn shown(&mut self, program: &Program, wrong: BrokenLaw) -> Result<Finding, Error> {
         let report = self.report.clone();
         let (mut program, mut wrong) = (program.clone(), wrong);
         let mut tries = MOST_TRIES;
-        let mut is_taken = |judge: &mut TileJudge, smaller: Program, program: &mut Program, wrong: &mut Wrong| {
+        let mut is_taken = |judge: &mut TileJudge, smaller: Program, program: &mut Program, wrong: &mut BrokenLaw| {
             tries = tries.saturating_sub(1);
             match judge.check(&smaller) {
                 Err(CheckError::Wrong(found)) if found.what == wrong.what && tries > 0 => {
@@ -462,7 +466,7 @@ pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
 
 /// Checks that the norms in `found` are those of its elements. `place` names the value in messages.
 pub(super) fn check_norms(place: &str, found: &TiledContents) -> Checked {
-    let wrong = |detail| Wrong::new(format!("{place}a norm is not that of the elements"), detail);
+    let wrong = |detail| BrokenLaw::new(format!("{place}a norm is not that of the elements"), detail);
     found.wrong_norm().map_or(Ok(()), |detail| Err(wrong(detail).into()))
 }
 
@@ -496,11 +500,11 @@ fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked 
             let detail = format!(
                 "tile {number} is absent, its elements have a norm of {norm:e}, and the threshold is {least:e}"
             );
-            return Err(Wrong::new("a tile is left out", detail).into());
+            return Err(BrokenLaw::new("a tile is left out", detail).into());
         };
         if !is_present {
             let detail = format!("tile {number} has {elements:?}");
-            return Err(Wrong::new("a tile is present that is to be absent", detail).into());
+            return Err(BrokenLaw::new("a tile is present that is to be absent", detail).into());
         }
         for (at, found) in positions.iter().zip(elements) {
             let (expected, apart) = (expected[*at], meaning.distance(*at));
@@ -509,7 +513,7 @@ fn check_value(found: &TiledContents, meaning: &Meaning, least: f64) -> Checked 
             if !(is_same || is_near || apart.is_infinite()) {
                 let detail =
                     format!("element {at}: {found:e} for {expected:e}, which may be {:e} apart", apart + slack);
-                return Err(Wrong::new("an operation does not give what it means", detail).into());
+                return Err(BrokenLaw::new("an operation does not give what it means", detail).into());
             }
         }
     }
@@ -522,7 +526,7 @@ pub(super) fn check_bits(place: &str, found: &Tiled, expected: &Tensor) -> Check
     let dense = found.to_tensor()?;
     if dense.extents() != expected.extents() || dense.scalar_type() != expected.scalar_type() {
         let detail = format!("{found:?} for {expected:?}");
-        return Err(Wrong::new(format!("{place}a value has other extents"), detail).into());
+        return Err(BrokenLaw::new(format!("{place}a value has other extents"), detail).into());
     }
     let pairs = floats(&dense)?.into_iter().zip(floats(expected)?);
     let is_same = |(a, b): (f64, f64)| a == b || (a.is_nan() && b.is_nan());
@@ -530,5 +534,5 @@ pub(super) fn check_bits(place: &str, found: &Tiled, expected: &Tensor) -> Check
         return Ok(());
     }
     let detail = format!("found {dense:?}\nexpected {expected:?}");
-    Err(Wrong::new(format!("{place}a value is another one"), detail).into())
+    Err(BrokenLaw::new(format!("{place}a value is another one"), detail).into())
 }

@@ -2,13 +2,13 @@
 //! computed on demand, or stored on every rank. Messages are delayed and reordered at random. All ranks must give the same values as a single rank,
 //! or the same error, and must be usable after an error.
 
-use super::operands::{Lazy, Promise, TiledContents};
+use super::operands::{LazyTensor, Promise, TiledContents};
 use super::program::{Outcome, Program, failed};
 use crate::config::pick;
 use cembra::Error;
 use cembra::tensor::TensorNodeId;
 use cembra_tensor::Elements;
-use cembra_tiles::link::{Link, Ranks, Shuffled, run_ranks};
+use cembra_tiles::link::{DelayedLink, Link, Ranks, run_ranks};
 use cembra_tiles::{Evaluator, TileMap, Tiled};
 use fastrand::Rng;
 use std::hash::{DefaultHasher, Hasher};
@@ -46,7 +46,7 @@ impl Program {
         let (rank, size, seed) = (link.rank(), link.size(), self.settings.seed);
         // The random choices are the same on all ranks.
         let random = &mut Rng::with_seed(seed);
-        let ranks = Ranks::new(Arc::new(Shuffled::new(link, seed))).map_err(|error| failed(&error))?;
+        let ranks = Ranks::new(Arc::new(DelayedLink::new(link, seed))).map_err(|error| failed(&error))?;
         let ranks = Arc::new(ranks.stall(STALL));
         let run = run.clone().ranks(ranks.clone(), []);
         let run = map(random, size).into_iter().fold(run, |run, map| run.tile_map(map));
@@ -54,7 +54,7 @@ impl Program {
             let mut inputs = Vec::with_capacity(self.inputs.len());
             for input in &self.inputs {
                 inputs.push(match (random.u32(..4), map(random, size)) {
-                    (0, _) => Lazy::of(input, Promise::True, None)?.tiled,
+                    (0, _) => LazyTensor::of(input, Promise::True, None)?.tiled,
                     (1, _) | (_, None) => input.clone(),
                     (_, Some(map)) => run.distributed(input, &map)?,
                 });

@@ -104,23 +104,23 @@ pub(super) enum Promise {
 
 /// The tiles of a lazy tensor that fail when they are computed: those whose number modulo `each` is `first`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Failing {
+pub(super) struct FailingTiles {
     pub(super) each: u64,
     pub(super) first: u64,
 }
 
 /// A tiled tensor whose tiles are computed on demand, with a count of the requests.
 #[derive(Clone, Debug)]
-pub(super) struct Lazy {
+pub(super) struct LazyTensor {
     pub(super) tiled: Tiled,
     /// The number of requests for each tile, by its index among the present tiles.
     asked: Arc<Vec<AtomicU32>>,
 }
 
-impl Lazy {
+impl LazyTensor {
     /// Returns a lazy version of the tensor `whole`: it has the same elements, but computes its tiles on demand. A request for a tile that is
     /// absent in `whole` is an error.
-    pub(super) fn of(whole: &Tiled, promise: Promise, failing: Option<Failing>) -> Result<Lazy, Error> {
+    pub(super) fn of(whole: &Tiled, promise: Promise, failing: Option<FailingTiles>) -> Result<LazyTensor, Error> {
         let shape = match promise {
             Promise::True => whole.shape().clone(),
             Promise::Unknown => {
@@ -142,7 +142,7 @@ impl Lazy {
             let back: Vec<usize> = (0..tile.extents().len()).rev().collect();
             tile.tensor().transposed(&back)?.row_major().transposed(&back)
         };
-        Ok(Lazy { tiled: Tiled::lazy(&shape, whole.scalar_type(), source)?, asked })
+        Ok(LazyTensor { tiled: Tiled::lazy(&shape, whole.scalar_type(), source)?, asked })
     }
 
     /// Returns the number of requests for the tile that was requested most often.

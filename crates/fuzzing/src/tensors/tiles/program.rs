@@ -1,7 +1,7 @@
 //! Programs on tiled tensors: a graph, tensors for its leaves, and options. A program is evaluated in many ways that must give equal results. The
 //! expected results are computed in `meaning`.
 
-use super::operands::{Failing, Lazy, Promise, TiledContents};
+use super::operands::{FailingTiles, LazyTensor, Promise, TiledContents};
 use crate::config::pick;
 use crate::tensors::cuts::{Cuts, Tilings, is_elementwise};
 use cembra::Error;
@@ -68,7 +68,7 @@ impl Settings {
 
 /// The set of nodes of a program whose values are requested from an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asked {
+pub(super) enum RequestedNodes {
     /// The values of all float nodes are requested. So each node becomes a tiled tensor, and no operator is fused with the operator that reads its
     /// result.
     Each,
@@ -89,7 +89,7 @@ pub(super) fn failed(error: &Error) -> (Option<TensorErrorKind>, String, Option<
 
 impl Program {
     /// Returns the nodes in the set `asked`, in order and without duplicates.
-    pub(super) fn asked(&self, asked: Asked) -> Vec<TensorNodeId> {
+    pub(super) fn asked(&self, asked: RequestedNodes) -> Vec<TensorNodeId> {
         let needed = self.graph.needed(&self.outputs);
         let (mut readers, mut is_whole) = (vec![0_u32; self.graph.len()], vec![false; self.graph.len()]);
         let mut is_wider = vec![false; self.graph.len()];
@@ -106,12 +106,12 @@ impl Program {
                 return true;
             }
             match (asked, &node.operation) {
-                (Asked::Outputs, _) => false,
+                (RequestedNodes::Outputs, _) => false,
                 // Operators may depend on the values of number operands, which are not visible in tiles.
                 (_, Operation::Constant(_)) => is_whole[id.index()],
-                (Asked::Each, _) => true,
+                (RequestedNodes::Each, _) => true,
                 // A value that is read for more indices than it has is computed before.
-                (Asked::Made, _) => {
+                (RequestedNodes::Made, _) => {
                     let is_shared = readers[id.index()] > 1 || is_wider[id.index()];
                     !is_elementwise(&self.graph, node) || is_whole[id.index()] || is_shared
                 }
@@ -122,10 +122,10 @@ impl Program {
     }
 
     /// Returns true if a request for only the outputs fuses operators in the same way as a request for all values that become tiled tensors
-    /// ([`Asked::Made`]).
+    /// ([`RequestedNodes::Made`]).
     pub(super) fn is_grouped_alike(&self) -> bool {
         let needed = self.graph.needed(&self.outputs);
-        let (asked, least) = (self.asked(Asked::Made), self.asked(Asked::Outputs));
+        let (asked, least) = (self.asked(RequestedNodes::Made), self.asked(RequestedNodes::Outputs));
         let mut is_of_leaves = vec![false; self.graph.len()];
         for (id, node) in self.graph.nodes().filter(|(id, _)| needed[id.index()]) {
             let is_whole = !is_elementwise(&self.graph, node);
@@ -191,17 +191,17 @@ impl Program {
         run: &Evaluator,
         asked: &[TensorNodeId],
         promise: Promise,
-        failing: Option<Failing>,
+        failing: Option<FailingTiles>,
         elements: &dyn Elements,
     ) -> Result<(Outcome, Vec<u32>), Error> {
         let mut random = Rng::with_seed(self.settings.seed);
-        let lazy = |of: &Tiled| Lazy::of(of, promise, failing);
+        let lazy = |of: &Tiled| LazyTensor::of(of, promise, failing);
         let lazies = self.inputs.iter().map(|of| (random.u32(..4) > 0).then(|| lazy(of)).transpose());
-        let lazies = lazies.collect::<Result<Vec<Option<Lazy>>, Error>>()?;
+        let lazies = lazies.collect::<Result<Vec<Option<LazyTensor>>, Error>>()?;
         let either =
             self.inputs.iter().zip(&lazies).map(|(stored, lazy)| lazy.as_ref().map_or(stored, |lazy| &lazy.tiled));
         let made = run.evaluate(&self.graph, asked, &either.collect::<Vec<&Tiled>>(), elements);
-        let counts = lazies.iter().map(|lazy| lazy.as_ref().map_or(0, Lazy::most_asked)).collect();
+        let counts = lazies.iter().map(|lazy| lazy.as_ref().map_or(0, LazyTensor::most_asked)).collect();
         Ok((seen(made), counts))
     }
 }

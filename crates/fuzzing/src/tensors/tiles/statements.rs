@@ -4,7 +4,7 @@
 
 use super::judge::{TileJudge, check_bits, wrong_of};
 use super::operands::{ALL, Sparsity};
-use super::program::{Asked, Program, Settings};
+use super::program::{Program, RequestedNodes, Settings};
 use crate::tensors::Finding;
 use crate::tensors::cuts::Tilings;
 use crate::tensors::leaves::{self, Values};
@@ -68,7 +68,7 @@ pub(super) fn check(random: &mut Rng, judge: &mut TileJudge) -> Result<Option<Fi
     }
     let inputs: Vec<&Tiled> = program.inputs.iter().collect();
     let run = settings.evaluator(settings.options());
-    let made = match run.evaluate(&program.graph, &program.asked(Asked::Outputs), &inputs, &judge.host()) {
+    let made = match run.evaluate(&program.graph, &program.asked(RequestedNodes::Outputs), &inputs, &judge.host()) {
         Ok(made) => made,
         // Tiled tensors support everything in these statements.
         Err(error) => return Ok(Some(Finding { what: format!("a statement on tiles fails: {error}"), text })),

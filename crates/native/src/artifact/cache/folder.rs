@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The prefix and the suffix of the names of incomplete files. Random letters are between them.
-const PART: (&str, &str) = (".cembra-", ".part");
+const TEMPORARY_NAME: (&str, &str) = (".cembra-", ".part");
 
 /// A folder for cached machine code that no other user can write to.
 #[derive(Debug)]
@@ -65,7 +65,8 @@ impl Folder {
     }
 
     fn try_write(&self, key: &Key, entry: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(PART.0).suffix(PART.1).tempfile_in(&self.path)?;
+        let mut file =
+            tempfile::Builder::new().prefix(TEMPORARY_NAME.0).suffix(TEMPORARY_NAME.1).tempfile_in(&self.path)?;
         file.write_all(entry)?;
         file.persist(self.path.join(key.file_name()))?;
         Ok(())
@@ -101,7 +102,7 @@ impl Folder {
 
 /// Returns true if `name` is the name of a cache entry, complete or not.
 fn is_of_cache(name: &str) -> bool {
-    let part = name.strip_prefix(PART.0).is_some_and(|rest| rest.ends_with(PART.1));
+    let part = name.strip_prefix(TEMPORARY_NAME.0).is_some_and(|rest| rest.ends_with(TEMPORARY_NAME.1));
     part || Key::is_file_name(name)
 }
 

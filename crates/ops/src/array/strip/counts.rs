@@ -2,7 +2,7 @@
 //! (blocks of consecutive elements).
 
 use super::bits::{Bits, each_one};
-use super::groups::Gather;
+use super::groups::Aggregate;
 use super::typed::write;
 use super::{Finish, Strip, StripValues, is_there};
 use std::ops::Range;
@@ -16,7 +16,7 @@ fn counted<const MISSING: bool>(word: u64) -> u64 {
     if MISSING { !word } else { word }
 }
 
-impl<const MISSING: bool> Gather for Counts<MISSING> {
+impl<const MISSING: bool> Aggregate for Counts<MISSING> {
     type Strip<'a> = Bits<'a>;
     type State = i64;
     type Open = i64;

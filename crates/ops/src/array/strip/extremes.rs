@@ -3,7 +3,7 @@
 //! zeros, the first is the result.
 
 use super::bits::Bits;
-use super::groups::{Gather, each_grouped};
+use super::groups::{Aggregate, each_grouped};
 use super::typed::{Element, write};
 use super::window::{StripElements, Tile, WINDOW, each_window, in_order, masked, pick};
 use super::{Finish, Strip, StripValues};
@@ -186,7 +186,7 @@ fn first_equal<T: Element>(strip: StripElements<'_, T>, part: Range<usize>, want
     None
 }
 
-impl<T: Element, const MAX: bool> Gather for Extremes<T, MAX> {
+impl<T: Element, const MAX: bool> Aggregate for Extremes<T, MAX> {
     type Strip<'a> = StripElements<'a, T>;
     type State = Best<T>;
     type Open = Best<T>;

@@ -3,7 +3,7 @@
 //! replaced by a number that changes nothing: -0 in sums, 1 in products.
 
 use super::bits::Bits;
-use super::groups::{Gather, each_grouped};
+use super::groups::{Aggregate, each_grouped};
 use super::typed::{Element, write};
 use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
@@ -146,7 +146,7 @@ impl<T: Widen, O: Operation> Floats<T, O> {
     }
 }
 
-impl<T: Widen, O: Operation> Gather for Floats<T, O> {
+impl<T: Widen, O: Operation> Aggregate for Floats<T, O> {
     type Strip<'a> = StripElements<'a, T>;
     type State = Total;
     type Open = Open<O>;

@@ -1,6 +1,6 @@
 //! Aggregates arrays by group, strip by strip (a strip is a block of consecutive elements). There is one group of all
 //! elements, or groups are contiguous and may continue in the next strip, or a group is given for each element. The
-//! trait `Gather` defines an aggregate, such as a sum; [`Table`] holds its states for all groups.
+//! trait `Aggregate` defines an aggregate, such as a sum; [`Table`] holds its states for all groups.
 
 use super::bits::{Bits, each_one};
 use super::window::{StripElements, WINDOW, pick};
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// An aggregate of a group's elements, such as a sum. It defines how elements are added to the group's state, and how
 /// the state becomes a result.
-pub(super) trait Gather: Debug + Send {
+pub(super) trait Aggregate: Debug + Send {
     /// The data of a strip that this aggregate reads.
     type Strip<'a>: Copy;
     /// The state of a complete group.
@@ -120,7 +120,7 @@ pub(super) fn each_grouped<T: Copy>(
 ///
 /// A run is `begin`, then `feed` for one strip after the other, then `end`. For some sums, the caller may add the elements of
 /// a strip itself, by `chains` and `added` in place of `feed`.
-pub trait Gathering: Any + Debug + Send {
+pub trait AggregateState: Any + Debug + Send {
     /// The bytes of memory for the state of one group.
     #[must_use]
     fn group_bytes(&self) -> usize;
@@ -162,7 +162,7 @@ pub trait Gathering: Any + Debug + Send {
 
     /// Appends the blocks of `next`, the accumulator of the following part of the run, to the blocks of this part. `next` must be of the same
     /// aggregation as this accumulator.
-    fn join(&mut self, next: &dyn Gathering);
+    fn join(&mut self, next: &dyn AggregateState);
 
     /// Ends the run, after all its parts are joined. A group to which no element was added is empty.
     fn end(&mut self);
@@ -179,7 +179,7 @@ pub trait Gathering: Any + Debug + Send {
 
 /// The states of all groups of an aggregation, to which strips (blocks of elements) are added.
 #[derive(Debug)]
-pub(super) struct Table<G: Gather> {
+pub(super) struct Table<G: Aggregate> {
     /// The states of groups that are complete. In a part of a run, the states of blocks that are complete.
     states: Vec<G::State>,
     groups: usize,
@@ -191,7 +191,7 @@ pub(super) struct Table<G: Gather> {
     block: Option<usize>,
 }
 
-impl<G: Gather> Table<G> {
+impl<G: Aggregate> Table<G> {
     pub(super) const fn new() -> Self {
         Table { states: Vec::new(), groups: 0, elements: 0, open: None, block: None }
     }
@@ -239,7 +239,7 @@ impl<G: Gather> Table<G> {
     }
 }
 
-impl<G: Gather + 'static> Gathering for Table<G> {
+impl<G: Aggregate + 'static> AggregateState for Table<G> {
     fn group_bytes(&self) -> usize {
         size_of::<G::State>()
     }
@@ -285,7 +285,7 @@ impl<G: Gather + 'static> Gathering for Table<G> {
         self.block = self.block.map(|start| start + SUM_BLOCK);
     }
 
-    fn join(&mut self, next: &dyn Gathering) {
+    fn join(&mut self, next: &dyn AggregateState) {
         let next = (next as &dyn Any).downcast_ref::<Table<G>>();
         debug_assert!(next.is_some(), "a part of something else");
         next.into_iter().for_each(|next| self.states.extend_from_slice(&next.states));
@@ -315,26 +315,26 @@ impl<G: Gather + 'static> Gathering for Table<G> {
 // The following functions are compiled for several sets of vector instructions, and the processor's is chosen at run time: all
 // that they call is inlined.
 
-/// Calls [`Gather::extend`], compiled for the vector instructions of the processor.
+/// Calls [`Aggregate::extend`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-pub(super) fn extend<G: Gather>(open: &mut G::Open, strip: G::Strip<'_>, part: Range<usize>) {
+pub(super) fn extend<G: Aggregate>(open: &mut G::Open, strip: G::Strip<'_>, part: Range<usize>) {
     G::extend(open, strip, part);
 }
 
-/// Calls [`Gather::added`], compiled for the vector instructions of the processor.
+/// Calls [`Aggregate::added`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-fn added<G: Gather>(open: &mut G::Open, is_there: Bits<'_>, len: usize) {
+fn added<G: Aggregate>(open: &mut G::Open, is_there: Bits<'_>, len: usize) {
     G::added(open, is_there, len);
 }
 
-/// Calls [`Gather::take_groups`], compiled for the vector instructions of the processor.
+/// Calls [`Aggregate::take_groups`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-fn take_groups<G: Gather>(all: &mut Vec<G::State>, strip: G::Strip<'_>, start: usize, points: &[i64]) {
+fn take_groups<G: Aggregate>(all: &mut Vec<G::State>, strip: G::Strip<'_>, start: usize, points: &[i64]) {
     G::take_groups(all, strip, start, points);
 }
 
-/// Calls [`Gather::scatter`], compiled for the vector instructions of the processor.
+/// Calls [`Aggregate::scatter`], compiled for the vector instructions of the processor.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-fn scatter<G: Gather>(all: &mut [G::State], strip: G::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
+fn scatter<G: Aggregate>(all: &mut [G::State], strip: G::Strip<'_>, groups: &[i64], is_in: Bits<'_>) {
     G::scatter(all, strip, groups, is_in);
 }

@@ -3,7 +3,7 @@
 //! element type, which is also the type of the result.
 
 use super::bits::Bits;
-use super::groups::{Gather, each_grouped};
+use super::groups::{Aggregate, each_grouped};
 use super::typed::{Element, write};
 use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
@@ -70,7 +70,7 @@ impl<T: Integer, const MULTIPLIES: bool> Integers<T, MULTIPLIES> {
     }
 }
 
-impl<T: Integer, const MULTIPLIES: bool> Gather for Integers<T, MULTIPLIES> {
+impl<T: Integer, const MULTIPLIES: bool> Aggregate for Integers<T, MULTIPLIES> {
     type Strip<'a> = StripElements<'a, T>;
     type State = Total<T>;
     type Open = Total<T>;

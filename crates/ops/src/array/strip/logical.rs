@@ -3,7 +3,7 @@
 //! element has this value, and whether an element is missing.
 
 use super::bits::{Bits, each_one};
-use super::groups::Gather;
+use super::groups::Aggregate;
 use super::{Finish, Strip, StripData, StripValues};
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ fn decisive<const DECISIVE: bool>(values: u64, is_there: u64) -> u64 {
     if DECISIVE { values & is_there } else { !values & is_there }
 }
 
-impl<const DECISIVE: bool> Gather for Logical<DECISIVE> {
+impl<const DECISIVE: bool> Aggregate for Logical<DECISIVE> {
     type Strip<'a> = (Bits<'a>, Bits<'a>);
     type State = u8;
     type Open = u8;

@@ -100,7 +100,7 @@ pub enum Grouping<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fold {
     /// The quantity that the aggregation accumulates per group.
-    pub gathers: Gathers,
+    pub gathers: Quantity,
     /// The result that the aggregation computes from the accumulated quantity.
     pub finish: Finish,
 }
@@ -109,14 +109,14 @@ impl Fold {
     /// Returns true if every group has a result when it has elements and none of them is missing.
     #[must_use]
     pub const fn is_there_of_full(self) -> bool {
-        is_there(if matches!(self.gathers, Gathers::Missing) { 0 } else { 1 }, self.finish)
+        is_there(if matches!(self.gathers, Quantity::Missing) { 0 } else { 1 }, self.finish)
     }
 }
 
 /// The quantity that an aggregation accumulates per group, such as a sum or a count. Several aggregations over one array and one edge (grouping) can
 /// share an accumulator if they accumulate the same quantity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Gathers {
+pub enum Quantity {
     /// The sum and the number of a group's present elements. Floats are added in FLOAT64, integers in their own type, wrapping around.
     Sum,
     /// The FLOAT64 sum of a group's integers, which are rounded to FLOAT32 first, and the number of present elements. For floats this quantity equals
@@ -138,12 +138,12 @@ pub enum Gathers {
     LogicalAll,
 }
 
-impl Gathers {
+impl Quantity {
     /// Returns the canonical quantity for elements of type `scalar`. Quantities that are canonically equal may share an
     /// accumulator.
     #[must_use]
-    pub fn of(self, scalar: Scalar) -> Gathers {
-        if self == Gathers::FloatSum && !scalar.is_integer() { Gathers::Sum } else { self }
+    pub fn of(self, scalar: Scalar) -> Quantity {
+        if self == Quantity::FloatSum && !scalar.is_integer() { Quantity::Sum } else { self }
     }
 }
 
@@ -192,7 +192,7 @@ pub enum Scan {
 
 /// The way in which an operator on whole arrays can be computed strip by strip: as an aggregation or as a scan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum InStrips {
+pub enum StripMethod {
     /// The operator is this aggregation, which makes one value per group.
     Fold(Fold),
     /// The operator is this scan, which makes one value per element.

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// The state of a scan over the groups of an array. Strips (blocks of consecutive elements) are fed to it one after the other.
-pub type Scanner = Box<dyn Scanning>;
+pub type Scanner = Box<dyn ScanState>;
 
 /// Makes the scanner for elements of type `scalar`; `None` if elements of this type have no such scan.
 #[must_use]
@@ -36,14 +36,14 @@ pub fn scanner(scan: Scan, scalar: Scalar) -> Option<Scanner> {
         (Scan::CumMax, Int64) => carried::<Extreme<i64, true>>(),
         (Scan::CumMax, Float32) => carried::<Extreme<f32, true>>(),
         (Scan::CumMax, Float64) => carried::<Extreme<f64, true>>(),
-        (Scan::CumCount, _) => carried::<Counted>(),
+        (Scan::CumCount, _) => carried::<RunningCount>(),
         (Scan::Index, _) => carried::<Positions>(),
         _ => return None,
     })
 }
 
 /// A kind of scan, such as a running sum, defined by a state that is updated with each element of a group.
-trait Carry: Debug {
+trait ScanKind: Debug {
     /// The data of a strip that this scan reads.
     type Strip<'a>: Copy;
     type Value: Element;
@@ -73,7 +73,7 @@ trait Carry: Debug {
 /// The scanner of an array's groups. Strips (blocks of consecutive elements) are fed to it one after the other.
 ///
 /// A run is `begin`, then `feed` for one strip after the other.
-pub trait Scanning: Debug + Send {
+pub trait ScanState: Debug + Send {
     /// The bytes of memory for the state of one group.
     #[must_use]
     fn group_bytes(&self) -> usize;
@@ -96,7 +96,7 @@ pub trait Scanning: Debug + Send {
 /// The states of a scan: the state of the current contiguous group, or one state per group if a group is given for each
 /// element.
 #[derive(Debug)]
-struct Carried<C: Carry> {
+struct ScanStates<C: ScanKind> {
     states: Vec<C::State>,
     groups: usize,
     /// The index of the current contiguous group.
@@ -104,11 +104,11 @@ struct Carried<C: Carry> {
     kind: PhantomData<fn() -> C>,
 }
 
-fn carried<C: Carry + 'static>() -> Scanner {
-    Box::new(Carried::<C> { states: Vec::new(), groups: 0, group: 0, kind: PhantomData })
+fn carried<C: ScanKind + 'static>() -> Scanner {
+    Box::new(ScanStates::<C> { states: Vec::new(), groups: 0, group: 0, kind: PhantomData })
 }
 
-impl<C: Carry> Scanning for Carried<C> {
+impl<C: ScanKind> ScanState for ScanStates<C> {
     fn group_bytes(&self) -> usize {
         size_of::<C::State>()
     }
@@ -132,8 +132,8 @@ impl<C: Carry> Scanning for Carried<C> {
 /// Scans the next strip. The code is compiled for several sets of vector instructions, and the widest set that the
 /// processor has is used.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-fn feed<C: Carry>(
-    carried: &mut Carried<C>,
+fn feed<C: ScanKind>(
+    carried: &mut ScanStates<C>,
     strip: C::Strip<'_>,
     start: usize,
     over: Grouping<'_>,
@@ -145,8 +145,8 @@ fn feed<C: Carry>(
 /// Scans the next strip, for scans whose results depend on each other (`IS_CHAIN`). The code is not compiled for
 /// 512-bit vectors, because some processors have only slow adders in that mode.
 #[multiversion(targets("x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
-fn feed_chain<C: Carry>(
-    carried: &mut Carried<C>,
+fn feed_chain<C: ScanKind>(
+    carried: &mut ScanStates<C>,
     strip: C::Strip<'_>,
     start: usize,
     over: Grouping<'_>,
@@ -155,7 +155,7 @@ fn feed_chain<C: Carry>(
     carried.take(strip, start, over, values);
 }
 
-impl<C: Carry> Carried<C> {
+impl<C: ScanKind> ScanStates<C> {
     #[inline(always)]
     fn take(&mut self, strip: C::Strip<'_>, start: usize, over: Grouping<'_>, values: &mut [C::Value]) {
         match over {
@@ -247,7 +247,7 @@ operations! {
     Product of f64 in f64 from 1.0, 1.0, |product, x| product * x, |product| product;
 }
 
-impl<T: Element, O: Operation<T> + 'static> Carry for Running<T, O> {
+impl<T: Element, O: Operation<T> + 'static> ScanKind for Running<T, O> {
     type Strip<'a> = (&'a [T], Bits<'a>);
     type Value = T;
     type State = O::State;
@@ -324,7 +324,7 @@ impl<T: Element, const MAX: bool> Extreme<T, MAX> {
     }
 }
 
-impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
+impl<T: Element, const MAX: bool> ScanKind for Extreme<T, MAX> {
     type Strip<'a> = (&'a [T], Bits<'a>);
     type Value = T;
     type State = T;
@@ -369,9 +369,9 @@ impl<T: Element, const MAX: bool> Carry for Extreme<T, MAX> {
 
 /// A running count of present elements, the element itself included.
 #[derive(Debug)]
-struct Counted;
+struct RunningCount;
 
-impl Carry for Counted {
+impl ScanKind for RunningCount {
     type Strip<'a> = Bits<'a>;
     type Value = i64;
     type State = i64;
@@ -411,7 +411,7 @@ impl Carry for Counted {
 #[derive(Debug)]
 struct Positions;
 
-impl Carry for Positions {
+impl ScanKind for Positions {
     type Strip<'a> = ();
     type Value = i64;
     type State = i64;

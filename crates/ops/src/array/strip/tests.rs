@@ -2,7 +2,8 @@
 //! over every grouping, with arrays cut into strips anywhere.
 
 use super::{
-    Accumulator, Fold, Gathers, Grouping, InStrips, Scan, Scanner, Strip, StripData, StripValues, accumulator, scanner,
+    Accumulator, Fold, Grouping, Quantity, Scan, Scanner, Strip, StripData, StripMethod, StripValues, accumulator,
+    scanner,
 };
 use crate::array::groups::Groups;
 use crate::definition::OverArrays;
@@ -13,7 +14,7 @@ use cembra_value::{Array, ArrayData, Edge, EdgeForm, Number, ScalarValue, Value}
 use std::ops::Range;
 
 /// The operators that work on strips (blocks of consecutive elements), with their names and kernels.
-fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, InStrips)> {
+fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, StripMethod)> {
     let in_strips = |def: &'static OpDef| match &def.over_arrays {
         OverArrays::Kernel(operator) => def.in_strips.map(|in_strips| (def.name, *operator, in_strips)),
         _ => None,
@@ -23,7 +24,7 @@ fn operators() -> impl Iterator<Item = (&'static str, &'static ArrayOperator, In
 
 /// A distribution of elements.
 #[derive(Clone, Copy, Debug)]
-enum Like {
+enum TestDistribution {
     /// Test data of mixed numbers, whose sums round.
     Mixed,
     /// Test data of mixed numbers, with a NaN or an infinity now and then.
@@ -34,14 +35,15 @@ enum Like {
     Waves,
 }
 
-const LIKES: [Like; 4] = [Like::Mixed, Like::Rare, Like::Zeros, Like::Waves];
+const LIKES: [TestDistribution; 4] =
+    [TestDistribution::Mixed, TestDistribution::Rare, TestDistribution::Zeros, TestDistribution::Waves];
 
-fn float(like: Like, at: usize) -> f64 {
+fn float(like: TestDistribution, at: usize) -> f64 {
     match (like, fastrand::usize(..400)) {
-        (Like::Rare, draw @ 0..3) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][draw],
-        (Like::Zeros, 0) => fastrand::f64() - 0.5,
-        (Like::Zeros, draw) => [0.0, -0.0][draw % 2],
-        (Like::Waves, _) => (at as f64 / 50.0).sin() * at as f64,
+        (TestDistribution::Rare, draw @ 0..3) => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY][draw],
+        (TestDistribution::Zeros, 0) => fastrand::f64() - 0.5,
+        (TestDistribution::Zeros, draw) => [0.0, -0.0][draw % 2],
+        (TestDistribution::Waves, _) => (at as f64 / 50.0).sin() * at as f64,
         (_, draw) => (fastrand::f64() - 0.5) * 2_f64.powi(draw as i32 / 10),
     }
 }
@@ -54,7 +56,7 @@ fn bits(len: usize, percent: u32) -> Vec<u64> {
 
 /// Makes an array of `len` random elements, `holes` percent of which are missing. The data of missing elements are
 /// arbitrary.
-fn array(scalar: Scalar, len: usize, like: Like, holes: u32) -> Array {
+fn array(scalar: Scalar, len: usize, like: TestDistribution, holes: u32) -> Array {
     fn of<T: Number>(scalar: Scalar, len: usize, presence: Option<Vec<u64>>, next: impl Fn(usize) -> T) -> Array {
         let write = |all: &mut [T]| all.iter_mut().enumerate().for_each(|(at, to)| *to = next(at));
         Array::of_numbers(scalar, len, presence, write).unwrap()
@@ -274,12 +276,12 @@ fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
                 continue;
             }
             let mut accumulator = match in_strips {
-                InStrips::Fold(fold) => accumulator(fold.gathers, scalar),
-                InStrips::Scan(_) => None,
+                StripMethod::Fold(fold) => accumulator(fold.gathers, scalar),
+                StripMethod::Scan(_) => None,
             };
             let mut scanner = match in_strips {
-                InStrips::Fold(_) => None,
-                InStrips::Scan(scan) => scanner(scan, scalar),
+                StripMethod::Fold(_) => None,
+                StripMethod::Scan(scan) => scanner(scan, scalar),
             };
             for (turn, len) in lengths.iter().enumerate() {
                 for (place, edge) in edges.iter().enumerate() {
@@ -287,10 +289,10 @@ fn hold(lengths: &[usize], edges: &[&dyn Fn(usize) -> Value]) {
                     let array = array(scalar, *len, LIKES[turn % 4], [0, 20, 0, 99, 0, 60, 100][turn % 7]);
                     let edge = edge(*len);
                     match in_strips {
-                        InStrips::Fold(fold) => {
+                        StripMethod::Fold(fold) => {
                             folds(operator, fold, name, &array, &edge, accumulator.as_mut().unwrap());
                         }
-                        InStrips::Scan(_) => scans(operator, name, &array, &edge, scanner.as_mut().unwrap()),
+                        StripMethod::Scan(_) => scans(operator, name, &array, &edge, scanner.as_mut().unwrap()),
                     }
                 }
             }
@@ -344,9 +346,9 @@ fn long_arrays(lengths: &[usize]) {
 #[test]
 fn what_aggregations_share_is_gathered_once() {
     for (name, _, in_strips) in operators() {
-        let InStrips::Fold(fold) = in_strips else { continue };
+        let StripMethod::Fold(fold) = in_strips else { continue };
         if matches!(name, "math.sum" | "math._sum_sparse" | "math.mean") {
-            assert_eq!(fold.gathers.of(Scalar::Float32), Gathers::Sum, "{name}");
+            assert_eq!(fold.gathers.of(Scalar::Float32), Quantity::Sum, "{name}");
         }
     }
 }
@@ -355,7 +357,7 @@ fn what_aggregations_share_is_gathered_once() {
 fn only_what_has_an_order_is_scanned() {
     assert!(scanner(Scan::CumMin, Scalar::Text).is_none());
     assert!(scanner(Scan::CumCount, Scalar::Text).is_some());
-    assert!(accumulator(Gathers::Min, Scalar::UInt64).is_none());
+    assert!(accumulator(Quantity::Min, Scalar::UInt64).is_none());
 }
 
 /// Adds the elements of a strip to the accumulators of a sum, as compiled code does.
@@ -378,8 +380,8 @@ fn strips_may_be_added_to_sums_by_others() {
     for (turn, len) in std::iter::repeat_n(lengths, 3).flatten().enumerate() {
         for scalar in [Scalar::Float32, Scalar::Float64] {
             let array = array(scalar, len, LIKES[turn % 4], [0, 20, 0, 60, 100][turn % 5]);
-            let mut fed = accumulator(Gathers::Sum, scalar).unwrap();
-            let mut added = accumulator(Gathers::Sum, scalar).unwrap();
+            let mut fed = accumulator(Quantity::Sum, scalar).unwrap();
+            let mut added = accumulator(Quantity::Sum, scalar).unwrap();
             fed.begin(1, len);
             added.begin(1, len);
             each_strip(&array, &Value::Unspecified, |strip, start, into| {
@@ -422,16 +424,16 @@ fn others_add_to_sums_of_one_group_alone() {
         accumulator.begin(1, elements);
         accumulator.chains(len).is_some()
     };
-    assert!(chains(Gathers::Sum, Scalar::Float64, 65, 65));
-    assert!(chains(Gathers::Sum, Scalar::Float64, 64, 64));
-    assert!(!chains(Gathers::Sum, Scalar::Float64, 64, 63), "these are added one after the other");
-    assert!(!chains(Gathers::Sum, Scalar::Float64, 65, 66), "there are not so many");
-    assert!(!chains(Gathers::Sum, Scalar::Float64, 2 * SUM_BLOCK, SUM_BLOCK + 1));
+    assert!(chains(Quantity::Sum, Scalar::Float64, 65, 65));
+    assert!(chains(Quantity::Sum, Scalar::Float64, 64, 64));
+    assert!(!chains(Quantity::Sum, Scalar::Float64, 64, 63), "these are added one after the other");
+    assert!(!chains(Quantity::Sum, Scalar::Float64, 65, 66), "there are not so many");
+    assert!(!chains(Quantity::Sum, Scalar::Float64, 2 * SUM_BLOCK, SUM_BLOCK + 1));
     for (gathers, scalar) in [
-        (Gathers::Product, Scalar::Float64),
-        (Gathers::Count, Scalar::Float64),
-        (Gathers::Sum, Scalar::Int64),
-        (Gathers::Min, Scalar::Float32),
+        (Quantity::Product, Scalar::Float64),
+        (Quantity::Count, Scalar::Float64),
+        (Quantity::Sum, Scalar::Int64),
+        (Quantity::Min, Scalar::Float32),
     ] {
         assert!(!chains(gathers, scalar, 1000, 640), "{gathers:?} of {scalar}");
     }

@@ -2,7 +2,7 @@
 //! presence.
 
 use super::{common_struct, formed, made, nothing, of_lists, optional_parts, part};
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::typing::{TypeFault, refuse};
@@ -11,7 +11,12 @@ use cembra_value::{ScalarValue, Value};
 
 /// Adds nodes that select one of two values by a condition. Structs are selected field by field, so that only the
 /// fields that are needed are evaluated.
-fn chosen(g: &mut dyn Instantiation, condition: NodeHandle, on: NodeHandle, off: NodeHandle) -> NodeResult<Stop> {
+fn chosen(
+    g: &mut dyn Instantiation,
+    condition: NodeHandle,
+    on: NodeHandle,
+    off: NodeHandle,
+) -> NodeResult<ExpansionError> {
     let (a, b) = (g.qtype(on), g.qtype(off));
     // The text that spells types bounds how deep they nest.
     match (&a, &b) {
@@ -43,7 +48,7 @@ fn unlike(a: &QType, b: &QType) -> TypeFault {
 }
 
 /// Adds nodes for the optional struct `of` that is present where the mask `has` is.
-fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeResult<Stop> {
+fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeResult<ExpansionError> {
     let qtype = g.qtype(of).optional_struct();
     Ok(formed(g, &qtype, &[has, of])?)
 }
@@ -52,8 +57,8 @@ fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeR
 fn each(
     g: &mut dyn Instantiation,
     of: NodeHandle,
-    make: &mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> NodeResult<Stop>,
-) -> NodeResult<Stop> {
+    make: &mut dyn FnMut(&mut dyn Instantiation, NodeHandle) -> NodeResult<ExpansionError>,
+) -> NodeResult<ExpansionError> {
     let qtype = g.qtype(of);
     let QType::Tuple(fields) = &qtype else { return make(g, of) };
     let mut members = Vec::with_capacity(fields.len());
@@ -65,7 +70,7 @@ fn each(
 }
 
 /// Adds nodes for the presence of an operator's only operand, and for its struct.
-fn parts(g: &mut dyn Instantiation, operator: &str, x: NodeHandle) -> Result<[NodeHandle; 2], Stop> {
+fn parts(g: &mut dyn Instantiation, operator: &str, x: NodeHandle) -> Result<[NodeHandle; 2], ExpansionError> {
     let found = g.qtype(x);
     Ok(optional_parts(g, operator, x, &found).map_err(|fault| TypeFault { operand: Some(0), ..fault })?)
 }

@@ -2,7 +2,7 @@
 //! reading elements. A list of structs is stored as one array per scalar or optional in the struct.
 
 use super::{common_struct, formed, made, of_lists, part};
-use crate::definition::{Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, ex, param};
+use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::typing::{TypeFault, refuse};
@@ -10,11 +10,11 @@ use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
 /// A function that is called for each array of a list, with the type of the array's elements, and returns a node.
-type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> NodeResult<Stop>;
+type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> NodeResult<ExpansionError>;
 
 /// Adds nodes for a struct of type `element`, the element type of `list`, in which the result of `leaf` for an array of
 /// the list takes the place of the scalar that the array stores.
-fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> NodeResult<Stop> {
+fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> NodeResult<ExpansionError> {
     // The text that spells types bounds how deep they nest.
     let QType::Tuple(fields) = element else { return leaf(g, list, element) };
     let mut members = Vec::with_capacity(fields.len());
@@ -26,7 +26,7 @@ fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Lea
 }
 
 /// Adds nodes for a list in which the result of `make` takes the place of each array.
-fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResult<Stop> {
+fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResult<ExpansionError> {
     let found = g.qtype(list);
     let QType::Tuple(members) = &found else { return make(g, list, &found) };
     let mut others = Vec::with_capacity(members.len());
@@ -38,7 +38,7 @@ fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResu
 }
 
 /// Adds nodes for the first array of a list. All arrays of a list have the same length.
-fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
+fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<ExpansionError> {
     let mut list = list;
     while matches!(g.qtype(list), QType::Tuple(_)) {
         list = part(g, list, 0)?;
@@ -51,7 +51,7 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<Stop> {
 ///
 /// # Errors
 /// If the operand is not a list.
-pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> NodeResult<Stop> {
+pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> NodeResult<ExpansionError> {
     let found = g.qtype(list);
     let Some(element) = found.element() else {
         return Err(TypeFault::mismatch(format!("a list of structs is expected, found {found}"), None).into());
@@ -74,7 +74,7 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
 ///
 /// # Errors
 /// If there are no lists of such elements.
-pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, Stop> {
+pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, ExpansionError> {
     let found = g.qtype(one);
     if found.list_of().is_none() {
         return refuse(0, format!("a list cannot have elements of type {found}"));
@@ -130,7 +130,7 @@ pub fn strong(qtype: &QType) -> QType {
 /// Default fields for the records of operators on lists, which replace those on arrays.
 const OF_LISTS: OpDef = OpDef { params: &[param("array")], ..HIGHER_ORDER };
 
-fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
+fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionError> {
     let mut common = g.qtype(args[0]);
     for (at, arg) in args.iter().enumerate() {
         let found = g.qtype(*arg);
@@ -151,7 +151,7 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
 }
 
 /// Adds nodes for the list of the elements `all`, which are of type `element`.
-fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> NodeResult<Stop> {
+fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> NodeResult<ExpansionError> {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return Ok(g.apply(id::ARRAY_MAKE_DENSE, &all)?);
     };
@@ -173,7 +173,7 @@ pub(crate) static MAKE: OpDef = OpDef {
     ..OF_LISTS
 };
 
-fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
+fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionError> {
     let (found, index) = (g.qtype(args[0]), g.qtype(args[1]));
     let Some(element) = found.element() else {
         return refuse(0, format!("array.at expects an array, found {found}"));
@@ -228,7 +228,7 @@ pub(crate) static SIZE: OpDef = OpDef {
     ..OF_LISTS
 };
 
-fn select(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
+fn select(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionError> {
     let found = g.qtype(args[0]);
     if found.element().is_none() {
         return Err(of_lists("array.select", &found).into());

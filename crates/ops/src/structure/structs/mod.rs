@@ -10,7 +10,8 @@ pub use lists::{flattened, leaves, list_of_arrays, strong};
 
 use crate::compound::literal_integer;
 use crate::definition::{
-    Expansion, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Stop, Structure, Typing, UNARY, ex, param,
+    Expansion, ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, Structure, Typing, UNARY, ex,
+    param,
 };
 use crate::function::HIGHER_ORDER;
 use crate::named_tuple::no_field;
@@ -176,7 +177,7 @@ fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> 
     }
 }
 
-fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Stop> {
+fn field(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionError> {
     let found = g.qtype(args[0]);
     let key = g.value(args[1]);
     let Some(fields) = fields_of(&found) else {

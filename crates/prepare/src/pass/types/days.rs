@@ -20,7 +20,7 @@ fn is_date(qtype: &QType) -> bool {
 
 /// The operands of sums with dates, typed again without marks. A mark on an operand casts it to the declared type of its statement.
 #[derive(Default)]
-pub(super) struct Days {
+pub(super) struct UnmarkedOperands {
     /// The name of the mark; `None` if nothing is marked.
     mark: Option<NameId>,
     /// For each node that was typed without marks, the typed node, or `None` if it has an error. The key has the environment of the parameters that
@@ -30,9 +30,12 @@ pub(super) struct Days {
     values: FxHashMap<usize, Value>,
 }
 
-impl Days {
+impl UnmarkedOperands {
     pub(super) fn of(graph: &Graph, registry: &Registry) -> Self {
-        Days { mark: graph.find_name(registry.get(id::DECLARED_OPERAND).name), ..Days::default() }
+        UnmarkedOperands {
+            mark: graph.find_name(registry.get(id::DECLARED_OPERAND).name),
+            ..UnmarkedOperands::default()
+        }
     }
 }
 
@@ -136,7 +139,7 @@ impl<'a> Typer<'a> {
 
     /// The value of a node as an f64, if the node is computed from literals; else `None`. An i64 is rounded.
     fn written_number(&mut self, model: &TypedModel, id: Id) -> Option<f64> {
-        let Days { values, .. } = &self.days;
+        let UnmarkedOperands { values, .. } = &self.days;
         let known = |id: Id| model.graph.value(id).or_else(|| values.get(&id.index()));
         let made = match known(id) {
             Some(value) => value.clone(),

@@ -6,7 +6,7 @@ use super::instance::{Instance, arg_of, exceeded, id_of};
 use crate::pass::Options;
 use crate::{Id, TypedModel};
 use cembra_expr::{Extern, NameId, NodeId, Program};
-use cembra_ops::{Argument, Expansion, OpId, Registry, Stop, TypeFault, id};
+use cembra_ops::{Argument, Expansion, ExpansionError, OpId, Registry, TypeFault, id};
 use cembra_value::{Code, Diagnostic, Value};
 use rustc_hash::FxHashMap;
 
@@ -69,11 +69,11 @@ impl Typer<'_> {
         let made = self.external_call(model, node, declared, op, operands);
         match made {
             Ok(made) => Some(made),
-            Err(Stop::Fault(fault)) => {
+            Err(ExpansionError::Fault(fault)) => {
                 self.fault(node, &fault, &types, false);
                 None
             }
-            Err(Stop::Reported) => None,
+            Err(ExpansionError::Reported) => None,
         }
     }
 
@@ -84,7 +84,7 @@ impl Typer<'_> {
         declared: &Extern,
         op: Option<OpId>,
         operands: &[Id],
-    ) -> Result<Id, Stop> {
+    ) -> Result<Id, ExpansionError> {
         let Extern { name, parameters, result, .. } = declared;
         if operands.len() != parameters.len() {
             let message = format!("{name} takes {} arguments, found {}", parameters.len(), operands.len());
@@ -101,8 +101,8 @@ impl Typer<'_> {
             let wanted = instance.literal(Value::Type(wanted.clone()));
             let arg = instance.apply_operator(id::DECLARED, &[arg_of(*operand), wanted]);
             args.push(arg.map_err(|stop| match stop {
-                Stop::Fault(fault) => Stop::Fault(TypeFault { operand: Some(at), ..fault }),
-                Stop::Reported => Stop::Reported,
+                ExpansionError::Fault(fault) => ExpansionError::Fault(TypeFault { operand: Some(at), ..fault }),
+                ExpansionError::Reported => ExpansionError::Reported,
             })?);
         }
         instance.apply_operator(op.unwrap_or(id::EXTERN), &args).map(id_of)

@@ -22,7 +22,7 @@ impl SetId {
 
 /// The free placeholders (parameters that no inner function binds) of every node of a graph.
 #[derive(Default)]
-pub(super) struct Free {
+pub(super) struct FreeParameters {
     /// For each node, the id of its set of free parameters. Empty if no node is a function.
     of_node: Vec<SetId>,
     sets: Vec<SmallVec<[NodeId; 4]>>,
@@ -30,10 +30,10 @@ pub(super) struct Free {
     looked_at: usize,
 }
 
-impl Free {
+impl FreeParameters {
     /// Finds the free placeholders of all nodes; `lambda` is the name of functions in the graph.
-    pub(super) fn of(graph: &Graph, lambda: NameId) -> Result<Free, Diagnostics> {
-        let mut free = Free { of_node: Vec::with_capacity(graph.len()), ..Free::default() };
+    pub(super) fn of(graph: &Graph, lambda: NameId) -> Result<FreeParameters, Diagnostics> {
+        let mut free = FreeParameters { of_node: Vec::with_capacity(graph.len()), ..FreeParameters::default() };
         free.intern(SmallVec::new());
         let mut unions: FxHashMap<SmallVec<[SetId; 4]>, SetId> = FxHashMap::default();
         for at in 0..graph.len() {

@@ -3,15 +3,15 @@
 //!
 //! Each call of a function in a function recurses. The depth of recursion is limited, and so is the number of nodes that calls make.
 
-use super::free::{Free, SetId};
+use super::free::{FreeParameters, SetId};
 use super::{
     Typer,
     instance::{Instance, exceeded, too_much},
-    passed::{EnvironmentId, Passed},
+    passed::{CompileTimeOperand, EnvironmentId},
 };
 use crate::{Id, Kind, TypedModel};
 use cembra_expr::{Calls, Graph, NameId, Node, NodeId};
-use cembra_ops::{Instantiation, NodeHandle, OpId, Registry, Sequence, Stop, TypeFault, id};
+use cembra_ops::{ExpansionError, Instantiation, NodeHandle, OpId, Registry, Sequence, TypeFault, id};
 use cembra_runtime::QType;
 use cembra_value::{Code, Diagnostic, Diagnostics, Limit, Limits, ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -44,12 +44,12 @@ struct Environment {
 /// The state that type inference keeps for functions: their environments, and the calls in progress.
 #[derive(Default)]
 pub(super) struct Functions {
-    free: Free,
+    free: FreeParameters,
     /// The name of function nodes in the graph; `None` if the graph has no functions.
     lambda: Option<NameId>,
     /// The environments (arguments) of calls. The root environment is not in this list.
     environments: Vec<Environment>,
-    pub(super) passed: Vec<Passed>,
+    pub(super) passed: Vec<CompileTimeOperand>,
     /// The nodes of the calls that are in progress, outermost first.
     pub(super) calls: Vec<NodeId>,
     instantiated: usize,
@@ -63,7 +63,7 @@ impl Functions {
     pub(super) fn of(graph: &Graph, registry: &Registry) -> Result<Functions, Diagnostics> {
         match graph.find_name(registry.get(id::LAMBDA).name) {
             Some(lambda) => {
-                Ok(Functions { free: Free::of(graph, lambda)?, lambda: Some(lambda), ..Functions::default() })
+                Ok(Functions { free: FreeParameters::of(graph, lambda)?, lambda: Some(lambda), ..Functions::default() })
             }
             None => Ok(Functions::default()),
         }
@@ -144,7 +144,12 @@ impl Typer<'_> {
     }
 
     /// Types the operands of a node and then the node, in an environment.
-    fn evaluate(&mut self, model: &mut TypedModel, environment: EnvironmentId, node: NodeId) -> Result<Id, Stop> {
+    fn evaluate(
+        &mut self,
+        model: &mut TypedModel,
+        environment: EnvironmentId,
+        node: NodeId,
+    ) -> Result<Id, ExpansionError> {
         let mut stack = vec![(self.functions.home(environment, node), node)];
         let graph = self.graph;
         while let Some(&(home, node)) = stack.last() {
@@ -163,11 +168,11 @@ impl Typer<'_> {
             if stack.len() == waiting {
                 stack.pop();
                 if !self.has_room() {
-                    return Err(Stop::Reported);
+                    return Err(ExpansionError::Reported);
                 }
                 if let Err(problem) = self.spend(1 + graph.operands(node).len()) {
                     self.report(node, problem.at(graph.span(node)));
-                    return Err(Stop::Reported);
+                    return Err(ExpansionError::Reported);
                 }
                 let typed = self.node(model, node, home);
                 self.learn(home, node, typed);
@@ -175,11 +180,11 @@ impl Typer<'_> {
                     && let Err(problem) = self.admit(model, typed)
                 {
                     self.report(node, problem.at(self.graph.span(node)));
-                    return Err(Stop::Reported);
+                    return Err(ExpansionError::Reported);
                 }
             }
         }
-        self.known(environment, node).flatten().ok_or(Stop::Reported)
+        self.known(environment, node).flatten().ok_or(ExpansionError::Reported)
     }
 
     /// Counts `steps` steps of calls, and of operators on functions and sequences, because a short text can cause many steps. Fails if the limit on
@@ -220,7 +225,7 @@ impl Typer<'_> {
         matches!(self.graph.node(node), Node::Operator(name, _) if Some(name) == self.functions.lambda)
     }
 
-    fn pass(&mut self, model: &mut TypedModel, passed: Passed, qtype: QType, origin: NodeId) -> Id {
+    fn pass(&mut self, model: &mut TypedModel, passed: CompileTimeOperand, qtype: QType, origin: NodeId) -> Id {
         self.functions.passed.push(passed);
         let kind = Kind::CompileTime(self.functions.passed.len() as u32 - 1);
         model.graph.add(kind, &[], &qtype, origin)
@@ -235,7 +240,7 @@ impl Typer<'_> {
             self.report(node, problem.at(self.graph.span(node)).hint("write `fn(x) = ..`"));
             return None;
         }
-        Some(self.pass(model, Passed::Lambda { node, environment }, QType::Function, node))
+        Some(self.pass(model, CompileTimeOperand::Lambda { node, environment }, QType::Function, node))
     }
 
     /// Types the name of an operator that is an operand, as a function value.
@@ -253,13 +258,13 @@ impl Typer<'_> {
             self.unknown(node, &name);
             return None;
         };
-        Some(self.pass(model, Passed::Operator(op), QType::Function, node))
+        Some(self.pass(model, CompileTimeOperand::Operator(op), QType::Function, node))
     }
 
     /// Adds a node for a sequence that is an operand.
     pub(super) fn pass_sequence(&mut self, model: &mut TypedModel, sequence: Sequence, origin: NodeId) -> Id {
         let qtype = QType::Sequence(sequence.element_type().clone().into());
-        self.pass(model, Passed::Sequence(Rc::new(sequence)), qtype, origin)
+        self.pass(model, CompileTimeOperand::Sequence(Rc::new(sequence)), qtype, origin)
     }
 
     /// Makes the typed nodes for an operator on functions or sequences; `None` if there is a problem, which was reported.
@@ -268,22 +273,22 @@ impl Typer<'_> {
         model: &mut TypedModel,
         node: NodeId,
         op: OpId,
-        make: fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, Stop>,
+        make: fn(&mut dyn Instantiation, &[NodeHandle]) -> Result<NodeHandle, ExpansionError>,
         operands: &[Id],
     ) -> Option<Id> {
         let def = self.registry.get(op);
         let types: Vec<QType> = operands.iter().map(|o| model.graph.qtype(*o).clone()).collect();
-        let made = def.check_count(operands.len()).map_err(Stop::Fault).and_then(|()| {
+        let made = def.check_count(operands.len()).map_err(ExpansionError::Fault).and_then(|()| {
             let args: SmallVec<[NodeHandle; 4]> = operands.iter().map(|id| NodeHandle(id.index() as u32)).collect();
             make(&mut Instance { typer: self, model, node }, &args)
         });
         match made {
             Ok(made) => Some(Id::from_index(made.0 as usize)),
-            Err(Stop::Fault(fault)) => {
+            Err(ExpansionError::Fault(fault)) => {
                 self.fault(node, &fault, &types, false);
                 None
             }
-            Err(Stop::Reported) => None,
+            Err(ExpansionError::Reported) => None,
         }
     }
 
@@ -294,14 +299,14 @@ impl Typer<'_> {
         node: NodeId,
         function: Id,
         arguments: &[Id],
-    ) -> Result<Id, Stop> {
+    ) -> Result<Id, ExpansionError> {
         let passed = match model.graph.kind(function) {
             Kind::CompileTime(at) => self.functions.passed.get(at as usize).cloned(),
             _ => None,
         };
         match passed {
-            Some(Passed::Operator(op)) => self.call_operator(model, node, op, arguments),
-            Some(Passed::Lambda { node: lambda, environment }) => {
+            Some(CompileTimeOperand::Operator(op)) => self.call_operator(model, node, op, arguments),
+            Some(CompileTimeOperand::Lambda { node: lambda, environment }) => {
                 let (graph, operands) = (self.graph, self.graph.operands(lambda));
                 let parameters = &operands[1..];
                 if parameters.len() != arguments.len() {
@@ -315,7 +320,7 @@ impl Typer<'_> {
                             None => problem,
                         },
                     );
-                    return Err(Stop::Reported);
+                    return Err(ExpansionError::Reported);
                 }
                 if self.functions.calls.len() >= self.limits.nesting.min(NESTING) {
                     return Err(too_much(format!("functions call functions more than {NESTING} levels deep")));
@@ -333,7 +338,7 @@ impl Typer<'_> {
                 self.functions.calls.pop();
                 made
             }
-            Some(Passed::Sequence(_)) | None => {
+            Some(CompileTimeOperand::Sequence(_)) | None => {
                 let found = model.graph.qtype(function);
                 let fault = TypeFault::mismatch(format!("a function is expected, found {found}"), None);
                 Err(fault.hint("write one as `fn(x) = ..`, or name an operator, as `math.add`").into())
@@ -342,7 +347,13 @@ impl Typer<'_> {
     }
 
     /// Calls an operator that was passed as an operand. Arguments with defaults may be left out.
-    fn call_operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, arguments: &[Id]) -> Result<Id, Stop> {
+    fn call_operator(
+        &mut self,
+        model: &mut TypedModel,
+        node: NodeId,
+        op: OpId,
+        arguments: &[Id],
+    ) -> Result<Id, ExpansionError> {
         let def = self.registry.get(op);
         let mut operands: SmallVec<[Id; 4]> = arguments.into();
         while let Some(default) = def.params.get(operands.len()).and_then(|param| param.default.clone()) {

@@ -3,13 +3,14 @@
 //! infers the type of their state.
 
 use super::Typer;
-use super::passed::Passed;
+use super::passed::CompileTimeOperand;
 use crate::graph::LoopId;
 use crate::pass::cast::bind_resolved;
 use crate::{Id, Kind, TypedModel};
 use cembra_expr::NodeId;
 use cembra_ops::{
-    Expansion, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, Stop, TypeFault, common_type, id, structs,
+    Expansion, ExpansionError, Instantiation, Meaning, NodeHandle, OpId, Round, Sequence, TypeFault, common_type, id,
+    structs,
 };
 use cembra_runtime::{Fields, Form, QType, Scalar};
 use cembra_value::{Code, Diagnostic, Value};
@@ -31,15 +32,15 @@ pub(super) fn id_of(arg: NodeHandle) -> Id {
 }
 
 /// Returns the error for a limit that is exceeded while an operator is applied. The error names no operand.
-pub(super) fn exceeded(problem: Diagnostic) -> Stop {
+pub(super) fn exceeded(problem: Diagnostic) -> ExpansionError {
     let fault = TypeFault { code: problem.code(), ..TypeFault::mismatch(problem.message(), None) };
-    Stop::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
+    ExpansionError::Fault(problem.hints().iter().fold(fault, TypeFault::hint))
 }
 
 /// Returns the error for a model whose calls make too many nodes.
-pub(super) fn too_much(message: String) -> Stop {
+pub(super) fn too_much(message: String) -> ExpansionError {
     let fault = TypeFault { code: Code::Limit, ..TypeFault::mismatch(message, None) };
-    Stop::Fault(fault.hint("split the model, or call fewer functions"))
+    ExpansionError::Fault(fault.hint("split the model, or call fewer functions"))
 }
 
 pub(super) fn arg_of(id: Id) -> NodeHandle {
@@ -48,7 +49,7 @@ pub(super) fn arg_of(id: Id) -> NodeHandle {
 
 impl Instance<'_, '_, '_> {
     /// Applies the operator `op` to typed operands, and returns the new node.
-    pub(super) fn apply_operator(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+    pub(super) fn apply_operator(&mut self, op: OpId, args: &[NodeHandle]) -> Result<NodeHandle, ExpansionError> {
         self.typer.spend(1 + args.len()).map_err(exceeded)?;
         if let (id::PART, &[of, index]) = (op, args)
             && let Some(member) = self.made_member(of, index)
@@ -156,7 +157,7 @@ impl Instance<'_, '_, '_> {
         init: NodeHandle,
         condition: Round<'_>,
         next: Round<'_>,
-    ) -> Result<(LoopId, NodeHandle, NodeHandle, NodeHandle), Stop> {
+    ) -> Result<(LoopId, NodeHandle, NodeHandle, NodeHandle), ExpansionError> {
         let functions = &mut self.typer.functions;
         if functions.loop_depth >= LoopId::MOST_DEPTH {
             return Err(too_much(format!("loops run inside of loops more than {} levels deep", LoopId::MOST_DEPTH)));
@@ -201,9 +202,9 @@ impl Expansion for Instance<'_, '_, '_> {
     fn apply(&mut self, operator: OpId, args: &[NodeHandle]) -> Result<NodeHandle, TypeFault> {
         match self.apply_operator(operator, args) {
             Ok(made) => Ok(made),
-            Err(Stop::Fault(fault)) => Err(TypeFault { operand: None, ..fault }),
+            Err(ExpansionError::Fault(fault)) => Err(TypeFault { operand: None, ..fault }),
             // Operators are applied to values here, which reports nothing.
-            Err(Stop::Reported) => {
+            Err(ExpansionError::Reported) => {
                 let name = self.typer.registry.get(operator).name;
                 Err(TypeFault::mismatch(format!("{name} cannot be applied"), None))
             }
@@ -216,20 +217,20 @@ impl Instantiation for Instance<'_, '_, '_> {
         self.widened(arg, wide)
     }
 
-    fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+    fn call(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, ExpansionError> {
         let arguments: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let made = self.typer.call(self.model, self.node, id_of(function), &arguments)?;
         Ok(arg_of(made))
     }
 
-    fn spend(&mut self, steps: usize) -> Result<(), Stop> {
+    fn spend(&mut self, steps: usize) -> Result<(), ExpansionError> {
         self.typer.spend(steps).map_err(exceeded)
     }
 
     fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>> {
         let Kind::CompileTime(at) = self.model.graph.kind(id_of(arg)) else { return None };
         match self.typer.functions.passed.get(at as usize) {
-            Some(Passed::Sequence(sequence)) => Some(sequence.clone()),
+            Some(CompileTimeOperand::Sequence(sequence)) => Some(sequence.clone()),
             _ => None,
         }
     }
@@ -244,11 +245,16 @@ impl Instantiation for Instance<'_, '_, '_> {
         arg_of(self.model.graph.add(kind, &[], qtype, self.node))
     }
 
-    fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+    fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, ExpansionError> {
         self.map_arrays(function, args)
     }
 
-    fn repeat(&mut self, init: NodeHandle, condition: Round<'_>, next: Round<'_>) -> Result<NodeHandle, Stop> {
+    fn repeat(
+        &mut self,
+        init: NodeHandle,
+        condition: Round<'_>,
+        next: Round<'_>,
+    ) -> Result<NodeHandle, ExpansionError> {
         let mut init = init;
         for _ in 0..=WIDENINGS {
             let qtype = self.qtype(init);

@@ -4,7 +4,7 @@
 use super::instance::{Instance, arg_of, exceeded, id_of};
 use crate::graph::Body;
 use crate::{Id, Kind, TypedGraph};
-use cembra_ops::{Expansion, Instantiation, NodeHandle, Stop, TypeFault, id, structs};
+use cembra_ops::{Expansion, ExpansionError, Instantiation, NodeHandle, TypeFault, id, structs};
 use cembra_runtime::{ArrayKind, QType};
 use cembra_value::{ScalarValue, Value};
 use rustc_hash::FxHashMap;
@@ -235,7 +235,11 @@ impl Extraction {
 impl Instance<'_, '_, '_> {
     /// Maps a function over arrays and lists. Returns the arrays that contain its results for each element. An argument that is neither an array nor
     /// a list has one value, which is used for all elements.
-    pub(super) fn map_arrays(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, Stop> {
+    pub(super) fn map_arrays(
+        &mut self,
+        function: NodeHandle,
+        args: &[NodeHandle],
+    ) -> Result<NodeHandle, ExpansionError> {
         let kind = array_kind(self, args)?;
         let from = self.model.graph.len();
         let mut extraction = Extraction { from, ..Extraction::default() };
@@ -289,7 +293,7 @@ impl Instance<'_, '_, '_> {
     }
 
     /// Fails if a struct, or a struct in it, is too large. All of them are checked because each becomes a node of its own.
-    fn admit_structs(&mut self, qtype: &QType) -> Result<(), Stop> {
+    fn admit_structs(&mut self, qtype: &QType) -> Result<(), ExpansionError> {
         let mut open = vec![qtype];
         while let Some(inner) = open.pop() {
             let QType::Tuple(fields) = inner else { continue };
@@ -300,7 +304,12 @@ impl Instance<'_, '_, '_> {
     }
 
     /// Makes the array of the scalars that the node `result` of a function has for the elements of arrays.
-    fn mapped(&mut self, result: NodeHandle, kind: ArrayKind, extraction: &Extraction) -> Result<NodeHandle, Stop> {
+    fn mapped(
+        &mut self,
+        result: NodeHandle,
+        kind: ArrayKind,
+        extraction: &Extraction,
+    ) -> Result<NodeHandle, ExpansionError> {
         let found = self.qtype(result);
         let Some(scalar) = found.scalar() else {
             return Err(TypeFault::mismatch(format!("core.map cannot make an array of {found}"), Some(0)).into());

@@ -15,7 +15,7 @@ impl EnvironmentId {
 
 /// An operand that exists at compile time only: a function, an operator or a sequence.
 #[derive(Clone)]
-pub(super) enum Passed {
+pub(super) enum CompileTimeOperand {
     /// An anonymous function of the program, and the environment that has the values of its captured names.
     Lambda { node: NodeId, environment: EnvironmentId },
     /// An operator that is passed as a function.

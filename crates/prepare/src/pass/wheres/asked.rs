@@ -98,7 +98,7 @@ pub(super) fn keep_needed(model: &mut TypedModel, analysis: &Analysis) -> bool {
 /// inputs.
 pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
     let is_repeated = repeated(&model.graph, model.registry);
-    let places = Places::of(model, analysis, &is_repeated);
+    let places = RegionCopies::of(model, analysis, &is_repeated);
     let old = std::mem::take(&mut model.graph);
     let mut new = old.empty_like();
     // The copies of each node: one per place of a repeated node, otherwise a single one.
@@ -131,13 +131,13 @@ pub(super) fn repeat(model: &mut TypedModel, analysis: &Analysis) {
 }
 
 /// For each repeated node, the regions with their own copy of it.
-struct Places {
+struct RegionCopies {
     /// For each node, by index, the regions with a copy of it, outermost first. No region is inside of one of the first [`MOST_COMPARED`].
     of_nodes: Vec<Vec<RegionId>>,
 }
 
-impl Places {
-    fn of(model: &TypedModel, analysis: &Analysis, is_repeated: &[bool]) -> Places {
+impl RegionCopies {
+    fn of(model: &TypedModel, analysis: &Analysis, is_repeated: &[bool]) -> RegionCopies {
         let graph = &model.graph;
         let mut of_nodes: Vec<Vec<RegionId>> = vec![Vec::new(); graph.len()];
         for (_, output) in model.outputs.iter().filter(|(_, output)| is_repeated[output.index()]) {
@@ -158,7 +158,7 @@ impl Places {
             }
             of_nodes[node.index()] = own;
         }
-        Places { of_nodes }
+        RegionCopies { of_nodes }
     }
 
     fn of_node(&self, node: Id) -> &[RegionId] {

@@ -104,7 +104,7 @@ fn candidates(model: &TypedModel, program: &Program, analysis: &Analysis, is_rep
         wanted[node.index()] = worth[node.index()]
             && !is_repeated(node)
             && !analysis.used_at_home[node.index()]
-            && unseen(graph.qtype(node)).is_some();
+            && placeholder_value(graph.qtype(node)).is_some();
     }
     let mut found = Guards::default();
     if !wanted.contains(&true) {
@@ -200,7 +200,7 @@ fn is_written(program: &Program, registry: &Registry, origin: NodeId) -> bool {
 }
 
 /// Returns a constant of the type `qtype`, for a branch whose value is not used; `None` for tuples and other types without such a constant.
-pub(in crate::pass) fn unseen(qtype: &QType) -> Option<Value> {
+pub(in crate::pass) fn placeholder_value(qtype: &QType) -> Option<Value> {
     match *qtype {
         QType::Optional(scalar) => Some(Value::Missing(scalar)),
         QType::Scalar(Scalar::Text) => Some(Value::text("")),
@@ -273,7 +273,7 @@ fn guard(graph: &mut TypedGraph, registry: &Registry, node: Id, paths: &[Path], 
     {
         return None;
     }
-    let unseen = graph.literal(unseen(graph.qtype(node))?, origin);
+    let unseen = graph.literal(placeholder_value(graph.qtype(node))?, origin);
     // It is always lazy, so that a path may go through it whatever it guards.
     let qtype = graph.qtype(node).clone();
     Some(graph.add(Kind::LAZY, &[any?, node, unseen], &qtype, origin))

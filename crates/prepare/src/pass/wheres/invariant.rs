@@ -79,7 +79,7 @@ impl Invariants {
 
     /// Returns the region in which to evaluate a node whose users are all in `region`: the outermost region reached by leaving loops that do not
     /// change the node's value, or `region` itself.
-    pub(super) fn home(&self, tree: &RegionTree, node: Id, region: RegionId) -> RegionId {
+    pub(super) fn region_of_use(&self, tree: &RegionTree, node: Id, region: RegionId) -> RegionId {
         let mut region = region;
         while let Some((id, round)) = self.loops.get(region.index()).copied().flatten() {
             let depends = self.states[node.index()] & id.bit() != 0;

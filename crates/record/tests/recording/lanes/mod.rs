@@ -9,7 +9,7 @@ use cembra_plan::{Plan, build};
 use cembra_prepare::{Options, prepare};
 use cembra_record::{InputFact, NotLanes, record_lanes};
 use cembra_runtime::MachineType;
-use cembra_tape::{Body, Cut, Instr, LaneProgram, Origin, Port, ValuePart};
+use cembra_tape::{Body, Instr, KernelReason, LaneProgram, Origin, Port, ValuePart};
 use cembra_value::{Budget, Limits, ScalarValue, Value};
 use harness::{check, everything, little};
 
@@ -233,7 +233,7 @@ fn a_kernel_runs_for_the_rows_that_need_it() {
     let Body::Kernel(kernel) = &program.segments[1].body else { panic!("{program}") };
     // The rows of the branch whose text is there; the text is given as it is, in two parts.
     assert!(kernel.rows.is_some(), "{program}");
-    assert_eq!((kernel.loads.len(), kernel.stores.len(), kernel.why), (2, 1, Cut::NoRule), "{program}");
+    assert_eq!((kernel.loads.len(), kernel.stores.len(), kernel.why), (2, 1, KernelReason::NoRule), "{program}");
     // Every row of a plain text at the top.
     let program = program_of("input s: text\noutput t = strings.length(s)");
     assert_eq!(shape(&program), "k", "{program}");
@@ -251,7 +251,7 @@ fn what_a_player_lacks_becomes_a_kernel() {
     let program = record_lanes(&plan, &[], &[], little).expect("a lane program");
     assert_eq!(shape(&program), "tkt", "{program}");
     let Body::Kernel(kernel) = &program.segments[1].body else { panic!("{program}") };
-    assert_eq!((kernel.why, kernel.label), (Cut::Unplayable, "math.floor_divide"));
+    assert_eq!((kernel.why, kernel.label), (KernelReason::Unsupported, "math.floor_divide"));
     assert_eq!(
         count(&program, |instr| matches!(instr, Instr::FaultIf { .. })),
         0,

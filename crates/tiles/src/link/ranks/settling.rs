@@ -3,7 +3,7 @@
 //! stops the others early. Rank 0 immediately forwards the first failure that it receives, and receives the other
 //! reports afterwards.
 
-use super::{Exchange, Failure, Letter, Purpose, Ranks};
+use super::{Contribution, Exchange, Failure, Purpose, Ranks};
 use crate::error::bad_message;
 use crate::link::payload::Done;
 use crate::link::request::{Awaited, Request};
@@ -17,7 +17,7 @@ pub(crate) const FOLLOWS: u64 = u64::MAX;
 
 /// The common outcome of a step of all ranks. It collects the reports of ranks while they work, and returns the same
 /// result to all of them at the end.
-pub(crate) struct Settling<'r> {
+pub(crate) struct StepOutcome<'r> {
     exchange: Exchange<'r>,
     /// True if ranks check for failures of others while they work. Then rank 0 forwards the first failure before the
     /// other ranks have reported.
@@ -26,7 +26,7 @@ pub(crate) struct Settling<'r> {
     /// result.
     letters: Vec<Incoming>,
     /// The common result of all ranks; `None` until it is known.
-    result: Option<Letter>,
+    result: Option<Contribution>,
     /// The sends of letters (reports) that this rank forwards and that are not complete.
     sending: Vec<Request>,
 }
@@ -41,7 +41,7 @@ enum State {
     Awaited(Request),
     /// The letter's first message has arrived; it contains the length of the whole letter.
     First(Arc<Vec<u8>>),
-    Whole(Letter),
+    Whole(Contribution),
 }
 
 /// Encodes the report of a rank: a flag, and then its bytes, or the task that failed and its error.
@@ -99,7 +99,7 @@ impl Incoming {
     }
 
     /// Waits for the whole letter.
-    fn whole(&mut self, exchange: &Exchange<'_>) -> Result<&Letter, Error> {
+    fn whole(&mut self, exchange: &Exchange<'_>) -> Result<&Contribution, Error> {
         let first = loop {
             match self.first()? {
                 Some(first) => break first,
@@ -120,13 +120,13 @@ impl Incoming {
     }
 }
 
-impl<'r> Settling<'r> {
+impl<'r> StepOutcome<'r> {
     /// Begins to receive the reports of other ranks. `listens` must be false if ranks do not call `watch` while they
     /// work. If several tasks fail, they then all get the error of the task with the lowest number.
     ///
     /// # Errors
     /// If the link failed.
-    pub(crate) fn begin(ranks: &'r Ranks, listens: bool) -> Result<Settling<'r>, Error> {
+    pub(crate) fn begin(ranks: &'r Ranks, listens: bool) -> Result<StepOutcome<'r>, Error> {
         ranks.check()?;
         let exchange = ranks.exchange(Purpose::Settle);
         let from: Vec<usize> = match exchange.parent(0) {
@@ -135,7 +135,7 @@ impl<'r> Settling<'r> {
         };
         let listen = |from: usize| Ok(Incoming { from, state: State::Awaited(exchange.receive(from)?) });
         let letters = ranks.checked(from.into_iter().map(listen).collect::<Result<Vec<Incoming>, Error>>())?;
-        Ok(Settling { exchange, listens, letters, result: None, sending: Vec::new() })
+        Ok(StepOutcome { exchange, listens, letters, result: None, sending: Vec::new() })
     }
 
     /// Checks whether another rank failed, and forwards its failure. Does not wait, except for the second message of a
@@ -159,7 +159,7 @@ impl<'r> Settling<'r> {
 
     /// Looks for a known result, without waiting: on rank 0 the failure of the lowest task so far, `own` included; on
     /// another rank the result that its parent in the tree sent. `None` if there is none yet.
-    fn look(&mut self, own: Option<&Vec<u8>>) -> Result<Option<Letter>, Error> {
+    fn look(&mut self, own: Option<&Vec<u8>>) -> Result<Option<Contribution>, Error> {
         let is_first = self.exchange.parent(0).is_none();
         let mut failed: Vec<Vec<u8>> = own.filter(|own| is_first_failure(own)).cloned().into_iter().collect();
         for letter in &mut self.letters {
@@ -172,7 +172,7 @@ impl<'r> Settling<'r> {
                 failed.extend(Some(said).filter(|said| is_first_failure(said)));
             }
         }
-        Ok((!failed.is_empty()).then(|| Letter::new(&decided(failed.iter()))))
+        Ok((!failed.is_empty()).then(|| Contribution::new(&decided(failed.iter()))))
     }
 
     /// The description of a letter that has not arrived yet; `None` if all letters have arrived.
@@ -185,7 +185,7 @@ impl<'r> Settling<'r> {
     }
 
     /// Stores the result, and begins to send it to the ranks below this rank in the tree.
-    fn pass_on(&mut self, letter: Letter) -> Result<(), Error> {
+    fn pass_on(&mut self, letter: Contribution) -> Result<(), Error> {
         let sent = self.exchange.pass_down(0, &letter, &mut self.sending);
         self.exchange.ranks.checked(sent)?;
         self.result = Some(letter);
@@ -207,9 +207,9 @@ impl<'r> Settling<'r> {
         ranks.by_rank(&joined)
     }
 
-    fn ended(&mut self, own: Vec<u8>) -> Result<Letter, Error> {
+    fn ended(&mut self, own: Vec<u8>) -> Result<Contribution, Error> {
         if self.exchange.parent(0).is_none() {
-            let own = bytes_of(&Letter::new(&Ok(own)));
+            let own = bytes_of(&Contribution::new(&Ok(own)));
             let mut wait = self.exchange.ranks.patience.begin();
             loop {
                 let failed = self.look(Some(&own))?.filter(|_| self.listens && self.result.is_none());
@@ -226,10 +226,10 @@ impl<'r> Settling<'r> {
                 all.push(bytes_of(letter.whole(&self.exchange)?));
             }
             if self.result.is_none() {
-                self.pass_on(Letter::new(&decided(all.iter())))?;
+                self.pass_on(Contribution::new(&decided(all.iter())))?;
             }
         } else {
-            self.exchange.send(0, &Letter::new(&Ok(own)), &mut self.sending)?;
+            self.exchange.send(0, &Contribution::new(&Ok(own)), &mut self.sending)?;
             if self.result.is_none()
                 && let [letter] = &mut *self.letters
             {
@@ -257,6 +257,6 @@ fn is_failure(first: &[u8]) -> bool {
 }
 
 /// The report in a letter. A letter with an error instead counts as a failure of its rank.
-fn bytes_of(letter: &Letter) -> Vec<u8> {
+fn bytes_of(letter: &Contribution) -> Vec<u8> {
     letter.open().unwrap_or_else(|error| said(Err(Failure::from(error))))
 }

@@ -31,10 +31,10 @@ fn chain() -> Result<Case, Error> {
     Ok(Case { graph: g, plan, inputs })
 }
 
-fn check(case: &Case, breaks: impl FnOnce(&mut Bound)) -> Result<Result<(), BoundFlaw>, Error> {
+fn check(case: &Case, breaks: impl FnOnce(&mut BindingResult)) -> Result<Result<(), BoundFlaw>, Error> {
     let options = CompileOptions { backend: Backend::Interpreter, ..CompileOptions::default() };
     let evaluator = Evaluator::new(&options);
-    let mut bound = Bound::of(&case.plan, &case.graph, &case.inputs, None, &evaluator.host())?;
+    let mut bound = BindingResult::of(&case.plan, &case.graph, &case.inputs, None, &evaluator.host())?;
     assert_eq!(verify(&case.plan, &case.graph, &bound), Ok(()), "{}", case.plan.listing(&case.graph));
     breaks(&mut bound);
     Ok(verify(&case.plan, &case.graph, &bound))
@@ -116,7 +116,7 @@ fn steps_are_run_under_the_conditions_of_the_plan() -> Result<(), Error> {
     let plan = Plan::of(&g, &[chosen]);
     let truth = Tensor::new(&[], vec![true])?;
     let case = Case { graph: g, plan, inputs: vec![truth.clone(), truth, Tensor::new(&[4, 4], vec![1.0; 16])?] };
-    let guarded = |bound: &mut Bound, breaks: fn(&mut BoundStep)| {
+    let guarded = |bound: &mut BindingResult, breaks: fn(&mut BoundStep)| {
         bound.plan.steps.iter_mut().filter(|step| !step.guard.is_empty()).for_each(breaks);
     };
     let breaks: [fn(&mut BoundStep); 3] =

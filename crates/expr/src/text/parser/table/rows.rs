@@ -34,7 +34,7 @@ impl Shape {
 }
 
 /// An error in a table's file, with its line.
-pub(super) struct Misread {
+pub(super) struct TableFileError {
     pub(super) line: Range<usize>,
     pub(super) message: String,
     /// The byte range of an earlier or later line that conflicts with the erroneous line, and a description of it; `None` if the error concerns
@@ -106,12 +106,12 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
 }
 
 /// Reads the text of a table's file.
-pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Result<Table, Misread> {
+pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Result<Table, TableFileError> {
     let delimiter = spelling.delimiter.unwrap_or_else(|| found_delimiter(text.as_bytes()));
     let mut reader =
         csv::ReaderBuilder::new().delimiter(delimiter).has_headers(true).flexible(true).from_reader(text.as_bytes());
     let line = |at: usize| at..at + text.get(at..).and_then(|rest| rest.lines().next()).unwrap_or_default().len();
-    let wrong = |at: usize, message: String| Misread { line: line(at), message, other: None, hint: None };
+    let wrong = |at: usize, message: String| TableFileError { line: line(at), message, other: None, hint: None };
     if let Some((at, fault)) = quote_fault(text.as_bytes(), delimiter) {
         // The CSV library would accept such quotes and drop them.
         let found = Excerpt::quoted(text[at.clone()].lines().next().unwrap_or_default());
@@ -119,7 +119,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
             QuoteFault::NeverClosed => fault.message().to_owned(),
             QuoteFault::GoesOn => format!("{}: `{found}`", fault.message()),
         };
-        return Err(Misread { hint: Some(QuoteFault::HINT), ..wrong(at.start, message) });
+        return Err(TableFileError { hint: Some(QuoteFault::HINT), ..wrong(at.start, message) });
     }
     let header = reader.headers().map_err(|error| wrong(0, error.to_string()))?.clone();
     let columns = columns(&header, shape).map_err(|message| wrong(0, message))?;
@@ -171,13 +171,13 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
         let at = fault.entry().unwrap_or(0);
         let before = at.checked_sub(1).filter(|_| matches!(fault, DictFault::Overlap(_)));
         let other = before.map(|before| (place(before), "the range before it"));
-        Misread { line: place(at), message: fault.to_string(), other, hint: None }
+        TableFileError { line: place(at), message: fault.to_string(), other, hint: None }
     };
     let misread_parts = |fault: PartsFault| match fault {
         PartsFault::Row(fault) => misread(fault),
         PartsFault::Overlap(other, at) => {
             let message = "a range overlaps another one with the same key".to_owned();
-            Misread { line: place(at), message, other: Some((place(other), "the other range")), hint: None }
+            TableFileError { line: place(at), message, other: Some((place(other), "the other range")), hint: None }
         }
         PartsFault::TooMany => wrong(0, "the parts of the keys have too many different values".to_owned()),
     };
@@ -213,7 +213,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
             let dict = Dict::new(int64s(whole), values).map_err(|fault| match fault {
                 DictFault::Twice(at, _) => {
                     let message = "a table must have each key only once".to_owned();
-                    Misread { line: place(at), message, other: None, hint: None }
+                    TableFileError { line: place(at), message, other: None, hint: None }
                 }
                 fault => misread(fault),
             })?;
