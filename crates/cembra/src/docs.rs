@@ -11,7 +11,6 @@ macro_rules! chapters {
     };
 }
 chapters! {
-    GuideFiles: "model-files.md"
     GuideRust: "rust.md"
     GuideRequests: "requests.md"
     GuideLoaders: "loaders.md"
