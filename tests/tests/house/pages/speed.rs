@@ -89,12 +89,12 @@ const SCALAR: [(&str, &str); 5] = [
 const HEAD: &str = "\
 # Speed
 
-How long models take beside the same formulas written by hand in Rust, and beside other libraries. This page is made from the records in
-[`benches/record`](../benches/record/README.md) by a test; a time is that of the best round. [Benchmarks](../benches/README.md) says what
-is measured and how.
+How long models take beside the same formulas written by hand in Rust, and beside other libraries. A test makes this page from the records in
+[`benches/record`](../benches/record/README.md). A time is that of the best round. [Benchmarks](../benches/README.md) says what is measured
+and how.
 
-Compare the ratios: within one run all subjects take turns, so their ratios hold where absolute times depend on the machine and on what
-else it does. A ratio of 1 is the time of the code by hand, and below 1 is less. The code by hand uses `if`, and is no lower bound.
+Compare the ratios, which depend less on the machine than the times do. A ratio is a time divided by the time of the code by hand; below 1 is
+faster. The code by hand uses `if`, and is not a lower bound.
 
 ";
 
@@ -119,8 +119,8 @@ fn calls(page: &mut String) {
     *page += "\
 ## One call
 
-Nanoseconds of a call of code by hand (`limit`), then how many times as long cembra takes: its compiled function called on a struct; the
-same through `ModelExecutor::run_into`, which is what a program calls; through `Session::evaluate_into`, on values; and the interpreter.
+Nanoseconds per call by hand, then cembra's ratios: its compiled function called on a struct; `ModelExecutor::run_into`, which programs
+call; `Session::evaluate_into`, on values; and the interpreter.
 
 ";
     let subjects = [
@@ -131,11 +131,11 @@ same through `ModelExecutor::run_into`, which is what a program calls; through `
         ("interpreter", "interpreter"),
     ];
     ratios(page, &record, ("ns_per_call", "limit"), &SCALAR, &subjects);
-    *page += "When a call has to wait for the answer of the call before it:\n\n";
+    *page += "If each call waits for the result of the call before it:\n\n";
     ratios(page, &record, ("ns_per_call_dependent", "limit"), &SCALAR, &subjects);
     *page += "\
 Record `2026-11-21-scalar-6`: an Intel Xeon, 2 processors of a virtual machine, quiet. The code by hand calls the platform's
-`expf` and `log1pf`; with cembra's algorithms written out in it, S3 takes ";
+`expf` and `log1pf`; with cembra's algorithms instead, S3 takes ";
     let inlined = record.best("S3", "limit-inlined", "ns_per_call").expect("a time");
     let _ = write!(page, "{} ns. `cargo bench-versus scalar`\n\n", number(inlined));
 }
@@ -145,8 +145,8 @@ fn peers(page: &mut String) {
     *page += "\
 ## Beside other libraries
 
-Nanoseconds of a call through `ModelExecutor::run_into`, then how many times as long others take for the same model: fasteval 0.2, which has
-no missing values; exmex 0.21; cel 0.15, an implementation of CEL in Rust. A dash is a model that the library has no means for.
+Nanoseconds per call of `ModelExecutor::run_into`, then the times of others divided by it: fasteval 0.2, which has no missing values; exmex
+0.21; cel 0.15, an implementation of CEL in Rust. A dash is a model that the library cannot express.
 
 ";
     let subjects = [
@@ -158,8 +158,8 @@ no missing values; exmex 0.21; cel 0.15, an implementation of CEL in Rust. A das
     ];
     ratios(page, &record, ("ns_per_call", "native-typed"), &SCALAR, &subjects);
     *page += "\
-Record `2026-11-20-scalar-4`, of the day before: an Intel Xeon, 2 processors of a virtual machine with nothing else to do. There is no
-record of rhai, DataFusion or Arrow's kernels. `cargo bench-versus-peers scalar`.
+Record `2026-11-20-scalar-4`: an Intel Xeon, 2 processors of a virtual machine, quiet. There is no record of rhai, DataFusion or Arrow's
+kernels. `cargo bench-versus-peers scalar`
 
 ";
 }
@@ -169,8 +169,7 @@ fn compiling(page: &mut String) {
     *page += "\
 ## From text to a function
 
-Microseconds of `Model::parse` and `Model::executor` together. C1k to C100k are models of a thousand to a hundred thousand operators, R100k
-is one of rules.
+Microseconds of `Model::parse` and `Model::executor` together. C1k to C100k have a thousand to a hundred thousand operators; R100k has rules.
 
 | model | interpreter | optimised code | quick code | code from a cache, without reading and planning |
 |---|---|---|---|---|
@@ -186,10 +185,10 @@ is one of rules.
         page.push('\n');
     }
     *page += "
-Record `2026-11-21-compile-6`, of the machine of `scalar-6`. `cargo bench-versus compile`
+Record `2026-11-21-compile-6`, on the machine of `scalar-6`. `cargo bench-versus compile`
 
-Beside other libraries, which make something to interpret, on the day before (`2026-11-20-compile-4`, the machine of
-`2026-11-20-scalar-4`). Times of the two tables are not to be compared with each other.
+Microseconds beside other libraries, which interpret. Record `2026-11-20-compile-4`, on the machine of `2026-11-20-scalar-4`, so these times
+cannot be compared with those above.
 
 | model | cembra's interpreter | optimised code | quick code | fasteval | exmex | cel |
 |---|---|---|---|---|---|---|
@@ -211,8 +210,8 @@ fn rows(page: &mut String) {
     *page += "\
 ## Many rows
 
-Nanoseconds of a row of 100,000 by one thread: code by hand over columns (the best of AVX-512, AVX2 and what the compiler vectorises), then
-how many times as long cembra's batches take, and the compiled function of one row called in a loop.
+Nanoseconds per row, for 100,000 rows on one thread, of code by hand over columns (the best of AVX-512, AVX2 and the compiler's own vectors).
+Then the ratios of cembra's batches, and of the compiled function of one row called in a loop.
 
 ";
     let workloads = [
@@ -227,8 +226,8 @@ how many times as long cembra's batches take, and the compiled function of one r
     let subjects = [("limit-inlined", "by hand, ns"), ("native-batch", "batch"), ("scalar-calls", "calls")];
     ratios(page, &record, ("ns_per_row_1e5", "limit-inlined"), &workloads, &subjects);
     *page += "\
-Record `2026-11-21-batch-2`: an Intel Xeon with AVX-512, 2 processors of a virtual machine that other work kept busy. For that reason its
-figures of two threads and of ten million rows, which depend on the memory, are not shown. `cargo bench-versus batch`
+Record `2026-11-21-batch-2`: an Intel Xeon with AVX-512, 2 processors of a busy virtual machine. So its figures of two threads and of ten
+million rows are not shown. `cargo bench-versus batch`
 
 ";
 }
@@ -238,7 +237,7 @@ fn arrays(page: &mut String) {
     *page += "\
 ## Arrays
 
-Nanoseconds of an element of 100,000 by one thread: the definition by hand in AVX-512, then how many times as long cembra takes.
+Nanoseconds per element, for 100,000 elements on one thread, by hand in AVX-512, then cembra's ratio.
 
 ";
     let workloads = [
@@ -256,8 +255,8 @@ Nanoseconds of an element of 100,000 by one thread: the definition by hand in AV
     let _ = write!(
         page,
         "A request of ten arrays of 20 elements, three sums by group and a softmax, takes {} ns in cembra and {} ns by hand.\n\n\
-         Record `2026-11-21-arrays-3`: the commit that adds it does not name the machine; those of that day before it are of an Intel Xeon with \
-         AVX-512,\n2 processors of a virtual machine, nothing else running. `cargo bench-versus arrays`\n\n",
+         Record `2026-11-21-arrays-3` does not name the machine; earlier ones of that day are of an Intel Xeon with AVX-512, 2 processors of a \
+         virtual\nmachine, quiet. `cargo bench-versus arrays`\n\n",
         request("cembra"),
         request("limit"),
     );
@@ -268,8 +267,8 @@ fn tensors(page: &mut String) {
     *page += "\
 ## Tensors
 
-Products by labels beside faer called for the same numbers of rows, columns and terms; the others beside loops by hand, compiled for the
-processor. Microseconds of the limit, then how many times as long a plan takes; one thread.
+Microseconds on one thread of faer (for products by labels, with the same numbers of rows, columns and terms) or of loops by hand, compiled for
+the processor. Then cembra's ratio.
 
 ";
     let workloads = [
@@ -298,12 +297,16 @@ processor. Microseconds of the limit, then how many times as long a plan takes; 
     let loss = |subject| record.median("softmax-cross-entropy-4096x1024", subject, "us_per_run").expect("a time");
     let _ = write!(
         page,
-        "Memory for results is kept from one run to the next, by sessions and by the limit, which reads the same inputs and, of a chain, \
-         writes to\nthe same place of its pages. What calls of 1,000 elements take beyond their loops are checks of inputs; a chain of them begins \
-         where several of\nthe inputs are aligned, the loop by hand with the first element. A product of 3 x 3 with a bias takes\n{} us from the text of a model to the first result, {} ns a call in a session, and {} in one of the model in text; {} and \
-         {} without\nsessions. Rewriting takes {} us for a node, planning {}, a product of thirty factors in a chain {} us to plan; tensors \
-         of another\nsize compile nothing. By the middle rounds the loss takes {} of the limit: its data come from memory then. A tensor times a\nvector, over each axis of tensors of three to five axes, is in the record beside a triad that moves as many bytes.\n\n\
-         Record `2026-11-23-tensor-2`: an AMD EPYC, 2 processors of a virtual machine, nothing else running. `cargo bench-versus tensor`\n\n",
+        "Both keep memory for results from one run to the next. A call on 1,000 elements also checks its inputs. Of the median times, the ratio of\n\
+         softmax cross-entropy is {}.\n\n\
+         | | |\n|---|---|\n\
+         | a product of 3 x 3 with a bias: from the text of a model to the first result | {} us |\n\
+         | a call of it in a session; of the model in text | {} ns; {} ns |\n\
+         | the same without sessions | {} ns; {} ns |\n\
+         | rewriting; planning, per node | {} us; {} us |\n\
+         | planning a product of thirty factors in a chain | {} us |\n\n\
+         Record `2026-11-23-tensor-2`: an AMD EPYC, 2 processors of a virtual machine, quiet. `cargo bench-versus tensor`\n\n",
+        number(loss("cembra") / loss("limit")),
         number(small("us_text_to_first_result")),
         number(small("ns_per_call_of_session")),
         number(small("ns_per_call_of_model_session")),
@@ -312,7 +315,6 @@ processor. Microseconds of the limit, then how many times as long a plan takes; 
         node("us_to_rewrite"),
         node("us_to_plan"),
         number(record.best("factors-30", "cembra", "us_to_plan_chain").expect("a time")),
-        number(loss("cembra") / loss("limit")),
     );
 }
 
@@ -321,7 +323,8 @@ fn texts(page: &mut String) {
     *page += "\
 ## Texts
 
-Nanoseconds of a call of models that compare texts. Each call of cembra moves the views of the texts, which is most of `Equal`.
+Nanoseconds per call of models that compare texts, then ratios. Each call of cembra copies the texts' addresses and lengths, which is most of
+`Equal`.
 
 ";
     let workloads = [
@@ -332,7 +335,7 @@ Nanoseconds of a call of models that compare texts. Each call of cembra moves th
     let subjects = [("limit", "by hand, ns"), ("native-typed", "`run_into`"), ("interpreter", "interpreter")];
     ratios(page, &record, ("ns_per_call", "limit"), &workloads, &subjects);
     *page += "\
-Record `2026-11-21-texts-1`: the commit that adds it does not name the machine. `cargo bench-versus texts`
+Record `2026-11-21-texts-1` does not name the machine. `cargo bench-versus texts`
 
 ";
 }
@@ -342,8 +345,8 @@ fn user(page: &mut String) {
     *page += "\
 ## Operators of your own
 
-Nanoseconds of a call of a Rust function through a pointer, then how many times as long a model takes that is one call of it: as an operator
-of the library, as a closure of the user, and as one that may fail.
+Nanoseconds per call of a Rust function through a pointer. Then the ratios of a model that is one call of the function: as an operator of the
+library, as a closure of the user, and as a closure that may fail.
 
 ";
     let workloads = [
@@ -359,8 +362,8 @@ of the library, as a closure of the user, and as one that may fail.
     ];
     ratios(page, &record, ("ns_per_call", "limit"), &workloads, &subjects);
     *page += "\
-Record `2026-11-20-user-3`: an Intel Xeon, 2 processors of a virtual machine with nothing else to do. U3 refuses some arguments, so it has
-no plain closure. `cargo bench-versus user`
+Record `2026-11-20-user-3`: an Intel Xeon, 2 processors of a virtual machine, quiet. U3 refuses some arguments, so it has no plain
+closure. `cargo bench-versus user`
 
 ";
 }
@@ -371,8 +374,8 @@ fn life(page: &mut String) {
     *page += "\
 ## Ten thousand models
 
-Ten thousand small models, no two alike, alive at once in one process; medians. Each has six `f64` inputs and one output of two to eight terms, which
-are about ten operators. A model of 30 operators with texts, tables and dates takes 24 to 29 KB.
+Medians for ten thousand different small models, alive at once in one process. Each has six `f64` inputs, one output and about ten operators. A
+model of 30 operators with texts, tables and dates takes 24 to 29 KB.
 
 | | compiled | interpreted |
 |---|---|---|
@@ -392,7 +395,7 @@ are about ten operators. A model of 30 operators with texts, tables and dates ta
     let _ = write!(
         page,
         "\nTimes include reading the clock, {clock} ns. Records `2026-11-20-life-native-2` and `2026-11-20-life-interpreter-2`: an Intel Xeon, \
-         2\nprocessors of a virtual machine with nothing else to do. `cargo bench-versus life --models 10000`\n\n",
+         2\nprocessors of a virtual machine, quiet. `cargo bench-versus life --models 10000`\n\n",
     );
 }
 
