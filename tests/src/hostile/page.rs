@@ -7,18 +7,19 @@ use std::fmt;
 pub const HEAD: &str = "\
 # Hostile models
 
-What becomes of models made to exhaust the library, at the default [limits](limits.md): each is read, compiled and evaluated once, in a
-process of its own. `ms` is the time a processor worked on it, `MiB` the most memory the process had, the source of the model included; a
-dash is a figure that was not measured yet. The outcome `value` is a result; the others are codes of [errors](errors.md), behind `limit` the
-limit that was exceeded. `cembra-tests` holds the models (`tests/src/hostile`), and its tests expect these outcomes.
+Models made to exhaust the library, at the default [limits](limits.md). Each is read, compiled and evaluated once, in a process of its own.
 
-This page is printed by a program:
+* `outcome` is `value` for a result, or the code of an [error](errors.md). After `limit` stands the limit that was exceeded. Tests expect these
+  outcomes (`tests/src/hostile`).
+* `ms` is the processor time. `MiB` is the most memory of the process, including the model's source. A dash was not measured yet.
+
+A program prints this page:
 
 ```sh
 cargo run --release -p cembra-tests --bin hostile -- --page > docs/hostile-models.md
 ```
 
-Measured on 2 cores of a virtual machine that was busy with other work, x86-64 with AVX-512, Linux 6, rustc 1.95.
+Measured on 2 cores of a busy virtual machine, x86-64 with AVX-512, Linux 6, rustc 1.95.
 
 | model | outcome | ms | MiB |
 |---|---|---|---|
@@ -26,7 +27,7 @@ Measured on 2 cores of a virtual machine that was busy with other work, x86-64 w
 
 /// What stands below the table.
 pub const TAIL: &str = "
-The longest are models of a million nodes and more, which take a few microseconds for each node: the time grows in proportion to the model.
+The longest runs are of models of a million nodes and more. They take a few microseconds per node, so the time grows in proportion to the model.
 ";
 
 /// A line of the table.
