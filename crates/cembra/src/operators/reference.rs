@@ -122,14 +122,6 @@ pub fn headline(def: &OpDef) -> &'static str {
     def.summary.split_once(". ").map_or(def.summary, |(first, _)| first).trim_end_matches('.')
 }
 
-fn presence(def: &OpDef) -> &'static str {
-    match (def.presence, &def.meaning) {
-        (PresenceRule::Strict, _) => "the result is missing if an argument is",
-        (PresenceRule::Custom, Meaning::Overloads(_)) => "told by the types below and the summary",
-        (PresenceRule::Custom, _) => "told by the summary",
-    }
-}
-
 fn fault(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::DivisionByZero => "the divisor is zero",
@@ -171,7 +163,10 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     if !short.is_empty() {
         facts.push(("Short", vec![short.join(", ")]));
     }
-    facts.push(("Presence", vec![presence(def).to_owned()]));
+    // The summary of any other operator says when the result is missing.
+    if def.presence == PresenceRule::Strict {
+        facts.push(("Presence", vec!["the result is missing if an argument is missing".to_owned()]));
+    }
     let faults = def.faults.iter().map(|kind| format!("`{}`: {}", kind.name(), fault(*kind)));
     facts.push(("Faults", if def.is_total() { vec!["none".to_owned()] } else { faults.collect() }));
     if !def.laws.is_empty() {
@@ -228,10 +223,10 @@ pub fn markdown(registry: &Registry) -> String {
     let mut text = String::from(
         "# Operators\n\n\
          Made by `cembra ops --markdown` from the registry; do not edit.\n\n\
-         Types are spelled as in models: `T?` is an optional, `[T?]` an array. Operators whose result is missing if an\n\
-         argument is are listed with their bare types and take optionals of the same. Arguments are cast to a common\n\
-         type where that loses nothing but precision (`i32`, `i64`, `f32`, `f64` in this order; a literal with a\n\
-         fraction takes the float type it meets).\n",
+         Types are spelled as in models: `T?` is an optional, `[T?]` an array. An operator with the entry *Presence* is\n\
+         listed with its bare types and takes optionals of the same. The text of any other operator says when its result\n\
+         is missing, if it can be. Arguments are cast to a common type where that loses nothing but precision (`i32`,\n\
+         `i64`, `f32`, `f64` in this order; a literal with a fraction takes the float type of the other arguments).\n",
     );
     let mut last = "";
     for def in public(registry) {
