@@ -22,7 +22,7 @@ fn export_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, Type
 
 pub(crate) static EXPORT: OpDef = OpDef {
     name: "annotation.export",
-    summary: "`x`, which is also an output of the model, called `tag`.",
+    summary: "`x`, which the model also gives as an output named `tag`.",
     params: &[param("x"), param("tag")],
     typing: Typing::Rule(|args| export_types(EXPORT.name, args)),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
@@ -32,7 +32,7 @@ pub(crate) static EXPORT: OpDef = OpDef {
 
 pub(crate) static EXPORT_VALUE: OpDef = OpDef {
     name: "annotation.export_value",
-    summary: "`x`; beside it, `value` is an output of the model, called `tag`.",
+    summary: "`x`; the model also gives `value` as an output named `tag`.",
     params: &[param("x"), param("tag"), param("value")],
     typing: Typing::Rule(|args| export_types(EXPORT_VALUE.name, args)),
     meaning: Meaning::Expand(|_, args| Ok(args[0])),
@@ -57,7 +57,7 @@ fn annotated(
 
 pub(crate) static NAME: OpDef = OpDef {
     name: "annotation.name",
-    summary: "`expr`, which has this name for people.",
+    summary: "`expr`, with a name that is shown to people and changes nothing else.",
     params: &[param("expr"), param("name")],
     meaning: Meaning::Instantiate(|g, args| annotated(g, NAME.name, args, &[Scalar::Text])),
     examples: &[ex("annotation.name(1 + 1, \"sum\")", "2")],
@@ -66,7 +66,7 @@ pub(crate) static NAME: OpDef = OpDef {
 
 pub(crate) static SOURCE_LOCATION: OpDef = OpDef {
     name: "annotation.source_location",
-    summary: "`expr`, which was made at this place of a source. Messages name the place in the model's own text.",
+    summary: "`expr`, with the place in a source file at which it was made. Messages do not use this place, but name the place in the model's own text.",
     params: &[
         param("expr"),
         param("function_name"),
@@ -85,7 +85,7 @@ pub(crate) static SOURCE_LOCATION: OpDef = OpDef {
 
 pub(crate) static QTYPE: OpDef = OpDef {
     name: "annotation.qtype",
-    summary: "`expr`, which must be of this type: an error while types are found if it is of another.",
+    summary: "`expr`, which must be of the type `qtype`; another type is an error when types are found.",
     params: &[param("expr"), param("qtype")],
     meaning: Meaning::Instantiate(|g, args| {
         let (wanted, found) = (type_at(g, QTYPE.name, args, 1)?, g.qtype(args[0]));

@@ -10,7 +10,7 @@ const AND_RULE: Rule = |t, a| two(t, Bin::And, a);
 pub(crate) static BITWISE_AND: OpDef = OpDef {
     name: "bitwise.bitwise_and",
     aliases: &["bitwise_and"],
-    summary: "The bits that both integers have.",
+    summary: "The bits that are set in both integers.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x & y }, AND_RULE),
         strict!(|x: i64, y: i64| -> i64 { x & y }, AND_RULE),
@@ -25,7 +25,7 @@ const OR_RULE: Rule = |t, a| two(t, Bin::Or, a);
 pub(crate) static BITWISE_OR: OpDef = OpDef {
     name: "bitwise.bitwise_or",
     aliases: &["bitwise_or"],
-    summary: "The bits that at least one of the integers has.",
+    summary: "The bits that are set in at least one of the integers.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x | y }, OR_RULE),
         strict!(|x: i64, y: i64| -> i64 { x | y }, OR_RULE),
@@ -40,7 +40,7 @@ const XOR_RULE: Rule = |t, a| two(t, Bin::Xor, a);
 pub(crate) static BITWISE_XOR: OpDef = OpDef {
     name: "bitwise.bitwise_xor",
     aliases: &["bitwise_xor"],
-    summary: "The bits that exactly one of the integers has.",
+    summary: "The bits that are set in exactly one of the integers.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x ^ y }, XOR_RULE),
         strict!(|x: i64, y: i64| -> i64 { x ^ y }, XOR_RULE),
@@ -59,7 +59,7 @@ const INVERT_RULE: Rule = |t, a| {
 pub(crate) static INVERT: OpDef = OpDef {
     name: "bitwise.invert",
     aliases: &["invert"],
-    summary: "The bits that the integer does not have: `-1 - x`.",
+    summary: "The bits that are not set in the integer: `-1 - x`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { !x }, INVERT_RULE),
         strict!(|x: i64| -> i64 { !x }, INVERT_RULE),
@@ -104,7 +104,7 @@ const COUNT_RULE: Rule = |t, a| {
 pub(crate) static COUNT: OpDef = OpDef {
     name: "bitwise.count",
     aliases: &["count_bits"],
-    summary: "How many bits are set in two's complement, as i32.",
+    summary: "The number of bits that are set in two's complement, as an i32.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),
         strict!(|x: i64| -> i32 { x.count_ones().cast_signed() }, COUNT_RULE),

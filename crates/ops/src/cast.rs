@@ -220,7 +220,7 @@ pub(crate) static TO_INT64: OpDef = OpDef {
 pub(crate) static TO_UINT64: OpDef = OpDef {
     name: "core.to_uint64",
     aliases: &["to_uint64"],
-    summary: "The number as u64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included.",
+    summary: "The number as u64, truncated towards zero; an error if it does not fit or is below 0, as -0.5 is.",
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(|args| cast_types(TO_UINT64.name, Scalar::UInt64, args)),
     meaning: Meaning::Overloads(&[
@@ -238,7 +238,7 @@ pub(crate) static TO_UINT64: OpDef = OpDef {
 pub(crate) static TO_FLOAT32: OpDef = OpDef {
     name: "core.to_float32",
     aliases: &["to_float32"],
-    summary: "The number as f32, rounded to nearest; an f64 too large becomes an infinity.",
+    summary: "The number as f32, rounded to the nearest; an f64 that is too large becomes an infinity.",
     typing: Typing::Rule(|args| cast_types(TO_FLOAT32.name, Scalar::Float32, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> f32 { f32::from(x) }, FROM_BOOL_RULE_F32),
@@ -256,7 +256,7 @@ pub(crate) static TO_FLOAT32: OpDef = OpDef {
 pub(crate) static TO_FLOAT64: OpDef = OpDef {
     name: "core.to_float64",
     aliases: &["to_float64"],
-    summary: "The number as f64, rounded to nearest.",
+    summary: "The number as f64, rounded to the nearest.",
     typing: Typing::Rule(|args| cast_types(TO_FLOAT64.name, Scalar::Float64, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> f64 { f64::from(x) }, FROM_BOOL_RULE_F64),
@@ -355,7 +355,7 @@ fn explicit_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 pub(crate) static CAST: OpDef = OpDef {
     name: "core.cast",
     aliases: &["cast"],
-    summary: "`x` as a value of another type: numbers and booleans among each other, dates and timestamps, and a plain value as an optional. An optional never becomes plain.",
+    summary: "`x` as a value of another type: a number or boolean as another one, a date as a timestamp or a timestamp as a date, a plain value as an optional. A missing value stays missing. An optional never becomes plain.",
     params: &[param("x"), param("type"), param_or("implicit_only", Value::Scalar(ScalarValue::Boolean(false)))],
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(explicit_types),
@@ -403,7 +403,7 @@ fn cast_values_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 pub(crate) static CAST_VALUES: OpDef = OpDef {
     name: "core.cast_values",
     aliases: &["cast_values"],
-    summary: "`arg` with its values cast to a scalar type: an optional stays one, and an array.",
+    summary: "`arg` with its values cast to a scalar type: an optional stays an optional, and an array an array. Missing values stay missing.",
     params: &[param("arg"), param("scalar_qtype")],
     faults: &[FaultKind::CastRange],
     typing: Typing::Rule(cast_values_types),

@@ -187,7 +187,7 @@ pub(crate) static NOT_EQUAL: OpDef = OpDef {
 pub(crate) static LESS: OpDef = OpDef {
     name: "core.less",
     aliases: &["less"],
-    summary: "Present if `x` is before `y`. Written `<`.",
+    summary: "Present if `x` is less than `y`. Written `<`.",
     meaning: overloads!(mask, Cmp::Lt, |o| o == Some(Ordering::Less)),
     examples: &[ex("1 < 2", "present"), ex("false < true", "present"), ex("nan < 1", "missing")],
     ..COMPARISON
@@ -196,7 +196,7 @@ pub(crate) static LESS: OpDef = OpDef {
 pub(crate) static LESS_EQUAL: OpDef = OpDef {
     name: "core.less_equal",
     aliases: &["less_equal"],
-    summary: "Present if `x` is before `y` or equals it. Written `<=`.",
+    summary: "Present if `x` is less than or equal to `y`. Written `<=`.",
     meaning: overloads!(mask, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
     examples: &[ex("2 <= 2", "present"), ex("\"b\" <= \"a\"", "missing")],
     ..COMPARISON
@@ -205,7 +205,7 @@ pub(crate) static LESS_EQUAL: OpDef = OpDef {
 pub(crate) static GREATER: OpDef = OpDef {
     name: "core.greater",
     aliases: &["greater"],
-    summary: "Present if `x` is after `y`. Written `>`.",
+    summary: "Present if `x` is greater than `y`. Written `>`.",
     meaning: overloads!(mask, Cmp::Gt, |o| o == Some(Ordering::Greater)),
     examples: &[ex("2 > 1", "present"), ex("1 > nan", "missing")],
     ..COMPARISON
@@ -214,7 +214,7 @@ pub(crate) static GREATER: OpDef = OpDef {
 pub(crate) static GREATER_EQUAL: OpDef = OpDef {
     name: "core.greater_equal",
     aliases: &["greater_equal"],
-    summary: "Present if `x` is after `y` or equals it. Written `>=`.",
+    summary: "Present if `x` is greater than or equal to `y`. Written `>=`.",
     meaning: overloads!(mask, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
     examples: &[ex("0f32 >= -0f32", "present"), ex("1 >= 2", "missing")],
     ..COMPARISON
@@ -240,7 +240,7 @@ pub(crate) static BOOL_NOT_EQUAL: OpDef = OpDef {
 
 pub(crate) static BOOL_LESS: OpDef = OpDef {
     name: "bool.less",
-    summary: "True if `x` is before `y`.",
+    summary: "True if `x` is less than `y`.",
     meaning: overloads!(bool order, Cmp::Lt, |o| o == Some(Ordering::Less)),
     examples: &[ex("bool.less(1, 2)", "true"), ex("bool.less(nan, 2)", "false")],
     ..COMPARISON
@@ -248,7 +248,7 @@ pub(crate) static BOOL_LESS: OpDef = OpDef {
 
 pub(crate) static BOOL_LESS_EQUAL: OpDef = OpDef {
     name: "bool.less_equal",
-    summary: "True if `x` is before `y` or equals it.",
+    summary: "True if `x` is less than or equal to `y`.",
     meaning: overloads!(bool order, Cmp::Le, |o| matches!(o, Some(Ordering::Less | Ordering::Equal))),
     examples: &[ex("bool.less_equal(2, 2)", "true")],
     ..COMPARISON
@@ -256,7 +256,7 @@ pub(crate) static BOOL_LESS_EQUAL: OpDef = OpDef {
 
 pub(crate) static BOOL_GREATER: OpDef = OpDef {
     name: "bool.greater",
-    summary: "True if `x` is after `y`.",
+    summary: "True if `x` is greater than `y`.",
     meaning: overloads!(bool order, Cmp::Gt, |o| o == Some(Ordering::Greater)),
     examples: &[ex("bool.greater(2, 1)", "true")],
     ..COMPARISON
@@ -264,7 +264,7 @@ pub(crate) static BOOL_GREATER: OpDef = OpDef {
 
 pub(crate) static BOOL_GREATER_EQUAL: OpDef = OpDef {
     name: "bool.greater_equal",
-    summary: "True if `x` is after `y` or equals it.",
+    summary: "True if `x` is greater than or equal to `y`.",
     meaning: overloads!(bool order, Cmp::Ge, |o| matches!(o, Some(Ordering::Greater | Ordering::Equal))),
     examples: &[ex("bool.greater_equal(1, 2)", "false")],
     ..COMPARISON

@@ -37,7 +37,7 @@ const DERIVED: OpDef = OpDef { params: &[param("derived_qtype"), param("value")]
 
 pub(crate) static UPCAST: OpDef = OpDef {
     name: "derived_qtype.upcast",
-    summary: "The value, which is of the type, as one of the type that it is made of; a value of a type that is made of no other is itself.",
+    summary: "The value, which has the type `derived_qtype`, as a value of the type from which that is derived; the value itself if the type is not derived.",
     meaning: Meaning::Instantiate(|g, args| match operands(g, UPCAST.name, args, QType::clone)? {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
             Ok(g.apply(id::TO_FLOAT64, &args[1..])?)
@@ -67,7 +67,7 @@ pub(crate) static UPCAST: OpDef = OpDef {
 
 pub(crate) static DOWNCAST: OpDef = OpDef {
     name: "derived_qtype.downcast",
-    summary: "The value as one of the type, which is made of the value's type.",
+    summary: "The value as a value of the type `derived_qtype`, which must be derived from the value's type.",
     meaning: Meaning::Instantiate(|g, args| match operands(g, DOWNCAST.name, args, decayed)? {
         QType::Scalar(Scalar::WeakFloat) | QType::Optional(Scalar::WeakFloat) => {
             Ok(g.apply(id::TO_WEAK_FLOAT, &args[1..])?)

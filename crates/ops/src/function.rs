@@ -41,7 +41,7 @@ fn fields(
 pub(crate) static APPLY: OpDef = OpDef {
     name: "core.apply",
     aliases: &["apply"],
-    summary: "The function `op` of the arguments. Written `op(x)` where `op` is a name of the text.",
+    summary: "The result of the function `op` for the arguments. Written `op(x)` if the function has a name in the text.",
     params: &[param("op"), param("args")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| g.call(args[0], &args[1..])),
@@ -52,7 +52,7 @@ pub(crate) static APPLY: OpDef = OpDef {
 pub(crate) static APPLY_VARARGS: OpDef = OpDef {
     name: "core.apply_varargs",
     aliases: &["apply_varargs"],
-    summary: "The function `op` of the arguments, the last of which is a tuple whose fields are arguments each.",
+    summary: "The result of the function `op` for the arguments. The last argument is a tuple, and each of its fields is an argument of the function.",
     params: &[param("op"), param("args")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
@@ -70,7 +70,7 @@ pub(crate) static APPLY_VARARGS: OpDef = OpDef {
 pub(crate) static MAP_TUPLE: OpDef = OpDef {
     name: "core.map_tuple",
     aliases: &["map_tuple"],
-    summary: "The tuple of what the function makes of each field, the further arguments being the same for all.",
+    summary: "The tuple of the results of the function `op` for each field of a tuple. Further arguments are the same for all fields.",
     params: &[param("op"), param("tuple"), param("args")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
@@ -92,7 +92,7 @@ pub(crate) static MAP_TUPLE: OpDef = OpDef {
 pub(crate) static MAP: OpDef = OpDef {
     name: "core.map",
     aliases: &["map"],
-    summary: "The array of what the function makes of each element of an array, as an optional: of several arrays of the same size, of the elements at each place, and further arguments are the same for all. What is a scalar to the function is evaluated as among scalars: `where` is lazy.",
+    summary: "The array of the results of the function `op` for each element of an array, which the function gets as an optional. With several arrays of the same size, the function gets the elements at the same position; other arguments are the same for all elements. The function is evaluated as for scalars: in `where`, only the chosen branch is.",
     params: &[param("op"), param("arg"), param("args")],
     variadic: true,
     faults: &[FaultKind::SizeMismatch],
@@ -107,7 +107,7 @@ pub(crate) static MAP: OpDef = OpDef {
 pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
     name: "core.reduce_tuple",
     aliases: &["reduce_tuple"],
-    summary: "The fields of a tuple taken together by a function of two arguments, from left to right. One field is itself.",
+    summary: "The fields of a tuple combined by a function of two arguments, from left to right. A single field is itself the result.",
     params: &[param("op"), param("tuple")],
     meaning: Meaning::Instantiate(|g, args| {
         let fields = fields(g, REDUCE_TUPLE.name, args[1], 1)?;
@@ -123,8 +123,8 @@ pub(crate) static REDUCE_TUPLE: OpDef = OpDef {
 pub(crate) static WHILE_LOOP: OpDef = OpDef {
     name: "core.while_loop",
     aliases: &["while_loop"],
-    summary: "Starting from `state`, the function `body` is applied to the state as long as the function `condition` of it is present. \
-              What does not depend on the state is evaluated once.",
+    summary: "The last state of a loop: it begins with `state`, and the function `body` makes the next state as long as the function `condition` of the state is present. \
+              An operand that does not depend on the state is evaluated once.",
     params: &[param("state"), param("condition"), param("body")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {

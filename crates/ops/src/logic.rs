@@ -36,7 +36,7 @@ const AND_RULE: Rule = |t, a| {
 pub(crate) static LOGICAL_AND: OpDef = OpDef {
     name: "bool.logical_and",
     aliases: &["logical_and"],
-    summary: "Three-valued and: false if one is false, true if both are true, else missing. Both operands are evaluated.",
+    summary: "Three-valued and: false if one operand is false, true if both are true, else missing. Both operands are evaluated.",
     presence: PresenceRule::Custom,
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[
@@ -74,7 +74,7 @@ const OR_RULE: Rule = |t, a| {
 pub(crate) static LOGICAL_OR: OpDef = OpDef {
     name: "bool.logical_or",
     aliases: &["logical_or"],
-    summary: "Three-valued or: true if one is true, false if both are false, else missing. Both operands are evaluated.",
+    summary: "Three-valued or: true if one operand is true, false if both are false, else missing. Both operands are evaluated.",
     presence: PresenceRule::Custom,
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[
@@ -172,7 +172,7 @@ macro_rules! logical_if {
 pub(crate) static LOGICAL_IF: OpDef = OpDef {
     name: "bool.logical_if",
     aliases: &["logical_if"],
-    summary: "`if_true`, `if_false` or `if_missing` as the condition is. All operands are evaluated.",
+    summary: "`if_true`, `if_false` or `if_missing` if the condition is true, false or missing. All operands are evaluated.",
     params: &[param("condition"), param("if_true"), param("if_false"), param("if_missing")],
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(logical_if_types),
@@ -299,7 +299,7 @@ pub(crate) static SHORT_WHERE: OpDef = OpDef {
     name: "core._where",
     of_structs: Some(id::STRUCT_WHERE),
     aliases: &["where"],
-    summary: "The `where` and `if` of the text language: `core.where`, whose condition may also be a boolean, meaning `condition == true`. Only the chosen branch is evaluated.",
+    summary: "The `where` and `if` of the text language: `core.where`, but the condition may also be a boolean, which stands for `condition == true`. A missing condition chooses `if_false`. Only the chosen branch is evaluated.",
     params: &[param("condition"), param("if_true"), crate::definition::param_or("if_false", Value::Nothing)],
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(short_where_types),

@@ -65,7 +65,7 @@ fn make_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static MAKE: OpDef = OpDef {
     name: "namedtuple.make",
-    summary: "A tuple whose fields have names. Written `{x: a, y: b}`, or `namedtuple.make(x=a, y=b)`; the operator itself takes the names as a literal with commas in it.",
+    summary: "A tuple whose fields have names. Written `{x: a, y: b}`, or `namedtuple.make(x=a, y=b)`. The operator itself takes the names as one literal text, separated by commas.",
     params: &[param("field_names").of(ArgumentForm::FieldNames), param("**fields")],
     variadic: true,
     typing: Typing::Rule(make_types),
@@ -130,7 +130,7 @@ pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
 
 pub(crate) static GET_FIELD: OpDef = OpDef {
     name: "namedtuple.get_field",
-    summary: "The field of a named tuple with a name. Written `t.x`. Taken from a tuple that is made on the spot, the other fields are not evaluated. The fields of an optional are `present` and `value`, as `core.get_nth` gives them.",
+    summary: "The field `field_name` of a named tuple. Written `t.x`. If the tuple is made on the spot, the other fields are not evaluated. The fields of an optional are `present`, a boolean, and `value`, which is 0 or empty if the optional is missing.",
     params: &[param("namedtuple"), param("field_name").of(ArgumentForm::FieldName)],
     typing: Typing::Rule(get_field_types),
     of_structs: Some(id::STRUCT_FIELD),
@@ -188,7 +188,7 @@ fn union_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static UNION: OpDef = OpDef {
     name: "namedtuple.union",
-    summary: "The named tuple of the fields of both: those of the first, where the second has no field of that name, else that of the second; then the others of the second.",
+    summary: "The named tuple with the fields of both: first those of `first`, then those that only `second` has. The value of a field that both have is that of `second`.",
     params: &[param("first"), param("second")],
     typing: Typing::Rule(union_types),
     meaning: Meaning::Expand(|graph, args| {

@@ -57,7 +57,7 @@ pub(crate) static HAS: OpDef = OpDef {
     name: "core.has",
     of_structs: Some(id::STRUCT_HAS),
     aliases: &["has"],
-    summary: "Present if `x` is. For a plain value the result is a unit, present by type.",
+    summary: "Present if `x` is present. For a value that is not optional the result is of type `unit`, which is always present.",
     typing: Typing::Rule(|args| unary_types(HAS.name, args, |_, optional| QType::of(Scalar::Unit, optional))),
     meaning: for_scalars!(unary!(|_x| () => (), |x| mask(x.is_some()) => MaskValue, HAS_RULE;)),
     examples: &[ex("has(missing[text])", "missing"), ex("has(i32?{5})", "present"), ex("has(5)", "unit")],
@@ -300,7 +300,7 @@ macro_rules! wheres {
 pub(crate) static WHERE: OpDef = OpDef {
     name: "core.where",
     of_structs: Some(id::STRUCT_WHERE),
-    summary: "`if_true` where the condition is present, else `if_false`, in their common type. What only one branch needs is evaluated only when that branch is chosen.",
+    summary: "`if_true` if the condition is present, else `if_false`, in their common type. An operand that only one branch needs is evaluated only if that branch is chosen.",
     params: &[param("condition"), param("if_true"), param("if_false")],
     integers: Integers::WidenBesideFloats(1),
     typing: Typing::Rule(where_types),
@@ -349,7 +349,7 @@ fn broken(message: Text<'static>) -> Fault {
 pub(crate) static WITH_ASSERTION: OpDef = OpDef {
     name: "core.with_assertion",
     aliases: &["with_assertion"],
-    summary: "`value`, if the condition is present; else an error with the message. In a branch that is not chosen it does not fire.",
+    summary: "`value` if the condition is present, else an error with the message. In a branch that is not chosen, the condition is not checked.",
     params: &[param("value"), param("condition"), param("message")],
     faults: &[FaultKind::Assertion],
     typing: Typing::Rule(with_assertion_types),
@@ -387,7 +387,7 @@ const AGGREGATE: OpDef = OpDef {
 pub(crate) static ANY: OpDef = OpDef {
     name: "core.any",
     aliases: &["any"],
-    summary: "Present if some element of `x` is: of one mask, the mask itself.",
+    summary: "Present if at least one mask in `x` is present, per group of the edge `into` or for the whole array. A single mask is itself the result.",
     typing: Typing::Rule(|args| aggregate_types(ANY.name, args)),
     examples: &[ex("core.any(1 < 2)", "present"), ex("core.any(missing[unit], UNSPECIFIED{})", "missing")],
     over_arrays: OverArrays::Kernel(&reduce::ANY),
@@ -398,7 +398,7 @@ pub(crate) static ANY: OpDef = OpDef {
 pub(crate) static ALL: OpDef = OpDef {
     name: "core.all",
     aliases: &["all"],
-    summary: "Present if every element of `x` is: of one mask, the mask itself.",
+    summary: "Present if every mask in `x` is present, per group of the edge `into` or for the whole array. A single mask is itself the result.",
     typing: Typing::Rule(|args| aggregate_types(ALL.name, args)),
     examples: &[ex("core.all(1 < 2)", "present"), ex("core.all(unit{})", "unit")],
     over_arrays: OverArrays::Kernel(&reduce::ALL),

@@ -105,7 +105,7 @@ pub(crate) mod arrays;
 
 pub(crate) static QTYPE_OF: OpDef = OpDef {
     name: "qtype.qtype_of",
-    summary: "The type of `arg`, which is not evaluated.",
+    summary: "The type of `arg`. `arg` is not evaluated.",
     params: &[param("arg")],
     meaning: Meaning::Instantiate(|g, args| {
         let qtype = g.qtype(args[0]);
@@ -121,7 +121,7 @@ pub(crate) static QTYPE_OF: OpDef = OpDef {
 
 pub(crate) static SCALAR_QTYPE_OF: OpDef = OpDef {
     name: "qtype.scalar_qtype_of",
-    summary: "The scalar type of `arg`, a scalar, an optional or an array that is not evaluated.",
+    summary: "The scalar type of `arg`, which is a scalar, an optional or an array. `arg` is not evaluated.",
     params: &[param("arg")],
     meaning: Meaning::Instantiate(|g, args| {
         let found = g.qtype(args[0]);
@@ -211,7 +211,7 @@ fn scalar_type(qtype: QType) -> QType {
 pub(crate) static GET_SCALAR_QTYPE: OpDef = of_types!(
     "qtype.get_scalar_qtype",
     [x],
-    "The scalar type of a scalar, an optional or an array type; what a sequence type is of; else `NOTHING`.",
+    "The scalar type of a scalar, optional or array type, or the type of the elements for a sequence type; else `NOTHING`.",
     Value::Type(scalar_type(x)),
     ["qtype.get_scalar_qtype(i64?) == i64" => "present", "qtype.get_scalar_qtype(QTYPE{(f32, f32)}) == NOTHING" => "present"]
 );
@@ -219,7 +219,7 @@ pub(crate) static GET_SCALAR_QTYPE: OpDef = of_types!(
 pub(crate) static GET_SHAPE_QTYPE: OpDef = of_types!(
     "qtype.get_shape_qtype",
     [x],
-    "The type of the shape of values of a type; `NOTHING` where they have none.",
+    "The type of the shape of values of the type `x`; `NOTHING` if such values have no shape.",
     Value::Type(by_scalar(&x, |_, form| form.shape())),
     ["qtype.get_shape_qtype(text?) == OPTIONAL_SCALAR_SHAPE" => "present", "qtype.get_shape_qtype(QTYPE{[f32?]}) == DENSE_ARRAY_SHAPE" => "present"]
 );
@@ -227,7 +227,7 @@ pub(crate) static GET_SHAPE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_VALUE_QTYPE: OpDef = of_types!(
     "qtype.get_value_qtype",
     [x],
-    "The type of what is inside of an optional, an array or a sequence type; `NOTHING` for every other.",
+    "The type of the values inside of an optional, an array or a sequence of the type `x`; `NOTHING` for every other type.",
     Value::Type(match x {
         QType::Optional(scalar) | QType::Array(_, scalar) => QType::Scalar(scalar),
         QType::Sequence(element) => (*element).clone(),
@@ -239,7 +239,7 @@ pub(crate) static GET_VALUE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_PRESENCE_QTYPE: OpDef = of_types!(
     "qtype.get_presence_qtype",
     [x],
-    "The type of masks: `unit?` for a scalar or an optional type, arrays of units for one of arrays; else `NOTHING`.",
+    "The type of masks for values of the type `x`: `unit?` for a scalar or an optional type, an array of units for an array type; else `NOTHING`.",
     Value::Type(by_scalar(&x, |_, form| form.broadcast(TypeContainer::Optional).map_or(QType::Nothing, |form| form.of(Scalar::Unit)))),
     ["qtype.get_presence_qtype(f32) == unit?" => "present", "qtype.get_presence_qtype(QTYPE{[f32?]}) == QTYPE{[unit?]}" => "present"]
 );
@@ -247,7 +247,7 @@ pub(crate) static GET_PRESENCE_QTYPE: OpDef = of_types!(
 pub(crate) static OPTIONAL_LIKE_QTYPE: OpDef = of_types!(
     "qtype.optional_like_qtype",
     [x],
-    "The optional type of a scalar or an optional type; an array type is itself; else `NOTHING`.",
+    "The optional type for a scalar or an optional type, the type itself for an array type; else `NOTHING`.",
     Value::Type(by_scalar(&x, |scalar, form| form.broadcast(TypeContainer::Optional).map_or(QType::Nothing, |form| form.of(scalar)))),
     ["qtype.optional_like_qtype(f32) == f32?" => "present"]
 );
@@ -255,7 +255,7 @@ pub(crate) static OPTIONAL_LIKE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_FLOAT_QTYPE: OpDef = of_types!(
     "qtype.get_float_qtype",
     [x],
-    "The float type that numbers of a type are cast to: `f32` for integers, floats as they are, optional or arrays if they are; `NOTHING` for what is no number.",
+    "The float type to which numbers of the type `x` are cast: `f32` for integers, the type itself for floats, as an optional or an array if `x` is one; `NOTHING` for a type that is not numeric.",
     Value::Type(by_scalar(&x, |scalar, form| match scalar {
         scalar if scalar.is_integer() => form.of(Scalar::Float32),
         scalar if scalar.is_float() => form.of(scalar),
@@ -275,7 +275,7 @@ pub(crate) fn decayed(qtype: &QType) -> QType {
 pub(crate) static DECAY_DERIVED_QTYPE: OpDef = of_types!(
     "qtype.decay_derived_qtype",
     [x],
-    "The type that a type is made of: `f64` for `weak_float`, `i32` for `date`, `i64` for `timestamp`, a tuple for a named one; every other type is itself.",
+    "The type from which the type `x` is derived: `f64` for `weak_float`, `i32` for `date`, `i64` for `timestamp`, a tuple type for a named tuple type. Every other type is itself the result.",
     Value::Type(decayed(&x)),
     ["qtype.decay_derived_qtype(QTYPE{{x: f32}}) == QTYPE{(f32,)}" => "present"]
 );
@@ -283,7 +283,7 @@ pub(crate) static DECAY_DERIVED_QTYPE: OpDef = of_types!(
 pub(crate) static COMMON_QTYPE: OpDef = of_types!(
     "qtype.common_qtype",
     [x, y],
-    "The type that values of both types are implicitly cast to; `NOTHING` if there is none.",
+    "The type to which values of both types are implicitly cast; `NOTHING` if there is none.",
     Value::Type(match (&x, &y) {
         // In a model an untyped `missing` has a common type with everything; its type alone does not.
         (QType::Nothing, _) | (_, QType::Nothing) => QType::Nothing,
@@ -295,7 +295,7 @@ pub(crate) static COMMON_QTYPE: OpDef = of_types!(
 pub(crate) static BROADCAST_QTYPE_LIKE: OpDef = of_types!(
     "qtype.broadcast_qtype_like",
     [target, x],
-    "The type `x`, optional if `target` is, of arrays if that is; `NOTHING` unless both are scalar, optional or array types.",
+    "The type `x` in the shape of the type `target`: optional if `target` is optional, an array if `target` is an array type. `NOTHING` unless both are scalar, optional or array types.",
     Value::Type(by_scalar(&x, |scalar, own| {
         let broadcast = form(&target).and_then(|(_, target)| own.broadcast(target));
         broadcast.map_or(QType::Nothing, |form| form.of(scalar))
@@ -306,7 +306,7 @@ pub(crate) static BROADCAST_QTYPE_LIKE: OpDef = of_types!(
 pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
     "qtype.with_value_qtype",
     [shape_qtype, value_qtype],
-    "The type of values of a scalar or optional type in a shape of some type; `NOTHING` where there is none.",
+    "The type of values of the scalar or optional type `value_qtype` in a shape of the type `shape_qtype`; `NOTHING` if there is none.",
     Value::Type(match (TypeContainer::of_shape(&shape_qtype), &value_qtype) {
         (Some(TypeContainer::Bare), QType::Scalar(_) | QType::Optional(_)) => value_qtype,
         (Some(form), QType::Scalar(scalar) | QType::Optional(scalar)) => form.of(*scalar),
@@ -320,7 +320,7 @@ pub(crate) static WITH_VALUE_QTYPE: OpDef = of_types!(
 
 pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
     name: "qtype.conditional_qtype",
-    summary: "One of two types: `true_qtype` if the mask is present, else `false_qtype`. The mask is a literal, or made of types.",
+    summary: "`true_qtype` if the mask is present, else `false_qtype`. The mask must be a literal or be made of types.",
     params: &[
         param("condition"),
         param("true_qtype").of(ArgumentForm::Type),
@@ -350,7 +350,7 @@ pub(crate) static CONDITIONAL_QTYPE: OpDef = OpDef {
 
 pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
     name: "qtype.make_tuple_qtype",
-    summary: "The type of tuples of fields of these types, or of those in one sequence.",
+    summary: "The type of tuples whose fields have the given types, which are arguments each or together one sequence.",
     params: &[param("args").of(ArgumentForm::Type)],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
@@ -375,14 +375,14 @@ pub(crate) static MAKE_TUPLE_QTYPE: OpDef = OpDef {
 pub(crate) static MAKE_SEQUENCE_QTYPE: OpDef = of_types!(
     "qtype.make_sequence_qtype",
     [value_qtype],
-    "The type of sequences of values of a type.",
+    "The type of sequences with elements of the type `value_qtype`.",
     Value::Type(QType::Sequence(value_qtype.into())),
     ["qtype.qtype_of(seq.range(3)) == qtype.make_sequence_qtype(i64)" => "present"]
 );
 
 pub(crate) static SLICE_TUPLE_QTYPE: OpDef = OpDef {
     name: "qtype.slice_tuple_qtype",
-    summary: "The type of tuples of `size` fields of a type from position `offset` on; of all that follow if `size` is -1. `NOTHING` where these are not fields of it.",
+    summary: "The type of tuples with `size` fields of the tuple type `qtype` from position `offset` on, or with all fields from there if `size` is -1. `NOTHING` if `qtype` does not have these fields.",
     params: &[
         param("qtype").of(ArgumentForm::Type),
         param("offset").of(ArgumentForm::Position),
@@ -405,7 +405,7 @@ pub(crate) static SLICE_TUPLE_QTYPE: OpDef = OpDef {
 
 pub(crate) static GET_FIELD_QTYPE: OpDef = OpDef {
     name: "qtype.get_field_qtype",
-    summary: "The type of a field of a tuple or optional type, counted from 0; `NOTHING` where there is no such field.",
+    summary: "The type of field `idx`, counted from 0, of a tuple or optional type; `NOTHING` if there is no such field.",
     params: &[param("qtype").of(ArgumentForm::Type), param("idx").of(ArgumentForm::Position)],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, GET_FIELD_QTYPE.name, args)?;
@@ -423,14 +423,14 @@ pub(crate) static GET_FIELD_QTYPE: OpDef = OpDef {
 pub(crate) static GET_FIELD_COUNT: OpDef = of_types!(
     "qtype.get_field_count",
     [qtype],
-    "How many fields a type has, an i64: those of a tuple, presence and value of an optional, presence of a mask, else none.",
+    "The number of fields of a type, as an i64: those of a tuple, 2 for an optional (presence and value), 1 for a mask (presence), else 0.",
     Value::from(field_count(&qtype).unwrap_or(0) as i64),
     ["qtype.get_field_count(QTYPE{(f32, text, i64)})" => "i64{3}", "qtype.get_field_count(f32)" => "i64{0}"]
 );
 
 pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
     name: "qtype.get_field_names",
-    summary: "The sequence of the names of the fields of a type; empty where they have none.",
+    summary: "The sequence of the names of all fields of the type `qtype`; empty if the fields have no names.",
     params: &[param("qtype").of(ArgumentForm::Type)],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, GET_FIELD_NAMES.name, args)?;
@@ -449,7 +449,7 @@ pub(crate) static GET_FIELD_NAMES: OpDef = OpDef {
 
 pub(crate) static GET_FIELD_QTYPES: OpDef = OpDef {
     name: "qtype.get_field_qtypes",
-    summary: "The sequence of the types of the fields of a type.",
+    summary: "The sequence of the types of all fields of the type `qtype`.",
     params: &[param("qtype").of(ArgumentForm::Type)],
     meaning: Meaning::Instantiate(|g, args| {
         let [qtype] = types(g, GET_FIELD_QTYPES.name, args)?;
@@ -552,7 +552,7 @@ pub(crate) static IS_NAMEDTUPLE: OpDef = question!(
 
 pub(crate) static IS_DERIVED: OpDef = question!(
     "qtype.is_derived_qtype",
-    "Present for a type that is made of another: `weak_float`, `date`, `timestamp`, their optionals and arrays, and named tuples.",
+    "Present for a type that is derived from another one: `weak_float`, `date`, `timestamp`, their optionals and arrays, and named tuples.",
     |x| decayed(&x) != x,
     ["qtype.is_derived_qtype(weak_float)" => "present", "qtype.is_derived_qtype(f64)" => "missing"]
 );

@@ -259,7 +259,7 @@ pub(crate) static RANGE_SIZE: OpDef = OpDef {
 
 pub(crate) static RANGE: OpDef = OpDef {
     name: "seq.range",
-    summary: "The i64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps.",
+    summary: "The i64 numbers from 0 to before `start`, or from `start` to before `stop` if that is given, in steps of `step`. An error if `step` is 0.",
     params: &[
         param("start"),
         param_or("stop", Value::Missing(Scalar::Int64)),
@@ -337,7 +337,7 @@ pub(crate) static MAKE: OpDef = OpDef {
 
 pub(crate) static REPEAT: OpDef = OpDef {
     name: "seq.repeat",
-    summary: "`n` times the same value; none for a negative `n`.",
+    summary: "The sequence that has the same value `n` times; empty if `n` is negative.",
     params: &[param("value"), param("n")],
     meaning: Meaning::Instantiate(|g, args| {
         let element = g.qtype(args[0]);
@@ -355,7 +355,7 @@ pub(crate) static REPEAT: OpDef = OpDef {
 
 pub(crate) static ZIP: OpDef = OpDef {
     name: "seq.zip",
-    summary: "The sequence of tuples of the elements of sequences of the same size.",
+    summary: "The sequence of tuples that each have the elements at one index of several sequences, which must have the same size.",
     params: &[param("args")],
     variadic: true,
     faults: &[FaultKind::Assertion],
@@ -405,7 +405,7 @@ fn mapped(
 
 pub(crate) static MAP: OpDef = OpDef {
     name: "seq.map",
-    summary: "The sequence of what the function makes of each element; of several sequences of the same size, of the elements at each index.",
+    summary: "The sequence of the results of the function `op` for each element. With several sequences of the same size, the function gets the elements at the same index.",
     params: &[param("op"), param("arg"), param("args")],
     variadic: true,
     faults: &[FaultKind::Assertion],
@@ -471,7 +471,7 @@ type Combine<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, NodeHan
 
 pub(crate) static REDUCE: OpDef = OpDef {
     name: "seq.reduce",
-    summary: "The elements taken together by a function of two arguments, the result so far and the element, from left to right; `initial` for an empty sequence.",
+    summary: "The elements of a sequence combined from left to right by a function of two arguments: the result so far, which begins with `initial`, and the element. `initial` for an empty sequence.",
     params: &[param("op"), param("seq"), param("initial")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {
@@ -493,7 +493,7 @@ pub(crate) static REDUCE: OpDef = OpDef {
 
 pub(crate) static SIZE: OpDef = OpDef {
     name: "seq.size",
-    summary: "How many elements a sequence has, an i64.",
+    summary: "The number of elements of a sequence, as an i64.",
     params: &[param("seq")],
     meaning: Meaning::Instantiate(|g, args| Ok(sequence(g, SIZE.name, args, 0)?.size)),
     examples: &[ex("seq.size(seq.range(2, 9, 3))", "i64{3}")],
@@ -569,7 +569,7 @@ fn masks(
 
 pub(crate) static ANY: OpDef = OpDef {
     name: "seq.any",
-    summary: "Present if some mask of the sequence is.",
+    summary: "Present if at least one mask of the sequence is present.",
     params: &[param("seq")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| masks(g, ANY.name, id::PRESENCE_OR, args, Value::Missing(Scalar::Unit))),
@@ -579,7 +579,7 @@ pub(crate) static ANY: OpDef = OpDef {
 
 pub(crate) static ALL: OpDef = OpDef {
     name: "seq.all",
-    summary: "Present if every mask of the sequence is, and for an empty one.",
+    summary: "Present if every mask of the sequence is present, and for an empty sequence.",
     params: &[param("seq")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {

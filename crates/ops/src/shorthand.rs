@@ -86,7 +86,7 @@ fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> NodeResult {
 pub(crate) static ROUND: OpDef = OpDef {
     name: "core._round",
     aliases: &["round"],
-    summary: "The `round` of the text language: `math.round`, or the nearest multiple of 10 to the power of `-digits`, a literal; halves are rounded away from zero. As for all floats, what is printed as a half may be a little less or more.",
+    summary: "The `round` of the text language: `math.round`, or with `digits`, a literal, the nearest multiple of 10 to the power of `-digits`; halves are rounded away from zero. A float that prints as a half may be slightly less or more than it. Missing if `x` is missing.",
     params: &[param("x"), param_or("digits", Value::Unspecified).of(ArgumentForm::Position)],
     typing: Typing::Rule(|args| {
         let ret = result(id::ROUND, &[args[0].qtype])?;
@@ -117,7 +117,7 @@ pub(crate) static ROUND: OpDef = OpDef {
 pub(crate) static SUM: OpDef = OpDef {
     name: "core._sum",
     aliases: &["sum"],
-    summary: "The `sum` of the text language: `math.sum`, but a sum of `i32` that no `i32` is fails. Sums of `i64` wrap around.",
+    summary: "The `sum` of the text language: `math.sum`, but a sum of `i32` that does not fit an `i32` is an error. Sums of `i64` wrap around. 0 if no element is present.",
     params: AGGREGATION.params,
     typing: Typing::Rule(|args| {
         let types: SmallVec<[&QType; 2]> = args.iter().map(|arg| arg.qtype).collect();
@@ -146,7 +146,7 @@ pub(crate) static SUM: OpDef = OpDef {
 pub(crate) static MEDIAN: OpDef = OpDef {
     name: "core._median",
     aliases: &["median"],
-    summary: "The `median` of the text language: `math.quantile(x, 0.5)`, which is the mean of the two in the middle if there are two, and an f64 of integers. Arolla's `math.median` is the lower of the two.",
+    summary: "The `median` of the text language: `math.quantile(x, 0.5)`, which is the mean of the two middle elements if there are two, and an f64 for integers. Arolla's `math.median` is the lower of the two. Missing if no element is present.",
     params: AGGREGATION.params,
     typing: Typing::Rule(|args| interpolated_types("median", args)),
     meaning: Meaning::Expand(|g, args| {
@@ -165,7 +165,7 @@ pub(crate) static MEDIAN: OpDef = OpDef {
 pub(crate) static CLAMP: OpDef = OpDef {
     name: "math.clamp",
     aliases: &["clamp"],
-    summary: "`x`, but not less than `lo` and then not more than `hi`: `minimum(maximum(x, lo), hi)`. NaN if one of them is NaN.",
+    summary: "`x` limited to the range from `lo` to `hi`: `minimum(maximum(x, lo), hi)`. NaN if an operand is NaN, missing if an operand is missing.",
     params: &[param("x"), param("lo"), param("hi")],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| {
@@ -201,7 +201,7 @@ pub(crate) static CLAMP: OpDef = OpDef {
 pub(crate) static COALESCE: OpDef = OpDef {
     name: "core.coalesce",
     aliases: &["coalesce"],
-    summary: "The first value that is present, missing if none is: `x ?? y ?? ..`.",
+    summary: "The first value that is present, or missing if none is: `x ?? y ?? ..`.",
     params: &[param("x"), param("rest")],
     variadic: true,
     integers: Integers::WidenBesideFloats(0),

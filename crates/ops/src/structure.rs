@@ -89,7 +89,7 @@ fn get_nth_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 pub(crate) static GET_NTH: OpDef = OpDef {
     name: "core.get_nth",
     aliases: &["get_nth"],
-    summary: "A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated. An optional has two fields: whether it is present, a boolean, and its value, 0 or empty if it is missing; a mask has only the first.",
+    summary: "The field of a tuple at the position `index`, counted from 0. Written `t.0`. If the tuple is made on the spot, the other fields are not evaluated. An optional has two fields: a boolean, true if it is present, and its value, which is 0 or empty if it is missing; a mask has only the first.",
     params: &[param("tuple"), param("index").of(ArgumentForm::Position)],
     typing: Typing::Rule(get_nth_types),
     of_structs: Some(id::STRUCT_FIELD),
@@ -174,7 +174,7 @@ fn shape_of(qtype: &QType) -> Result<ShapeType, TypeFault> {
 pub(crate) static SHAPE_OF: OpDef = OpDef {
     name: "core.shape_of",
     aliases: &["shape_of"],
-    summary: "The shape of `x`: whether it is an optional. Nothing else of `x` is looked at.",
+    summary: "The shape of `x`: of a scalar, of an optional, or of an array with its size. It does not depend on the values in `x`.",
     typing: Typing::Rule(|args| Ok(Signature::unchanged(args, QType::Shape(shape_of(args[0].qtype)?)))),
     meaning: Meaning::Expand(|g, args| {
         let shape = shape_of(&g.qtype(args[0]))?;
@@ -199,7 +199,7 @@ fn const_with_shape_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault>
 pub(crate) static CONST_WITH_SHAPE: OpDef = OpDef {
     name: "core.const_with_shape",
     aliases: &["const_with_shape"],
-    summary: "`value` in a shape: an optional if it is that of optionals.",
+    summary: "`value` in a shape: an optional for the shape of an optional, an array with `value` in each element for the shape of an array.",
     params: &[param("shape"), param("value")],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(const_with_shape_types),
@@ -264,7 +264,7 @@ pub(crate) static CONST_LIKE: OpDef = OpDef {
 pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
     name: "core.broadcast_like",
     aliases: &["broadcast_like"],
-    summary: "`value` in the shape of `target`: an optional if `target` is one, and present even where `target` is missing.",
+    summary: "`value` in the shape of `target`: an optional if `target` is an optional, and present even where `target` is missing.",
     params: &[param("target"), param("value")],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
@@ -286,7 +286,7 @@ pub(crate) static BROADCAST_LIKE: OpDef = OpDef {
 pub(crate) static DEFAULT_IF_UNSPECIFIED: OpDef = OpDef {
     name: "core.default_if_unspecified",
     aliases: &["default_if_unspecified"],
-    summary: "`default` if `x` is unspecified, else `x`. The type of `x` alone decides, and the other one is not evaluated.",
+    summary: "`default` if `x` is unspecified, else `x`. Only the type of `x` decides, and the other operand is not evaluated.",
     params: &[param("x"), param("default")],
     meaning: Meaning::Instantiate(|g, args| Ok(if g.qtype(args[0]) == QType::Unspecified { args[1] } else { args[0] })),
     examples: &[

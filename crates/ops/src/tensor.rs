@@ -50,7 +50,7 @@ const MIN_RULE: Rule = |t, a| extreme(t, Bin::FMin, Bin::Or, a);
 
 pub(crate) static MAXIMUM: OpDef = OpDef {
     name: "tensor.maximum",
-    summary: "The larger of two numbers; NaN if one is NaN; of zeros, +0 is the larger.",
+    summary: "The larger of two numbers; NaN if one operand is NaN; +0 is larger than -0.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
@@ -65,7 +65,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
 
 pub(crate) static MINIMUM: OpDef = OpDef {
     name: "tensor.minimum",
-    summary: "The smaller of two numbers; NaN if one is NaN; of zeros, -0 is the smaller.",
+    summary: "The smaller of two numbers; NaN if one operand is NaN; -0 is smaller than +0.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),
@@ -94,7 +94,7 @@ const INT_RELU_RULE: Rule = |t, a| {
 };
 pub(crate) static RELU: OpDef = OpDef {
     name: "tensor.relu",
-    summary: "The number if it is above 0, else +0; NaN if it is one.",
+    summary: "The number if it is above 0, else +0; NaN for NaN.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.max(0) }, INT_RELU_RULE),
         strict!(|x: i64| -> i64 { x.max(0) }, INT_RELU_RULE),
@@ -170,7 +170,7 @@ const ROUND_RULE: Rule = |t, a| {
 
 pub(crate) static ROUND: OpDef = OpDef {
     name: "tensor.round",
-    summary: "The nearest whole number, of two the even one.",
+    summary: "The nearest whole number; halves are rounded to the even one.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
@@ -200,7 +200,7 @@ macro_rules! choices {
 
 pub(crate) static WHERE: OpDef = OpDef {
     name: "tensor.where",
-    summary: "`x` if the truth value is true, else `y`. Both are evaluated.",
+    summary: "`x` if the truth value is true, else `y`. Both operands are evaluated.",
     params: &[param("condition"), param("x"), param("y")],
     integers: Integers::WidenBesideFloats(1),
     meaning: choices!(bool i32 i64 f32 f64),

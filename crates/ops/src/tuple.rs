@@ -101,7 +101,7 @@ pub(crate) fn sliced(fields: usize, offset: i64, size: i64) -> Result<std::ops::
 pub(crate) static SLICE_TUPLE: OpDef = OpDef {
     name: "core.slice_tuple",
     aliases: &["slice_tuple"],
-    summary: "A tuple of the `size` fields of a tuple from position `offset` on; of all that follow if `size` is -1. Both are literals.",
+    summary: "The tuple of the `size` fields of a tuple from position `offset` on, or of all fields from there if `size` is -1. Both numbers are literals.",
     params: &[param("tuple"), param("offset").of(ArgumentForm::Position), param("size").of(ArgumentForm::Position)],
     typing: Typing::Rule(|args| {
         let fields = fields(SLICE_TUPLE.name, args, 0)?;
@@ -149,7 +149,7 @@ pub(crate) static CONCAT_TUPLES: OpDef = OpDef {
 pub(crate) static ZIP: OpDef = OpDef {
     name: "core.zip",
     aliases: &["zip"],
-    summary: "A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All have as many fields.",
+    summary: "A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All tuples must have the same number of fields.",
     params: &[param("tuples")],
     variadic: true,
     typing: Typing::Rule(|args| {
@@ -184,7 +184,7 @@ fn first_not_unit(types: impl ExactSizeIterator<Item = QType>) -> Option<usize> 
 pub(crate) static COALESCE_UNITS: OpDef = OpDef {
     name: "core.coalesce_units",
     aliases: &["coalesce_units"],
-    summary: "The first argument whose type is not `unit`; the last if all are. Types alone decide, not values.",
+    summary: "The first argument whose type is not `unit`, or the last argument if all types are `unit`. Only the types decide, not the values.",
     params: &[param("x"), param("args")],
     variadic: true,
     typing: Typing::Rule(|args| {

@@ -67,25 +67,25 @@ whole! {
     WHOLE_TRACE "tensor._whole.trace" (param("x")) "fn f(x) = tensor._whole.trace(x); 1"
         "The sum of the diagonal of what has two axes. Written `x(\"i,j\").trace()`.";
     SUM "tensor.sum" (param("x"), AXES, KEEP) "fn f(x) = tensor.sum(x, (0, 1)); 1"
-        "The sum over some axes, or over all; with `keep` they stay, with an extent of 1. Integers wrap around; 0 of none.";
+        "The sum over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 0 if there are no elements.";
     PRODUCT "tensor.product" (param("x"), AXES, KEEP) "fn f(x) = tensor.product(x, 0); 1"
-        "The product over some axes, or over all. Integers wrap around; 1 of none.";
+        "The product over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 1 if there are no elements.";
     MAX "tensor.max" (param("x"), AXES, KEEP) "fn f(x) = tensor.max(x, 0, keep=true); 1"
-        "The largest over some axes, or over all: NaN if one is, and +0 is above -0.";
+        "The largest element over some axes, or over all; NaN if one of them is NaN. +0 is larger than -0.";
     MIN "tensor.min" (param("x"), AXES, KEEP) "fn f(x) = tensor.min(x, -1); 1"
-        "The smallest over some axes, or over all: NaN if one is, and -0 is below +0.";
+        "The smallest element over some axes, or over all; NaN if one of them is NaN. -0 is smaller than +0.";
     ARGMAX "tensor.argmax" (param("x"), AXIS) "fn f(x) = tensor.argmax(x, 0); 1"
-        "The first index along an axis, by default the last, at which elements are the largest; that of a NaN, if one is. Zeros are equal.";
+        "The index of the largest element along an axis, by default the last; the first one if several are equal, and the first NaN if there is one. Zeros of both signs are equal.";
     ARGMIN "tensor.argmin" (param("x"), AXIS) "fn f(x) = tensor.argmin(x, 0); 1"
-        "The first index along an axis, by default the last, at which elements are the smallest; that of a NaN, if one is. Zeros are equal.";
+        "The index of the smallest element along an axis, by default the last; the first one if several are equal, and the first NaN if there is one. Zeros of both signs are equal.";
     CUM_SUM "tensor.cum_sum" (param("x"), AXIS) "fn f(x) = tensor.cum_sum(x, 0); 1"
-        "The sum of the elements up to each index of an axis, by default the last. Sums are made of sums of 1, 2, 4, .. elements, those of f32 in f64; integers wrap around.";
+        "For each index of an axis, by default the last, the sum of the elements up to and including it. Sums are composed of sums of 1, 2, 4, .. elements, for f32 in f64; integers wrap around.";
     ANY "tensor.any" (param("x"), AXES, KEEP) "fn f(x) = tensor.any(x); 1"
-        "True if one is, over some axes or over all.";
+        "True if at least one element is true, over some axes or over all.";
     ALL "tensor.all" (param("x"), AXES, KEEP) "fn f(x) = tensor.all(x); 1"
-        "True if all are, over some axes or over all.";
+        "True if every element is true, over some axes or over all.";
     MEAN "tensor.mean" (param("x"), AXES, KEEP) "fn f(x) = tensor.mean(x, 0); 1"
-        "The sum over some axes, or over all, divided by how many were added.", WidenFirst;
+        "The sum over some axes, or over all, divided by the number of its terms.", WidenFirst;
     SOFTMAX "tensor.softmax" (param("x"), AXIS) "fn f(x) = tensor.softmax(x); 1"
         "`e / sum(e)` along an axis, by default the last, where `e` is `exp(x - max(x))`.", WidenFirst;
     LOG_SOFTMAX "tensor.log_softmax" (param("x"), AXIS) "fn f(x) = tensor.log_softmax(x); 1"
@@ -97,27 +97,27 @@ whole! {
         "`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis.", WidenFirst;
     CROSS_ENTROPY "tensor.softmax_cross_entropy" (param("z"), param("y"))
         "fn f(z, y) = tensor.softmax_cross_entropy(z, y); 1"
-        "The mean over rows of `-sum(y * log_softmax(z))`, for two matrices.", Widen;
+        "The mean over all rows of `-sum(y * log_softmax(z))`, for two matrices.", Widen;
     OF_ARRAY "tensor.of_array" (param("x")) "fn f(x) = tensor.of_array(x); 1"
-        "The elements of an array as a tensor of one axis. A missing element is an error.";
+        "The elements of an array as a tensor with one axis. A missing element is an error.";
     TO_ARRAY "array.of_tensor" (param("x")) "fn f(x) = array.of_tensor(x); 1"
-        "The elements of a tensor of one axis as an array.";
+        "The elements of a tensor with one axis as an array.";
     TRANSPOSE "tensor.transpose" (param("x"), AXES) "fn f(x) = tensor.transpose(x, (1, 0, 2)); 1"
-        "The axes in another order, by default the opposite one: axis `i` of the result is axis `axes.i`.";
+        "The same elements with the axes in another order, by default in reverse: axis `i` of the result is axis `axes.i` of `x`.";
     RESHAPE "tensor.reshape" (param("x"), param("extents")) "fn f(x) = tensor.reshape(x, (2, -1)); 1"
-        "The same elements in the same order under other extents, of which one may be -1: it is found from the others.";
+        "The same elements, in the same order, with other extents. One extent may be -1; it is computed from the others.";
     BROADCAST "tensor.broadcast" (param("x"), param("extents")) "fn f(x) = tensor.broadcast(x, (2, 3)); 1"
-        "The same elements for all indices of axes that are new, in front, or were of extent 1.";
+        "The tensor with the extents `extents`: it is repeated along new axes, which come first, and along axes of extent 1.";
     SLICE "tensor.slice" (param("x"), param("axis"), param("start"), param("stop"), param_or("step", integer(1)))
         "fn f(x) = tensor.slice(x, 0, 2, 10, 2); 1"
-        "The indices of an axis from `start` on, before `stop`, by steps of at least 1. Negative ones count from the end.";
+        "The part of a tensor that has the indices of an axis from `start` to before `stop`, in steps of at least 1. A negative index counts from the end.";
     BLOCK "tensor.block" (param("x"), param("start"), param("stop")) "fn f(x) = tensor.block(x, [0, 0], [2, 3]); 1"
-        "The tiles of each axis from `start` on, before `stop`: two lists with a number for each axis. Written `x(\"i,j\").block([0, 0], [2, 3])`.";
+        "The tiles of each axis from `start` to before `stop`, which are two lists with one number per axis. Written `x(\"i,j\").block([0, 0], [2, 3])`.";
     TAKE "tensor.take" (param("x"), param("indices"), param_or("axis", integer(0)))
         "fn f(x, i) = tensor.take(x, i); 1"
-        "The indices of an axis that another tensor names, whose axes stand in the place of that axis.";
+        "The elements at the indices of an axis that another tensor names. The axes of that tensor take the place of the axis.";
     CONCAT "tensor.concat" (param("tensors"), param_or("axis", integer(0))) "fn f(x, y) = tensor.concat((x, y)); 1"
-        "The tensors of a tuple, one behind the other along an axis.";
+        "The tensors of a tuple, joined along an axis.";
     GRAD "tensor.grad" (param("y"), param("x")) "fn f(x) = tensor.grad(tensor.sum(x * x), x); 1"
-        "How much each element of `x` changes `y`, which is a float without axes.";
+        "The gradient of `y`, which is a float without axes, with respect to `x`: one derivative per element of `x`.";
 }

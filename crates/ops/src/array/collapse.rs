@@ -37,7 +37,7 @@ fn equal(array: &Array, a: usize, b: usize) -> bool {
 
 pub(crate) static COLLAPSE: OpDef = OpDef {
     name: "array.collapse",
-    summary: "The value that all elements that are there have in common, of each group of the edge `into`; missing if there is no one value. Without an edge an array of the one value of all.",
+    summary: "The value that all present elements of a group of the edge `into` have in common; missing if they differ or if none is present. Without `into`, an array with one element for the whole array.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         typing: |name, args| {

@@ -57,7 +57,7 @@ fn composed(args: &ArrayOperands<'_>, kind: ArrayKind, outer: &Edge, inner: &Edg
 
 pub(crate) static COMPOSE: OpDef = OpDef {
     name: "edge.compose",
-    summary: "The edge of the elements of the last edge with the groups of the first; the groups of each are the elements of the one before it.",
+    summary: "The edge from the elements of the last edge to the groups of the first one. The groups of each edge must be the elements of the edge before it.",
     params: &[param("edge"), param("edges")],
     variadic: true,
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],

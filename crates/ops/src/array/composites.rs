@@ -125,7 +125,7 @@ const VARIANCE: OpDef =
 pub(crate) static VAR: OpDef = OpDef {
     name: "math.var",
     aliases: &["var"],
-    summary: "The variance of the elements that are there, of each group or of all: their squared distances from the mean, summed, by their number, less one if it is `unbiased`; missing if that is not positive.",
+    summary: "The variance of the present elements, per group of the edge `into` or for the whole array: the sum of the squared deviations from the mean, divided by the number of elements, or by one less if `unbiased` is true. Missing if that divisor is not positive.",
     typing: Typing::Rule(|args| variance_types(VAR.name, args)),
     meaning: Meaning::Expand(variance),
     examples: &[
@@ -138,7 +138,7 @@ pub(crate) static VAR: OpDef = OpDef {
 pub(crate) static STD: OpDef = OpDef {
     name: "math.std",
     aliases: &["std"],
-    summary: "The standard deviation of the elements that are there, of each group or of all: the root of `math.var`.",
+    summary: "The standard deviation of the present elements, per group of the edge `into` or for the whole array: the square root of the variance that `math.var` gives for the same arguments. Missing where that variance is missing.",
     typing: Typing::Rule(|args| variance_types(STD.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (variance, half) = (variance(g, args)?, number(g, 0.5));
@@ -151,7 +151,7 @@ pub(crate) static STD: OpDef = OpDef {
 pub(crate) static SKEW: OpDef = OpDef {
     name: "math.skew",
     aliases: &["skew"],
-    summary: "The skewness of the elements that are there, of each group or of all, by the moments of all of them: 0 if they lie alike on both sides of the mean; NaN if they are all equal.",
+    summary: "The skewness of the present elements, per group of the edge `into` or for the whole array, without a correction for small samples: 0 if they lie symmetrically about the mean. NaN if all are equal, missing if no element is present.",
     typing: Typing::Rule(|args| moment_types(SKEW.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (x, into) = (args[0], args[1]);
@@ -172,7 +172,7 @@ pub(crate) static SKEW: OpDef = OpDef {
 pub(crate) static KURTOSIS: OpDef = OpDef {
     name: "math.kurtosis",
     aliases: &["kurtosis"],
-    summary: "The excess kurtosis of the elements that are there, of each group or of all, by the moments of all of them: about 0 if they are distributed normally; NaN if they are all equal.",
+    summary: "The excess kurtosis of the present elements, per group of the edge `into` or for the whole array, without a correction for small samples: about 0 for a normal distribution. NaN if all are equal, missing if no element is present.",
     typing: Typing::Rule(|args| moment_types(KURTOSIS.name, args)),
     meaning: Meaning::Expand(|g, args| {
         let (x, into) = (args[0], args[1]);
@@ -201,7 +201,7 @@ fn paired_deviations(g: &mut dyn Expansion, args: &[NodeHandle]) -> Result<[Node
 pub(crate) static COVARIANCE: OpDef = OpDef {
     name: "math.covariance",
     aliases: &["covariance"],
-    summary: "The covariance of the elements that are there in both arrays, of each group or of all; missing if there are none, or but one and it is `unbiased`.",
+    summary: "The covariance of the elements that are present in both arrays, per group of the edge `into` or for the whole arrays. Missing if there is no such element, or only one and `unbiased` is true.",
     params: &[param("x"), param("y"), param_or("into", Value::Unspecified), param_or("unbiased", TRUE)],
     integers: Integers::Widen,
     typing: Typing::Rule(|args| {
@@ -228,7 +228,7 @@ pub(crate) static COVARIANCE: OpDef = OpDef {
 pub(crate) static CORRELATION: OpDef = OpDef {
     name: "math.correlation",
     aliases: &["correlation"],
-    summary: "Pearson's correlation of the elements that are there in both arrays, of each group or of all, from -1 to 1; missing if there are none, NaN if those of one are all equal.",
+    summary: "Pearson's correlation of the elements that are present in both arrays, per group of the edge `into` or for the whole arrays: from -1 to 1. Missing if there is no such element, NaN if the elements of one array are all equal.",
     params: &[param("x"), param("y"), param_or("into", Value::Unspecified)],
     integers: Integers::Widen,
     typing: Typing::Rule(|args| pair_types(CORRELATION.name, args, false)),
@@ -258,7 +258,7 @@ pub(crate) static CORRELATION: OpDef = OpDef {
 pub(crate) static WEIGHTED_AVERAGE: OpDef = OpDef {
     name: "math.weighted_average",
     aliases: &["weighted_average"],
-    summary: "The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in f64 and rounded once. Without weight it is what the division makes of it: infinite or NaN.",
+    summary: "The average of the elements, weighted by `weights`, per group of the edge `into` or for the whole array. An element without a value or without a weight is left out. Sums and quotient are computed in f64, and the result is rounded once. It is never missing: if the weights add up to 0, it is an infinity or NaN.",
     params: &[param("values"), param("weights"), param_or("into", Value::Unspecified)],
     integers: Integers::Widen,
     typing: Typing::Rule(|args| pair_types(WEIGHTED_AVERAGE.name, args, true)),
@@ -289,7 +289,7 @@ pub(crate) static WEIGHTED_AVERAGE: OpDef = OpDef {
 pub(crate) static SOFTMAX: OpDef = OpDef {
     name: "math.softmax",
     aliases: &["softmax"],
-    summary: "Of each element the share of `exp(beta * x)` in the sum over its group, or over all.",
+    summary: "For each element, `exp(beta * x)` divided by the sum of these exponentials over its group of the edge `over`, or over the whole array. Missing for a missing element.",
     params: &[
         param("x"),
         param_or("beta", Value::Scalar(ScalarValue::WeakFloat(1.0))),

@@ -104,7 +104,7 @@ impl Numbers {
 
 pub(crate) static UNIQUE: OpDef = OpDef {
     name: "array.unique",
-    summary: "The different elements that are there, each where it comes first. A NaN differs from all others.",
+    summary: "The different present elements, in the order in which they first occur. A NaN differs from all others.",
     params: &[param("x")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
@@ -199,7 +199,7 @@ fn split(args: &ArrayOperands<'_>, array: &Array, groups: &mut [Option<u32>], co
 
 pub(crate) static GROUP_BY: OpDef = OpDef {
     name: "edge.group_by",
-    summary: "The edge that puts equal elements into one group, of arrays in a tuple those that are equal in all of them, within each group of the edge `over`. Groups are counted in the order in which they come; what is missing is in none.",
+    summary: "The edge that puts equal elements into one group, or with arrays in a tuple, the positions at which all arrays are equal. With the edge `over`, only elements of one group of `over` are put together. Groups are numbered in the order in which they first occur. A missing element is in no group.",
     params: &[param("x"), param_or("over", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
     // The general typing of array operators does not look for arrays in a tuple.
@@ -223,7 +223,7 @@ pub(crate) static GROUP_BY: OpDef = OpDef {
 
 pub(crate) static GROUP_BY2: OpDef = OpDef {
     name: "edge.group_by2",
-    summary: "The edge of `edge.group_by`, and that of its groups in the groups of the edge `over`: the two are `over`, in two steps.",
+    summary: "The edge of `edge.group_by`, from elements to new groups, and the edge from the new groups to the groups of `over`. Composed, the two are `over`.",
     params: &[param("x"), param_or("over", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch],
     typing: Typing::Rule(|args| pair_types(GROUP_BY2.name, args)),

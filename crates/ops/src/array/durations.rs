@@ -25,7 +25,7 @@ const fn is_duration(scalar: Scalar) -> bool {
 
 pub(crate) static SUM: OpDef = OpDef {
     name: "duration.sum",
-    summary: "The sum of the durations that are there, of each group of the edge `into` or of all; `0s` if there are none. An error if it does not fit into 64 bits of microseconds; sums on the way may be beyond.",
+    summary: "The sum of the present durations, per group of the edge `into` or for the whole array; `0s` if none is present. An error if the sum does not fit into 64 bits of microseconds; intermediate sums may exceed them.",
     faults: &[FaultKind::TimeRange],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
@@ -45,7 +45,7 @@ pub(crate) static SUM: OpDef = OpDef {
 
 pub(crate) static MEAN: OpDef = OpDef {
     name: "duration.mean",
-    summary: "The mean of the durations that are there, of each group or of all, rounded to microseconds, halves to even; missing if there are none.",
+    summary: "The mean of the present durations, per group of the edge `into` or for the whole array, rounded to microseconds, halves to even; missing if none is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         typing: |name, args| aggregate_types(name, args, is_duration, |scalar| scalar, false),

@@ -85,7 +85,7 @@ pub(crate) static CHILD_SHAPE: OpDef = OpDef {
 
 pub(crate) static PARENT_SHAPE: OpDef = OpDef {
     name: "edge.parent_shape",
-    summary: "The shape of the groups of an edge; that of an optional where there is one group for all.",
+    summary: "The shape of the groups of an edge; the shape of an optional for an edge to a scalar.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
@@ -100,7 +100,7 @@ pub(crate) static PARENT_SHAPE: OpDef = OpDef {
 
 pub(crate) static CHILD_SIZE: OpDef = OpDef {
     name: "edge.child_size",
-    summary: "How many elements an edge has.",
+    summary: "The number of elements of an edge, as an i64.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
@@ -115,7 +115,7 @@ pub(crate) static CHILD_SIZE: OpDef = OpDef {
 
 pub(crate) static PARENT_SIZE: OpDef = OpDef {
     name: "edge.parent_size",
-    summary: "How many groups an edge has.",
+    summary: "The number of groups of an edge, as an i64.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
@@ -130,7 +130,7 @@ pub(crate) static PARENT_SIZE: OpDef = OpDef {
 
 pub(crate) static SIZES: OpDef = OpDef {
     name: "edge.sizes",
-    summary: "How many elements each group of an edge has; a scalar where there is one group for all.",
+    summary: "The number of elements in each group of an edge; a scalar for an edge to a scalar.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {
@@ -169,7 +169,7 @@ fn number_each(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 
 pub(crate) static MAPPING: OpDef = OpDef {
     name: "edge.mapping",
-    summary: "The number of the group of each element of an edge, missing for an element of no group.",
+    summary: "The number of the group of each element of an edge, counted from 0; missing for an element in no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: number_each,
@@ -188,7 +188,7 @@ pub(crate) static MAPPING: OpDef = OpDef {
 
 pub(crate) static INDICES: OpDef = OpDef {
     name: "edge.indices",
-    summary: "The position of each element of an edge in its group, missing for an element of no group.",
+    summary: "The position of each element of an edge in its group, counted from 0; missing for an element in no group.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: number_each,
@@ -211,7 +211,7 @@ pub(crate) static INDICES: OpDef = OpDef {
 
 pub(crate) static AS_DENSE_ARRAY_EDGE: OpDef = OpDef {
     name: "edge.as_dense_array_edge",
-    summary: "An edge of arrays of Arolla's other form, `ARRAY`, as one of dense arrays; of those it stays as it is.",
+    summary: "The edge between dense arrays that is equal to an edge between arrays in Arolla's other form, `ARRAY`. An edge between dense arrays is itself the result.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: |name, args| {

@@ -64,7 +64,7 @@ pub(super) const EDGE: OpDef = OpDef { faults: &[FaultKind::Invalid], ..ARRAY };
 
 pub(crate) static FROM_SIZES: OpDef = OpDef {
     name: "edge.from_sizes",
-    summary: "The edge of contiguous groups of these sizes.",
+    summary: "The edge of contiguous groups with the sizes `sizes`.",
     params: &[param("sizes")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -78,7 +78,7 @@ pub(crate) static FROM_SIZES: OpDef = OpDef {
 
 pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
     name: "edge.from_split_points",
-    summary: "The edge of contiguous groups between neighbouring points, the first of which is 0.",
+    summary: "The edge of contiguous groups, each from one split point to before the next one. The first split point must be 0.",
     params: &[param("split_points")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -92,7 +92,7 @@ pub(crate) static FROM_SPLIT_POINTS: OpDef = OpDef {
 
 pub(crate) static FROM_MAPPING: OpDef = OpDef {
     name: "edge.from_mapping",
-    summary: "The edge of elements each of which names its group, counted from 0, out of `parent_size`; a missing number says that an element belongs to no group.",
+    summary: "The edge that puts each element into the group with the number in `mapping`, counted from 0; there are `parent_size` groups. An element whose number is missing is in no group.",
     params: &[param("mapping"), param("parent_size")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -139,7 +139,7 @@ fn of_shape(operator: &'static str, args: &[Argument<'_>]) -> Result<Signature, 
 
 pub(crate) static FROM_SHAPE: OpDef = OpDef {
     name: "edge.from_shape",
-    summary: "The edge that puts all elements of an array of a shape into one group; of the shape of a scalar, that of a scalar with a scalar.",
+    summary: "The edge that puts all elements of an array of a shape into one group, so that an aggregation gives a scalar. For the shape of a scalar, the edge from a scalar to a scalar.",
     params: &[param("child_side_shape")],
     typing: Typing::Rule(|args| of_shape(FROM_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -157,7 +157,7 @@ pub(crate) static FROM_SHAPE: OpDef = OpDef {
 
 pub(crate) static FROM_SIZES_OR_SHAPE: OpDef = OpDef {
     name: "edge.from_sizes_or_shape",
-    summary: "`edge.from_sizes` of an array, `edge.from_shape` of a shape.",
+    summary: "`edge.from_sizes` for an array, `edge.from_shape` for a shape.",
     params: &[param("x")],
     typing: Typing::Rule(|args| of_shape(FROM_SIZES_OR_SHAPE.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -190,7 +190,7 @@ fn to_scalar_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Sign
 
 pub(crate) static TO_SCALAR: OpDef = OpDef {
     name: "edge.to_scalar",
-    summary: "The edge that puts all elements of an array into one group; of a scalar, that of a scalar with a scalar.",
+    summary: "The edge that puts all elements of an array into one group, so that an aggregation gives a scalar. For a scalar, the edge from a scalar to a scalar.",
     params: &[param("x")],
     typing: Typing::Rule(|args| to_scalar_types(TO_SCALAR.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -208,7 +208,7 @@ pub(crate) static TO_SCALAR: OpDef = OpDef {
 
 pub(crate) static TO_SINGLE: OpDef = OpDef {
     name: "edge.to_single",
-    summary: "The edge that puts all elements of an array into the one group of an array of one element.",
+    summary: "The edge that puts all elements of an array into one group, so that an aggregation gives an array with one element.",
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,

@@ -30,7 +30,7 @@ fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
 pub(crate) static MAKE_DENSE_ARRAY: OpDef = OpDef {
     name: "array.make_dense_array",
     of_structs: Some(id::LIST_MAKE),
-    summary: "An array of the operands, cast to what they have in common. Written `[a, b]`.",
+    summary: "An array of the operands, cast to their common type. Written `[a, b]`.",
     params: &[param("x0"), param("xs")],
     variadic: true,
     integers: Integers::WidenBesideFloats(0),
@@ -97,7 +97,7 @@ pub(crate) static AT: OpDef = OpDef {
     name: "array.at",
     of_structs: Some(id::LIST_AT),
     of_masks: Some(id::ARRAY_SELECT),
-    summary: "The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one. With an array of masks for the index, as in `a[a > 0]`, it is `array.select`.",
+    summary: "The element at an index, counted from 0, or the elements at the indices in an array. Written `a[i]`. An index outside of the array is an error; a missing index gives a missing element. If the index is an array of masks, as in `a[a > 0]`, the operator is `array.select`.",
     params: &[param("array"), param("index")],
     faults: &[FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -128,7 +128,7 @@ pub(crate) static AT: OpDef = OpDef {
 pub(crate) static SIZE: OpDef = OpDef {
     name: "array.size",
     of_structs: Some(id::LIST_SIZE),
-    summary: "How many elements an array has, missing ones included.",
+    summary: "The number of elements of an array, missing ones included, as an i64.",
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,

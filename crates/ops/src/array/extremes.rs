@@ -87,7 +87,7 @@ fn places<T: Element>(array: &Array, groups: &Groups<'_>, wanted: Ordering, ret:
 pub(crate) static MIN: OpDef = OpDef {
     name: "math.min",
     aliases: &["min"],
-    summary: "The least of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
+    summary: "The smallest of the present elements, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
@@ -104,7 +104,7 @@ pub(crate) static MIN: OpDef = OpDef {
 pub(crate) static MAX: OpDef = OpDef {
     name: "math.max",
     aliases: &["max"],
-    summary: "The greatest of the elements that are there, of each group or of all: a NaN if one is; missing if there are none.",
+    summary: "The largest of the present elements, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         typing: |name, args| aggregate_types(name, args, is_ordered, |scalar| scalar, false),
@@ -122,7 +122,7 @@ pub(crate) static MAX: OpDef = OpDef {
 pub(crate) static ARGMIN: OpDef = OpDef {
     name: "math.argmin",
     aliases: &["argmin"],
-    summary: "The position of the least element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
+    summary: "The position of the smallest present element in its group of the edge `into`, or in the whole array; missing elements count for positions. It is the position of the first of several equal elements, or of the first NaN if there is one. Missing if no element is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         typing: |name, args| aggregate_types(name, args, is_ordered, |_| Scalar::Int64, false),
@@ -135,7 +135,7 @@ pub(crate) static ARGMIN: OpDef = OpDef {
 pub(crate) static ARGMAX: OpDef = OpDef {
     name: "math.argmax",
     aliases: &["argmax"],
-    summary: "The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one.",
+    summary: "The position of the largest present element in its group of the edge `into`, or in the whole array; missing elements count for positions. It is the position of the first of several equal elements, or of the first NaN if there is one. Missing if no element is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::First),
         typing: |name, args| aggregate_types(name, args, is_ordered, |_| Scalar::Int64, false),

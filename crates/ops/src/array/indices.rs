@@ -54,7 +54,7 @@ fn elements_at_all<T: Number + Into<i64>>(
 
 pub(crate) static PRESENT_INDICES: OpDef = OpDef {
     name: "array.present_indices",
-    summary: "The positions of the elements that are there.",
+    summary: "The positions of the present elements, counted from 0.",
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
@@ -76,7 +76,7 @@ pub(crate) static PRESENT_INDICES: OpDef = OpDef {
 
 pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
     name: "array.from_indices_and_values",
-    summary: "An array of `size` elements, those at `indices`, which go up, being `values`, and the others missing.",
+    summary: "An array of `size` elements that has `values` at the positions `indices` and is missing elsewhere. `indices` must be ascending.",
     params: &[param("indices"), param("values"), param("size")],
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::IndexRange, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -139,7 +139,7 @@ fn is_grouped(arg: &Value) -> bool {
 
 pub(crate) static TAKE: OpDef = OpDef {
     name: "array.take",
-    summary: "The elements of `x` at `ids`, counted from 0 in each group of the edge `over`: those of the group that `ids_over` says an index belongs to, which is `over` if it is not given. There must be such elements; a missing index gives a missing one, and so does one in no group.",
+    summary: "The elements of `x` at the indices `ids`, which count from 0 in each group of the edge `over`, or in the whole array. The edge `ids_over` maps each index to its group; by default it is `over`. An index outside of its group is an error. The result is missing for a missing index and for an index in no group.",
     params: &[param("x"), param("ids"), param_or("over", NO_EDGE), param_or("ids_over", NO_EDGE)],
     faults: &[FaultKind::IndexRange, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -201,7 +201,7 @@ pub(crate) static TAKE: OpDef = OpDef {
 
 pub(crate) static INVERSE_MAPPING: OpDef = OpDef {
     name: "array.inverse_mapping",
-    summary: "The inverse of a permutation, or of one in each group: at each index the position of the element that is this index, missing where there is none. No index occurs twice in a group.",
+    summary: "The inverse of a permutation, or of one permutation per group of the edge `over`: at each index, the position of the element that equals this index; missing if there is none. No index may occur twice in a group.",
     params: &[param("indices"), param_or("over", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

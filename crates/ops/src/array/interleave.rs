@@ -38,7 +38,7 @@ const OPERANDS: OpDef = OpDef {
 
 pub(crate) static INTERLEAVE: OpDef = OpDef {
     name: "array.interleave",
-    summary: "The elements of arrays, cast to what they have in common, first all first ones, then all second ones, with the edge that has those of one place in one group. Scalars are the same at each place; of scalars alone the array is of them, with the edge to a scalar.",
+    summary: "The elements of several arrays, cast to their common type: the first elements of all arrays, then their second elements, and so on. A second result is the edge that puts the elements of one position into one group. A scalar is repeated at each position; with scalars only, the array has one element per scalar, and the edge is one to a scalar.",
     typing: Typing::Rule(|args| types(INTERLEAVE.name, args)),
     integers: Integers::WidenBesideFloats(0),
     meaning: Meaning::Expand(|g, args| {

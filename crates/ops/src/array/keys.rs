@@ -149,7 +149,7 @@ fn matched(
 
 pub(crate) static FROM_KEYS: OpDef = OpDef {
     name: "edge.from_keys",
-    summary: "The edge of each of `child_keys` with the one of `parent_keys` that is equal to it, if there is one. Keys are elements of arrays, or of several arrays in a tuple; no two parents have the same.",
+    summary: "The edge that maps each element of `child_keys` to the equal element of `parent_keys`, if there is one. Keys are the elements of an array, or of several arrays in a tuple. The elements of `parent_keys` must differ.",
     params: &[param("child_keys"), param("parent_keys")],
     faults: &[FaultKind::Invalid, FaultKind::Assertion],
     typing: Typing::Rule(|args| types(FROM_KEYS.name, args)),

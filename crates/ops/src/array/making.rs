@@ -13,7 +13,7 @@ use cembra_value::{Array, ScalarValue, Value};
 
 pub(crate) static IOTA: OpDef = OpDef {
     name: "array.iota",
-    summary: "0, 1, 2, .. of type i64 in a shape; 0 where that is of one value.",
+    summary: "The numbers that count from 0, as an array of i64 in a shape; 0 for the shape of a scalar or of an optional.",
     params: &[param("shape")],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| match args[0].qtype {
@@ -51,7 +51,7 @@ pub(crate) static IOTA: OpDef = OpDef {
 
 pub(crate) static SHAPED: OpDef = OpDef {
     name: "array.shaped",
-    summary: "`x` in the shape of an array: a scalar as often as that has elements, an array in the form of it, whatever its size.",
+    summary: "`x` in the shape of an array: a scalar is repeated for each element; an array takes the shape's form of arrays and keeps its own size.",
     params: &[param("x"), param("shape")],
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -176,7 +176,7 @@ fn in_form(g: &mut dyn Expansion, arg: NodeHandle, to: ArrayKind, convert: OpId)
 
 pub(crate) static AS_DENSE_ARRAY: OpDef = OpDef {
     name: "array.as_dense_array",
-    summary: "An array as a dense array, a scalar as one of one element, a tuple of scalars as one of its fields, cast to what they have in common.",
+    summary: "The operand as a dense array: an array with the same elements, a scalar as an array with one element, a tuple of scalars as an array of its fields, cast to their common type.",
     typing: Typing::Rule(|args| {
         let scalar = element_of(AS_DENSE_ARRAY.name, args[0].qtype, true)?;
         Ok(Signature::unchanged(args, QType::Array(ArrayKind::Dense, scalar)))
@@ -188,7 +188,7 @@ pub(crate) static AS_DENSE_ARRAY: OpDef = OpDef {
 
 pub(crate) static AS_ARRAY: OpDef = OpDef {
     name: "array.as_array",
-    summary: "An array as one of Arolla's other form, `ARRAY`, a scalar as one of one element.",
+    summary: "The operand as an array in Arolla's other form of arrays, `ARRAY`: an array with the same elements, a scalar as an array with one element.",
     typing: Typing::Rule(|args| {
         let scalar = element_of(AS_ARRAY.name, args[0].qtype, false)?;
         Ok(Signature::unchanged(args, QType::Array(ArrayKind::Sparse, scalar)))

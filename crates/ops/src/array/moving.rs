@@ -22,7 +22,7 @@ fn places_before(at: usize, n: i64, size: usize) -> Option<usize> {
 
 pub(crate) static SHIFT: OpDef = OpDef {
     name: "array.shift",
-    summary: "The elements moved by `n` places to higher positions in their group, or in the array; to lower ones if `n` is negative. Missing where no element comes from, and for an element in no group.",
+    summary: "The elements moved by `n` positions towards the end of their group of the edge `over`, or of the whole array; towards the start if `n` is negative. Missing at a position to which no element moves, and for an element in no group.",
     params: &[param("x"), param("n"), param_or("over", Value::Unspecified)],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
@@ -63,7 +63,7 @@ pub(crate) static SHIFT: OpDef = OpDef {
 
 pub(crate) static SORT: OpDef = OpDef {
     name: "array.sort",
-    summary: "The elements of each group, or of the array, from the smallest to the largest; the other way if `descending`. NaNs come behind all others, and missing elements last. Equal elements keep their order.",
+    summary: "The elements of each group of the edge `over`, or of the whole array, in ascending order, or in descending order if `descending` is true. NaNs come after all other elements, and missing elements last. Equal elements keep their order.",
     params: &[
         param("x"),
         param_or("over", Value::Unspecified),

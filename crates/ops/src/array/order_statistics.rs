@@ -235,7 +235,7 @@ fn quantiles(args: &ArrayOperands<'_>, into: usize, ret: &QType, what: Statistic
 
 pub(crate) static MEDIAN: OpDef = OpDef {
     name: "math.median",
-    summary: "The median of the elements that are there, of each group or of all, as Arolla has it: the lower one, if there are two. A NaN if one is; missing if there are none. The short name `median` is the mean of the two.",
+    summary: "The median of the present elements, per group of the edge `into` or for the whole array. Of two middle elements it is the lower one, as in Arolla; the short name `median` gives their mean. NaN if an element is NaN, missing if no element is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         typing: ranked_types,
@@ -289,7 +289,7 @@ fn number(value: &Value) -> Result<f64, Fault> {
 pub(crate) static INVERSE_CDF: OpDef = OpDef {
     name: "math.inverse_cdf",
     aliases: &["inverse_cdf"],
-    summary: "The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none. `cdf_arg`, and its product with how many there are, are rounded to f32 whatever the types are.",
+    summary: "The smallest present element such that at least the fraction `cdf_arg` of the present elements is less than or equal to it, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present. `cdf_arg` must be from 0 to 1. It and its product with the number of elements are rounded to f32, whatever the types are.",
     params: &[param("x"), param("cdf_arg"), param_or("into", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -318,7 +318,7 @@ pub(crate) static INVERSE_CDF: OpDef = OpDef {
 pub(crate) static QUANTILE: OpDef = OpDef {
     name: "math.quantile",
     aliases: &["quantile"],
-    summary: "The number at a share `q` of the way through the elements that are there in their order, of each group or of all: between two elements it is on the straight line through them, as in NumPy and Excel's `PERCENTILE.INC`. Of integers it is an f64. A NaN if one is; missing if there are none. `q` is from 0 to 1.",
+    summary: "The quantile of the present elements at the fraction `q`, per group of the edge `into` or for the whole array. Between two sorted elements it is interpolated linearly, as in NumPy and in Excel's `PERCENTILE.INC`. For integers it is an f64. NaN if an element is NaN, missing if no element is present. `q` must be from 0 to 1.",
     params: &[param("x"), param("q"), param_or("into", Value::Unspecified)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -410,7 +410,7 @@ const DISTRIBUTION: OpDef = OpDef {
 pub(crate) static CDF: OpDef = OpDef {
     name: "math.cdf",
     aliases: &["cdf"],
-    summary: "Of each element, the share of its group, or of all, that is not greater; by weight, if there are weights. Elements without a weight do not count.",
+    summary: "For each element, the fraction of its group of the edge `over`, or of the whole array, that is less than or equal to it. With `weights`, each element counts by its weight. Missing for an element that is missing or has no weight; such an element does not count for the others. NaN for all elements of a group with a NaN.",
     integers: Integers::Widen,
     typing: Typing::Rule(|args| {
         let ret = cdf_types(CDF.name, args)?.ret;

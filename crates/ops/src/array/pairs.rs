@@ -34,7 +34,7 @@ fn sizes(args: &ArrayOperands<'_>) -> Result<Sizes, Fault> {
 
 pub(crate) static PAIR_LEFT: OpDef = OpDef {
     name: "edge.pair_left",
-    summary: "The edge of the left of the pairs of elements of the same group, for groups of these sizes, with the elements.",
+    summary: "The edge that maps each pair of elements of the same group to the pair's left element, for contiguous groups with the sizes `sizes`. An element also forms a pair with itself.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: of_integers,
@@ -52,7 +52,7 @@ pub(crate) static PAIR_LEFT: OpDef = OpDef {
 
 pub(crate) static PAIR_RIGHT: OpDef = OpDef {
     name: "edge.pair_right",
-    summary: "The edge of the right of the pairs of elements of the same group, for groups of these sizes, with the elements.",
+    summary: "The edge that maps each pair of elements of the same group to the pair's right element, for contiguous groups with the sizes `sizes`. An element also forms a pair with itself.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
         typing: of_integers,

@@ -83,7 +83,7 @@ const RANDINT: OpDef = OpDef { faults: &[FaultKind::Invalid, FaultKind::SizeMism
 
 pub(crate) static RANDINT_WITH_SHAPE: OpDef = OpDef {
     name: "array.randint_with_shape",
-    summary: "Random integers in the shape of an array, from `low` up to `high`, which is not one of them. Equal operands give equal numbers, those that Arolla gives. Where a bound is missing the number is; arrays of bounds say themselves how many there are.",
+    summary: "Random integers in the shape of an array, at least `low` and less than `high`. Equal operands always give equal numbers, the same as in Arolla. Where a bound is missing, the number is missing. If a bound is an array, its size replaces that of the shape.",
     params: &[
         param("shape"),
         param_or("low", int64(0)),
@@ -102,7 +102,7 @@ pub(crate) static RANDINT_WITH_SHAPE: OpDef = OpDef {
 
 pub(crate) static RANDINT_LIKE: OpDef = OpDef {
     name: "array.randint_like",
-    summary: "Random integers in the shape of the array `x`, as `array.randint_with_shape` draws them.",
+    summary: "Random integers in the shape of the array `x`, at least `low` and less than `high`, as drawn by `array.randint_with_shape`. Missing where a bound is missing.",
     params: &[
         param("x"),
         param_or("low", int64(0)),

@@ -109,7 +109,7 @@ fn narrowed(array: &Array) -> Result<Array, Fault> {
 
 pub(crate) static ORDINAL_RANK: OpDef = OpDef {
     name: "array.ordinal_rank",
-    summary: "For each element how many of its group are before it: lower ones, or higher ones if `descending`, of equal ones those with a smaller tie breaker, then those further to the front. NaNs come last, in the order of their positions. Missing where the element or its tie breaker is.",
+    summary: "For each element, the number of elements that come before it in its group of the edge `over`, or in the whole array, in ascending order, or in descending order if `descending` is true. Equal elements are ordered by `tie_breaker`, ascending, then by position. NaNs come last, in the order of their positions. Missing if the element or its tie breaker is missing.",
     params: &[
         param("x"),
         param_or("tie_breaker", Value::Unspecified),
@@ -218,7 +218,7 @@ fn rank_densely<K: Ord + Copy>(
 
 pub(crate) static DENSE_RANK: OpDef = OpDef {
     name: "array.dense_rank",
-    summary: "For each element how many different ones of its group are before it: lower ones, or higher ones if `descending`. NaNs come last and differ from each other. Missing elements stay missing.",
+    summary: "For each element, the number of different values that come before it in its group of the edge `over`, or in the whole array, in ascending order, or in descending order if `descending` is true. NaNs come last and differ from each other. Missing for a missing element.",
     params: &[
         param("x"),
         param_or("over", Value::Unspecified),

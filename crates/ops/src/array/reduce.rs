@@ -147,7 +147,7 @@ fn total(
 
 pub(crate) static SUM: OpDef = OpDef {
     name: "math.sum",
-    summary: "The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once.",
+    summary: "The sum of the present elements, per group of the edge `into` or for the whole array; 0 if no element is present. Floats are added in f64 and rounded once.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, true),
@@ -179,7 +179,7 @@ pub(crate) static SUM_SPARSE: OpDef = OpDef {
 pub(crate) static PROD: OpDef = OpDef {
     name: "math.prod",
     aliases: &["prod"],
-    summary: "The product of the elements that are there, of each group or of all; missing if there are none.",
+    summary: "The product of the present elements, per group of the edge `into` or for the whole array; missing if no element is present.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),
@@ -193,7 +193,7 @@ pub(crate) static PROD: OpDef = OpDef {
 pub(crate) static MEAN: OpDef = OpDef {
     name: "math.mean",
     aliases: &["mean"],
-    summary: "The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32.",
+    summary: "The mean of the present elements, per group of the edge `into` or for the whole array; missing if no element is present. The mean of integers is an f64, or an f32 with `numbers f32`.",
     integers: Integers::Widen,
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
@@ -261,7 +261,7 @@ fn booleans(args: &ArrayOperands<'_>, ret: &QType, decisive: bool) -> Result<Val
 pub(crate) static LOGICAL_ANY: OpDef = OpDef {
     name: "bool.logical_any",
     aliases: &["logical_any"],
-    summary: "`bool.logical_or` of all elements, of each group or of all: true if one is true, missing if one is missing, else false.",
+    summary: "`bool.logical_or` of all elements, per group of the edge `into` or for the whole array: true if an element is true, else missing if an element is missing, else false.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
@@ -279,7 +279,7 @@ pub(crate) static LOGICAL_ANY: OpDef = OpDef {
 pub(crate) static LOGICAL_ALL: OpDef = OpDef {
     name: "bool.logical_all",
     aliases: &["logical_all"],
-    summary: "`bool.logical_and` of all elements, of each group or of all: false if one is false, missing if one is missing, else true.",
+    summary: "`bool.logical_and` of all elements, per group of the edge `into` or for the whole array: false if an element is false, else missing if an element is missing, else true.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
         typing: |name, args| aggregate_types(name, args, |scalar| scalar == Scalar::Boolean, |scalar| scalar, false),
@@ -294,7 +294,7 @@ pub(crate) static LOGICAL_ALL: OpDef = OpDef {
 pub(crate) static COUNT: OpDef = OpDef {
     name: "array.count",
     aliases: &["count"],
-    summary: "How many elements are there, in each group or in all.",
+    summary: "The number of present elements, per group of the edge `into` or for the whole array, as an i64.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Any),
         typing: |name, args| aggregate_types(name, args, |_| true, |_| Scalar::Int64, true),

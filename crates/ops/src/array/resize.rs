@@ -93,7 +93,7 @@ fn placed(runs: &[Range<i64>], sizes: &[i64], offsets: Option<&Array>) -> Result
 
 pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
     name: "edge.resize_groups_child_side",
-    summary: "Gives contiguous groups other sizes: the edge of the new elements with the old ones. An element keeps its place in its group, or goes where `offsets` says; at places behind the end of a group it is left out.",
+    summary: "The edge from the new elements to the old ones if contiguous groups are resized to `size`. An old element keeps its position in its group, or moves to its position in `offsets`; it is left out if that position is after the end of the group.",
     params: &[param("edge"), param("size"), param_or("offsets", Value::Unspecified)],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -133,7 +133,7 @@ pub(crate) static RESIZE_GROUPS_CHILD_SIDE: OpDef = OpDef {
 
 pub(crate) static RESIZE_GROUPS_PARENT_SIDE: OpDef = OpDef {
     name: "edge.resize_groups_parent_side",
-    summary: "Gives contiguous groups other sizes: the edge of the new elements with the groups.",
+    summary: "The edge from the new elements to the groups if contiguous groups are resized to `size`.",
     params: &[param("edge"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,

@@ -197,7 +197,7 @@ fn sums_of_integers<T: Number + Default>(
 
 pub(crate) static ROLLING_SUM: OpDef = OpDef {
     name: "array.rolling_sum",
-    summary: "For each element the sum of the last `length` elements of its group, or of the array, up to and including this one. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones. Floats are added in f64, and no sum depends on elements before its window.",
+    summary: "For each element, the sum of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array. Missing elements are left out; the sum is missing if there are fewer than `length` elements, or only missing ones. Floats are added in f64, and no sum depends on elements before its `length` elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         typing: |name, args| rolling_types(name, args, Scalar::is_numeric, |scalar| scalar),
@@ -217,7 +217,7 @@ pub(crate) static ROLLING_SUM: OpDef = OpDef {
 
 pub(crate) static ROLLING_MEAN: OpDef = OpDef {
     name: "array.rolling_mean",
-    summary: "For each element the mean of the last `length` elements of its group, or of the array, up to and including this one. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones. Integers become f32.",
+    summary: "For each element, the mean of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array. Missing elements are left out; the mean is missing if there are fewer than `length` elements, or only missing ones. The mean of integers is an f64, or an f32 with `numbers f32`.",
     integers: Integers::WidenFirst,
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
@@ -258,7 +258,7 @@ fn extremes(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Val
 
 pub(crate) static ROLLING_MIN: OpDef = OpDef {
     name: "array.rolling_min",
-    summary: "For each element the smallest of the last `length` elements of its group, or of the array, up to and including this one, and NaN if one is. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones.",
+    summary: "For each element, the smallest of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array; NaN if one of them is NaN. Missing elements are left out; the result is missing if there are fewer than `length` elements, or only missing ones.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         typing: |name, args| rolling_types(name, args, is_ordered, |scalar| scalar),
@@ -270,7 +270,7 @@ pub(crate) static ROLLING_MIN: OpDef = OpDef {
 
 pub(crate) static ROLLING_MAX: OpDef = OpDef {
     name: "array.rolling_max",
-    summary: "For each element the largest of the last `length` elements of its group, or of the array, up to and including this one, and NaN if one is. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones.",
+    summary: "For each element, the largest of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array; NaN if one of them is NaN. Missing elements are left out; the result is missing if there are fewer than `length` elements, or only missing ones.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Whole,
         typing: |name, args| rolling_types(name, args, is_ordered, |scalar| scalar),

@@ -59,7 +59,7 @@ fn numbers<T: Number>(args: &[Value]) -> Result<&[T], Fault> {
 pub(crate) static CUM_SUM: OpDef = OpDef {
     name: "math.cum_sum",
     aliases: &["cum_sum"],
-    summary: "For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type.",
+    summary: "For each element, the sum of the elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element, which later sums leave out. Floats are added in order in f64, and each sum is rounded to their type.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar),
@@ -106,7 +106,7 @@ pub(crate) static CUM_SUM: OpDef = OpDef {
 pub(crate) static CUM_PROD: OpDef = OpDef {
     name: "math.cum_prod",
     aliases: &["cum_prod"],
-    summary: "For each element the product of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are multiplied in f64, in order, and each product is rounded to their type.",
+    summary: "For each element, the product of the elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element, which later products leave out. Floats are multiplied in order in f64, and each product is rounded to their type.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         typing: |name, args| scan_types(name, args, Scalar::is_numeric, |scalar| scalar),
@@ -184,7 +184,7 @@ fn extremes(args: &ArrayOperands<'_>, ret: &QType, side: Ordering) -> Result<Val
 pub(crate) static CUM_MAX: OpDef = OpDef {
     name: "math.cum_max",
     aliases: &["cum_max"],
-    summary: "For each element the largest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over.",
+    summary: "For each element, the largest of the elements up to and including it, in its group of the edge `over` or in the whole array; NaN from the first NaN on. Missing for a missing element, which later results leave out.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
@@ -199,7 +199,7 @@ pub(crate) static CUM_MAX: OpDef = OpDef {
 pub(crate) static CUM_MIN: OpDef = OpDef {
     name: "math.cum_min",
     aliases: &["cum_min"],
-    summary: "For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over.",
+    summary: "For each element, the smallest of the elements up to and including it, in its group of the edge `over` or in the whole array; NaN from the first NaN on. Missing for a missing element, which later results leave out.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         typing: |name, args| scan_types(name, args, is_ordered, |scalar| scalar),
@@ -213,7 +213,7 @@ pub(crate) static CUM_MIN: OpDef = OpDef {
 
 pub(crate) static CUM_COUNT: OpDef = OpDef {
     name: "array.cum_count",
-    summary: "For each element how many are there up to it in its group, or in the array; missing elements stay missing.",
+    summary: "For each element, the number of present elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),
@@ -232,7 +232,7 @@ pub(crate) static CUM_COUNT: OpDef = OpDef {
 
 pub(crate) static AGG_INDEX: OpDef = OpDef {
     name: "array.agg_index",
-    summary: "For each element its position in its group, or in the array, where missing elements count; missing elements stay missing.",
+    summary: "For each element, its position in its group of the edge `over`, or in the whole array, counted from 0; missing elements count too. Missing for a missing element.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Scan,
         typing: |name, args| scan_types(name, args, |_| true, |_| Scalar::Int64),

@@ -155,7 +155,7 @@ fn searched(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
 pub(crate) static SEARCHSORTED: OpDef = OpDef {
     name: "math.searchsorted",
     aliases: &["searchsorted"],
-    summary: "Where `needle`, or each of its elements, is to be put into a sorted array so that it stays sorted: before what is equal to it, or behind that if `right` is true. No element of `haystack` may be missing.",
+    summary: "The position at which `needle`, or each of its elements, can be inserted into the sorted array `haystack` so that it stays sorted: before equal elements, or after them if `right` is true. Missing for a missing `needle`. No element of `haystack` may be missing.",
     params: &[param("haystack"), param("needle"), param_or("right", Value::Scalar(ScalarValue::Boolean(false)))],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator { form: ArrayForm::Index, typing: types, evaluate: searched }),

@@ -13,7 +13,7 @@ use cembra_value::Value;
 
 pub(crate) static SLICE: OpDef = OpDef {
     name: "array.slice",
-    summary: "The `size` elements from position `offset` on; all that follow if `size` is -1. There must be such elements.",
+    summary: "The `size` elements from position `offset` on, or all elements from there if `size` is -1. An error if the array does not have these elements.",
     params: &[param("array"), param("offset"), param("size")],
     faults: &[FaultKind::Invalid],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -47,7 +47,7 @@ pub(crate) static SLICE: OpDef = OpDef {
 pub(crate) static SELECT: OpDef = OpDef {
     name: "array.select",
     of_structs: Some(id::LIST_SELECT),
-    summary: "The elements, missing ones too, where the mask `fltr` is present.",
+    summary: "The elements, missing ones included, at the positions where the mask `fltr` is present.",
     params: &[param("x"), param("fltr")],
     faults: &[FaultKind::SizeMismatch],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -78,7 +78,7 @@ pub(crate) static SELECT: OpDef = OpDef {
 
 pub(crate) static PRESENT_VALUES: OpDef = OpDef {
     name: "array.present_values",
-    summary: "The elements that are there.",
+    summary: "The present elements of an array.",
     params: &[param("array")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
@@ -98,7 +98,7 @@ pub(crate) static PRESENT_VALUES: OpDef = OpDef {
 
 pub(crate) static CONCAT: OpDef = OpDef {
     name: "array.concat",
-    summary: "The elements of `x`, then those of `y`, which is of the same type.",
+    summary: "The elements of `x`, then those of `y`. Both arrays must have the same type.",
     params: &[param("x"), param("y")],
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -138,7 +138,7 @@ fn expand_types(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatu
 
 pub(crate) static EXPAND: OpDef = OpDef {
     name: "array.expand",
-    summary: "For each element of an edge's child side the value of its group, missing where it is in none.",
+    summary: "For each element of the edge `over`, the value of its group in `x`. Missing if that value is missing or the element is in no group.",
     params: &[param("x"), param("over")],
     faults: &[FaultKind::SizeMismatch, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

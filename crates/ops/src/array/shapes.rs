@@ -58,7 +58,7 @@ pub(crate) static MAKE_DENSE_ARRAY_SHAPE: OpDef = OpDef {
 
 pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
     name: "array.make_array_shape",
-    summary: "The shape of an array of Arolla's other form, `ARRAY`, of `size` elements.",
+    summary: "The shape of an array of `size` elements in Arolla's other form of arrays, `ARRAY`.",
     typing: Typing::Rule(|args| types(MAKE_ARRAY_SHAPE.name, args, ArrayKind::Sparse)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -71,7 +71,7 @@ pub(crate) static MAKE_ARRAY_SHAPE: OpDef = OpDef {
 
 pub(crate) static RESIZE_ARRAY_SHAPE: OpDef = OpDef {
     name: "array.resize_array_shape",
-    summary: "The shape of the same form of array, of `size` elements.",
+    summary: "The shape of an array of `size` elements in the same form of arrays as `array_shape`.",
     params: &[param("array_shape"), param("size")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,
@@ -91,7 +91,7 @@ pub(crate) static RESIZE_ARRAY_SHAPE: OpDef = OpDef {
 
 pub(crate) static ARRAY_SHAPE_SIZE: OpDef = OpDef {
     name: "array.array_shape_size",
-    summary: "How many elements arrays of a shape have.",
+    summary: "The number of elements of an array with the shape `array_shape`, as an i64.",
     params: &[param("array_shape")],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Edge,

@@ -65,7 +65,7 @@ macro_rules! exact {
 
 pub(crate) static ADD: OpDef = OpDef {
     name: "duration.add",
-    summary: "The sum of two durations, or of a timestamp and a duration. An error if it does not fit into 64 bits of microseconds.",
+    summary: "The sum of two durations, or of a timestamp and a duration. An error if the result does not fit into 64 bits of microseconds.",
     faults: TIME_RANGE,
     meaning: Meaning::Overloads(&[
         exact!(Duration, Duration => Duration, checked_add, ADD_RULE),
@@ -81,7 +81,7 @@ pub(crate) static ADD: OpDef = OpDef {
 
 pub(crate) static SUBTRACT: OpDef = OpDef {
     name: "duration.subtract",
-    summary: "The difference of two durations, the duration from one timestamp to another, or the timestamp so much earlier. An error if it does not fit into 64 bits of microseconds.",
+    summary: "The difference of two durations, the duration from one timestamp to another, or the timestamp that is a duration earlier. An error if the result does not fit into 64 bits of microseconds.",
     faults: TIME_RANGE,
     meaning: Meaning::Overloads(&[
         exact!(Duration, Duration => Duration, checked_sub, SUBTRACT_RULE),
@@ -111,7 +111,7 @@ const ABS_RULE: Rule = |t, a| without_sign(t, a, Un::Abs);
 
 pub(crate) static NEG: OpDef = OpDef {
     name: "duration.neg",
-    summary: "The duration with the other sign. The shortest has none, which is an error.",
+    summary: "The duration with the opposite sign. An error for the smallest duration, which has no opposite.",
     faults: TIME_RANGE,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration| -> Duration { x.0.checked_neg().map(Duration).ok_or(beyond(x.0)) },
@@ -123,7 +123,7 @@ pub(crate) static NEG: OpDef = OpDef {
 
 pub(crate) static ABS: OpDef = OpDef {
     name: "duration.abs",
-    summary: "The duration without its sign. The shortest has no such, which is an error.",
+    summary: "The duration without its sign. An error for the smallest duration, which has no positive counterpart.",
     faults: TIME_RANGE,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration| -> Duration { x.0.checked_abs().map(Duration).ok_or(beyond(x.0)) },
@@ -178,7 +178,7 @@ const TIMES_FLOAT_RULE: Rule = |t, a| {
 
 pub(crate) static MULTIPLY: OpDef = OpDef {
     name: "duration.multiply",
-    summary: "A duration times a number. By an integer it is exact; by a float it is a product of f64, rounded to microseconds, halves to even. An error if it does not fit into 64 bits of microseconds.",
+    summary: "A duration multiplied by a number. By an integer the product is exact; by a float it is computed in f64 and rounded to microseconds, halves to even. An error if the result does not fit into 64 bits of microseconds.",
     faults: TIME_RANGE,
     meaning: Meaning::Overloads(&[
         strict!(try |x: Duration, y: i64| -> Duration { x.times(y).ok_or(beyond(x.0)) }, TIMES_INTEGER_RULE),
@@ -239,7 +239,7 @@ const RATIO_RULE: Rule = |t, a| {
 
 pub(crate) static DIVIDE: OpDef = OpDef {
     name: "duration.divide",
-    summary: "A duration by a number, rounded to microseconds, halves to even; by a float it is a quotient of f64. Of two durations it is the f64 that says how often one goes into the other, an infinity or NaN by none. An error by the number zero, and if it does not fit into 64 bits of microseconds.",
+    summary: "A duration divided by a number, rounded to microseconds, halves to even; by a float it is computed in f64. The quotient of two durations is an f64, an infinity or NaN if the divisor is `0s`. An error if the number is zero, or if the result does not fit into 64 bits of microseconds.",
     faults: TIME_RANGE_OR_ZERO,
     meaning: Meaning::Overloads(&[
         strict!(
@@ -277,7 +277,7 @@ const FLOORDIV_RULE: Rule = |t, a| {
 
 pub(crate) static FLOORDIV: OpDef = OpDef {
     name: "duration.floordiv",
-    summary: "How often a duration goes into another one, an i64, rounded towards minus infinity. An error by a duration of nothing.",
+    summary: "The quotient of two durations rounded towards minus infinity, as an i64. An error if the divisor is `0s`.",
     faults: TIME_RANGE_OR_ZERO,
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration, y: Duration| -> i64 {
@@ -294,7 +294,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
 
 pub(crate) static MOD: OpDef = OpDef {
     name: "duration.mod",
-    summary: "What is left of a duration when another one is taken away as often as it goes into it, with the sign of the other. An error by a duration of nothing.",
+    summary: "The remainder of two durations, with the sign of the divisor: `x - floordiv(x, y) * y`. An error if the divisor is `0s`.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[strict!(
         try |x: Duration, y: Duration| -> Duration { floored_rest(x.0, y.0).map(Duration) },
@@ -314,7 +314,7 @@ macro_rules! length {
     ($name:literal, $unit:literal, $micros:literal, $example:expr) => {
         OpDef {
             name: $name,
-            summary: concat!("The whole length of a duration in ", $unit, ", as an f64."),
+            summary: concat!("The total length of a duration in ", $unit, ", as an f64."),
             params: &[param("d")],
             meaning: Meaning::Overloads(&[strict!(|d: Duration| -> f64 { d.0 as f64 / $micros }, |t, a| in_units(
                 t, a, $micros

@@ -84,7 +84,7 @@ const TIMESTAMP_RULE: Rule = |t, a| {
 
 pub(crate) static TIMESTAMP: OpDef = OpDef {
     name: "timestamp.make",
-    summary: "The moment in UTC of a date, an hour from 0 to 23, a minute from 0 to 59 and a second below 60, which may be an f64 and is rounded to microseconds; missing if there is no such moment in the years 1 to 9999.",
+    summary: "The timestamp of a date, an hour from 0 to 23, a minute from 0 to 59 and a second below 60, in UTC; missing if there is no such moment in the years 1 to 9999. The second may be an f64, which is rounded to microseconds.",
     params: &[param("date"), param("hour"), param("minute"), param("second")],
     meaning: Meaning::Overloads(&[
         strict!(

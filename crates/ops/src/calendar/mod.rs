@@ -148,7 +148,7 @@ pub(crate) static DAY: OpDef = part!(
 
 pub(crate) static WEEKDAY: OpDef = part!(
     "date.weekday",
-    "The day of the week of a date, or of a timestamp in UTC, as ISO 8601 has it, from 1 for Monday to 7 for Sunday.",
+    "The day of the week of a date, or of a timestamp in UTC, as in ISO 8601: from 1 for Monday to 7 for Sunday.",
     |x| -> i32 { x.weekday() },
     WEEKDAY_RULE,
     [ex("date.weekday(date\"2026-11-20\")", "5")]
@@ -164,7 +164,7 @@ pub(crate) static DAY_OF_YEAR: OpDef = part!(
 
 pub(crate) static ISO_YEAR: OpDef = part!(
     "date.iso_year",
-    "The year of the week of a date, or of a timestamp in UTC, as ISO 8601 has it: that in which the Thursday of the week is.",
+    "The year to which the week of a date, or of a timestamp in UTC, belongs in ISO 8601: the year of the week's Thursday.",
     |x| -> i32 { x.iso_week().0 },
     ISO_YEAR_RULE,
     [ex("date.iso_year(date\"2027-01-03\")", "2026")]
@@ -172,7 +172,7 @@ pub(crate) static ISO_YEAR: OpDef = part!(
 
 pub(crate) static ISO_WEEK: OpDef = part!(
     "date.iso_week",
-    "The week of a date, or of a timestamp in UTC, as ISO 8601 has it, from 1 to 53. Weeks begin on Monday, and belong to the year of `date.iso_year`.",
+    "The number of the week of a date, or of a timestamp in UTC, in ISO 8601: from 1 to 53. Weeks begin on Monday, and belong to the year `date.iso_year`.",
     |x| -> i32 { x.iso_week().1 },
     ISO_WEEK_RULE,
     [ex("date.iso_week(date\"2026-11-20\")", "47"), ex("date.iso_week(date\"2027-01-03\")", "53")]
@@ -238,7 +238,7 @@ pub(crate) static MINUTE: OpDef = time!(
 
 pub(crate) static SECOND: OpDef = time!(
     "timestamp.second",
-    "The whole second of a timestamp, from 0 to 59.",
+    "The second of a timestamp, from 0 to 59, without its fraction.",
     |x| x.time().2,
     SECOND_RULE,
     ex("timestamp.second(timestamp\"1969-12-31T23:59:59.5Z\")", "59")
@@ -257,7 +257,7 @@ pub(crate) static DATE: OpDef = OpDef {
 pub(crate) static TO_DATE: OpDef = OpDef {
     name: "core.to_date",
     aliases: &["to_date"],
-    summary: "A date itself, and that of a timestamp, in UTC.",
+    summary: "The date itself, or the date of a timestamp in UTC.",
     meaning: Meaning::Overloads(const { &[strict!(|x: Date| -> Date { x }, SAME), DATE_OF] }),
     examples: &[ex("to_date(timestamp\"2026-11-20T10:15:00Z\")", "date{2026-11-20}")],
     ..OVERLOADED
@@ -277,7 +277,7 @@ const MIDNIGHT_RULE: Rule = |t, a| {
 pub(crate) static TO_TIMESTAMP: OpDef = OpDef {
     name: "core.to_timestamp",
     aliases: &["to_timestamp"],
-    summary: "A timestamp itself, and the midnight, in UTC, at which a date begins; an error if that is more than 106751991 days from 1970.",
+    summary: "The timestamp itself, or the midnight in UTC at which a date begins; an error if the date is more than 106751991 days from 1970-01-01.",
     faults: &[FaultKind::CastRange],
     meaning: Meaning::Overloads(&[
         strict!(|x: Timestamp| -> Timestamp { x }, SAME),

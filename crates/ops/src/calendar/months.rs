@@ -48,7 +48,7 @@ const ADD_YEARS_RULE: Rule = |t, a| {
 
 pub(crate) static ADD_MONTHS: OpDef = OpDef {
     name: "date.add_months",
-    summary: "The same day of the month so many months later, or the last of that month if it is shorter. An error outside of the years 1 to 9999.",
+    summary: "The same day of the month, `months` months later, or the last day of that month if it is shorter. An error if that is outside of the years 1 to 9999.",
     params: &[param("d"), param("months")],
     faults: &[FaultKind::TimeRange],
     meaning: Meaning::Overloads(&[
@@ -70,7 +70,7 @@ pub(crate) static ADD_MONTHS: OpDef = OpDef {
 
 pub(crate) static ADD_YEARS: OpDef = OpDef {
     name: "date.add_years",
-    summary: "The same day so many years later, or 28 February for 29 February where there is none. An error outside of the years 1 to 9999.",
+    summary: "The same day of the year, `years` years later; for 29 February, 28 February if that year has no such day. An error if the result is outside of the years 1 to 9999.",
     params: &[param("d"), param("years")],
     faults: &[FaultKind::TimeRange],
     meaning: Meaning::Overloads(&[
@@ -119,7 +119,7 @@ const YEARS_BETWEEN_RULE: Rule = |t, a| {
 
 pub(crate) static MONTHS_BETWEEN: OpDef = OpDef {
     name: "date.months_between",
-    summary: "Full months from one date to another, negative if it is before: from 31 January to 28 February there is none.",
+    summary: "The number of full months from one date to another, negative if the second date is earlier: from 31 January to 28 February it is 0.",
     params: &[param("from"), param("to")],
     meaning: Meaning::Overloads(&[strict!(
         |from: Date, to: Date| -> i64 { from.months_to(to).into() },
@@ -134,7 +134,7 @@ pub(crate) static MONTHS_BETWEEN: OpDef = OpDef {
 
 pub(crate) static YEARS_BETWEEN: OpDef = OpDef {
     name: "date.years_between",
-    summary: "Full years from one date to another, as ages are counted, negative if it is before: from 29 February 2004 to 28 February 2005 there is none.",
+    summary: "The number of full years from one date to another, as ages are counted, negative if the second date is earlier: from 29 February 2004 to 28 February 2005 it is 0.",
     params: &[param("from"), param("to")],
     meaning: Meaning::Overloads(&[strict!(
         |from: Date, to: Date| -> i64 { from.years_to(to).into() },
@@ -159,7 +159,7 @@ const DAYS_IN_MONTH_RULE: Rule = |t, a| {
 
 pub(crate) static DAYS_IN_MONTH: OpDef = OpDef {
     name: "date.days_in_month",
-    summary: "How many days the month of a date, or of a timestamp in UTC, has, from 28 to 31.",
+    summary: "The number of days of the month of a date, or of a timestamp in UTC, from 28 to 31.",
     meaning: Meaning::Overloads(&[
         strict!(|x: Date| -> i32 { x.days_in_month() }, DAYS_IN_MONTH_RULE),
         strict!(|x: Timestamp| -> i32 { x.date().days_in_month() }, DAYS_IN_MONTH_RULE),
@@ -177,7 +177,7 @@ const END_OF_MONTH_RULE: Rule = |t, a| {
 
 pub(crate) static END_OF_MONTH: OpDef = OpDef {
     name: "date.end_of_month",
-    summary: "The last day of the month of a date. An error outside of the years 1 to 9999.",
+    summary: "The last day of the month of a date. An error if that is outside of the years 1 to 9999.",
     params: &[param("d")],
     faults: &[FaultKind::TimeRange],
     meaning: Meaning::Overloads(&[strict!(
@@ -190,7 +190,7 @@ pub(crate) static END_OF_MONTH: OpDef = OpDef {
 
 pub(crate) static START_OF_MONTH: OpDef = OpDef {
     name: "date.start_of_month",
-    summary: "The first day of the month of a date. An error outside of the years 1 to 9999.",
+    summary: "The first day of the month of a date. An error if that is outside of the years 1 to 9999.",
     params: &[param("d")],
     faults: &[FaultKind::TimeRange],
     meaning: Meaning::Overloads(&[strict!(

@@ -214,7 +214,7 @@ fn truncated(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
 
 pub(crate) static TRUNCATE: OpDef = OpDef {
     name: "date.truncate",
-    summary: "The beginning of the `year`, `quarter`, `month`, `week` or `day` that a date or a timestamp is in, of a timestamp also of the `hour`, `minute` or `second`, in UTC. The unit is a literal; weeks begin on Monday. An error outside of the years 1 to 9999.",
+    summary: "The beginning of the `year`, `quarter`, `month`, `week` or `day` of a date or a timestamp; of a timestamp also of the `hour`, `minute` or `second`, in UTC. The unit is a literal; weeks begin on Monday. An error if the result is outside of the years 1 to 9999.",
     params: &[param("x"), param("unit").of(ArgumentForm::CalendarUnit)],
     faults: &[FaultKind::TimeRange],
     typing: Typing::Rule(|args: &[Argument<'_>]| {

@@ -150,7 +150,7 @@ fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: boo
 
 pub(crate) static LOCAL: OpDef = OpDef {
     name: "timestamp.local",
-    summary: "What clocks in a time zone show at a timestamp, as the timestamp at which those of UTC show it. Zones have their names of the IANA, as `Europe/Zurich`, and links are names too. An error outside of the years 1 to 9999.",
+    summary: "The local time in a time zone at a timestamp, as the timestamp at which it is that time in UTC. A zone has its name of the IANA, such as `Europe/Zurich`, or another name that links to it. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone)],
     faults: &[FaultKind::Invalid, FaultKind::TimeRange],
     typing: Typing::Rule(|args| types("timestamp.local", args, Scalar::Timestamp, false)),
@@ -171,7 +171,7 @@ fn twice(text: &str) -> Option<RepeatedTimeRule> {
 
 pub(crate) static FROM_LOCAL: OpDef = OpDef {
     name: "timestamp.from_local",
-    summary: "The timestamp at which clocks in a time zone show what those of UTC show at `t`; missing if they skip it. Where they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999.",
+    summary: "The timestamp of a local time in a time zone. `t` is the local time, as the timestamp at which it is that time in UTC. Missing if the clocks skip the local time. If they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("zone").of(ArgumentForm::TimeZone), param("repeated").of(ArgumentForm::RepeatedTime)],
     faults: &[FaultKind::Invalid, FaultKind::TimeRange],
     typing: Typing::Rule(|args| {

@@ -288,7 +288,7 @@ pub(crate) static TABLE: OpDef = OpDef {
 
 pub(crate) static TABLE_LOOKUP: OpDef = OpDef {
     name: "dict._table_lookup",
-    summary: "`dict.lookup` in a table of several columns.",
+    summary: "`dict.lookup` in a table with several columns.",
     params: &[param("key"), param("dict"), param_or("default", Value::Nothing)],
     meaning: Meaning::Instantiate(|g, args| lookup(g, LOOKUP.name, args[0], args[1], args[2])),
     examples: &[ex(
@@ -300,7 +300,7 @@ pub(crate) static TABLE_LOOKUP: OpDef = OpDef {
 
 pub(crate) static TABLE_GET: OpDef = OpDef {
     name: "dict._table_get",
-    summary: "`dict.get` of a table of several columns.",
+    summary: "`dict.get` of a table with several columns.",
     params: &[param("dict"), param("key")],
     meaning: Meaning::Instantiate(|g, args| {
         let none = g.literal(Value::Nothing);
@@ -330,7 +330,7 @@ fn contains(
 
 pub(crate) static TABLE_CONTAINS: OpDef = OpDef {
     name: "dict._table_contains",
-    summary: "`dict.contains` of a table of several columns.",
+    summary: "`dict.contains` of a table with several columns.",
     params: &[param("dict"), param("key")],
     meaning: Meaning::Instantiate(|g, args| contains(g, "dict.contains", args[0], args[1])),
     examples: &[ex(

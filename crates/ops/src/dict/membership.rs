@@ -73,7 +73,7 @@ fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> NodeResult {
 
 pub(crate) static IN: OpDef = OpDef {
     name: "core._in",
-    summary: "Present if `x` equals one of the elements: what `x in [a, b]` means. Many literals are looked up in a table.",
+    summary: "Present if `x` equals one of the elements: the meaning of `x in [a, b]`. A missing value equals nothing. Many literals are looked up in a table.",
     params: &[param("x"), param("elements")],
     variadic: true,
     integers: Integers::WidenBesideFloats(0),
@@ -99,7 +99,7 @@ pub(crate) static IN: OpDef = OpDef {
 
 pub(crate) static IN_RANGE: OpDef = OpDef {
     name: "core._in_range",
-    summary: "Present if `x` is `from` or more, and less than `to`: what `x in from..to` means.",
+    summary: "Present if `x` is at least `from` and less than `to`: the meaning of `x in from..to`. Missing if an operand is missing.",
     params: &[param("x"), param("from"), param("to")],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| compared_types(IN_RANGE.name, args, &LESS)),
@@ -122,7 +122,7 @@ pub(super) fn nothing_in(found: &QType) -> TypeFault {
 pub(crate) static IN_VALUE: OpDef = OpDef {
     name: "core._in_value",
     of_structs: Some(id::IN_TABLE),
-    summary: "Present if `x` is an element of an array, a key of a dictionary or of a table, or in one of its ranges: what `x in e` means. NaN is no element, nor is what is missing.",
+    summary: "Present if `x` is an element of an array, a key of a dictionary or of a table, or in one of the ranges of a dictionary of ranges: the meaning of `x in e`. A NaN or a missing value is in nothing.",
     params: &[param("x"), param("value")],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(|args| {

@@ -170,7 +170,7 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
 pub(crate) static GET: OpDef = OpDef {
     name: "dict.get",
     of_structs: Some(id::TABLE_GET),
-    summary: "The value of a key; missing if the dictionary does not have it.",
+    summary: "The value for a key; missing if the dictionary has no value for the key, or if the key is missing.",
     params: &[param("dict"), param("key")],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
@@ -195,7 +195,7 @@ pub(crate) static GET: OpDef = OpDef {
 pub(crate) static CONTAINS: OpDef = OpDef {
     name: "dict.contains",
     of_structs: Some(id::TABLE_CONTAINS),
-    summary: "Present if the dictionary has the key, whatever its value.",
+    summary: "Present if the dictionary has the key, even if the key's value is missing. Missing for a missing key.",
     params: &[param("dict"), param("key")],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
@@ -245,7 +245,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
     name: "dict.lookup",
     of_structs: Some(id::TABLE_LOOKUP),
     aliases: &["lookup"],
-    summary: "The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing. An integer and a fraction, one of them the default, make an f64.",
+    summary: "The value for a key; `default` if the dictionary does not have the key or has no value for it. Missing if the key itself is missing. If the values are integers and `default` is a fraction, or the other way round, the result is an f64.",
     params: &[param("key"), param("dict"), param_or("default", Value::Nothing)],
     presence: PresenceRule::Custom,
     typing: Typing::Rule(|args| {
@@ -294,7 +294,7 @@ pub(crate) static LOOKUP: OpDef = OpDef {
 
 pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._table",
-    summary: "The value of a key of the dictionary's own type, found in a table that is made with the model.",
+    summary: "The value for a key that has the type of the dictionary's keys, found in a table that is made together with the model.",
     params: &[param("dict"), param("key")],
     typing: Typing::Rule(|args| {
         let (keys, value) = dict_types(TABLE.name, args, 0)?;
@@ -328,7 +328,7 @@ fn no_lists(operator: &str) -> TypeFault {
 
 pub(crate) static KEYS: OpDef = OpDef {
     name: "dict.keys",
-    summary: "The keys of a dictionary, as an array, in the order in which they are written.",
+    summary: "The keys of a dictionary as an array, in the order in which they are written.",
     typing: Typing::Rule(|args| array_types(KEYS.name, args, |keys, _| keys)),
     meaning: Meaning::Expand(|g, args| match dict_of(g, KEYS.name, args[0])? {
         Source::Literal(dict) if dict.ranges().is_some() => Err(no_lists(KEYS.name)),
@@ -341,7 +341,7 @@ pub(crate) static KEYS: OpDef = OpDef {
 
 pub(crate) static VALUES: OpDef = OpDef {
     name: "dict.values",
-    summary: "The values of a dictionary, as an array, in the order of its keys.",
+    summary: "The values of a dictionary as an array, in the order of its keys.",
     typing: Typing::Rule(|args| array_types(VALUES.name, args, |_, values| values)),
     meaning: Meaning::Expand(|g, args| match dict_of(g, VALUES.name, args[0])? {
         Source::Literal(dict) if dict.ranges().is_some() => Err(no_lists(VALUES.name)),

@@ -78,7 +78,7 @@ fn ranges_of(g: &dyn Expansion, args: &[NodeHandle]) -> Result<Dict, TypeFault> 
 
 pub(crate) static RANGES: OpDef = OpDef {
     name: "dict.ranges",
-    summary: "The dictionary in which each key from `from` on, and below `to`, has the value beside them: what `table t: ranges of f64 -> f64` reads from a file. Ranges ascend and do not overlap; the first `from` may be missing, and the last `to`. All are arrays of literals.",
+    summary: "The dictionary in which each key that is at least an element of `from` and less than the element of `to` at the same index has the element of `values` there. `table t: ranges of f64 -> f64` reads such a dictionary from a file. Ranges must ascend and not overlap; the first `from` and the last `to` may be missing, for a range without that bound. All three arrays must be literals.",
     params: &[param("from"), param("to"), param("values")],
     presence: PresenceRule::Custom,
     over_arrays: OverArrays::Own,

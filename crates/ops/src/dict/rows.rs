@@ -342,7 +342,7 @@ pub(crate) static CHECKED: OpDef = OpDef {
 
 pub(crate) static MAKE: OpDef = OpDef {
     name: "dict.make",
-    summary: "The dictionary of an array of keys and an array of their values. No two keys are equal; one that is missing is left out. It is no value that a model gives: something looks keys up in it, and it is made as often as something does, unless its elements are literals.",
+    summary: "The dictionary with an array of keys and an array of their values. Keys must differ; a missing key is left out. A model cannot output a dictionary, only look keys up in it. The dictionary is made again for each operator that looks keys up, unless its elements are literals.",
     params: &[param("keys"), param("values")],
     presence: PresenceRule::Custom,
     over_arrays: OverArrays::Own,

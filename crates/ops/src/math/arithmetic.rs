@@ -12,7 +12,7 @@ const ADD_RULE: Rule = |t, a| two(t, Bin::Add, a);
 pub(crate) static ADD: OpDef = OpDef {
     name: "math.add",
     aliases: &["add"],
-    summary: "The sum of two numbers, or of a date and days. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the sum. With a timestamp or a duration it is `duration.add`.",
+    summary: "The sum of two numbers, or the date a number of days after a date. Integers wrap around, and so do dates with days of 32 bits; with days of 64 bits, a sum that no date can hold is an error. With a timestamp or a duration, the operator is `duration.add`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_add(y) }, ADD_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_add(y) }, ADD_RULE),
@@ -47,7 +47,7 @@ const DAYS_BETWEEN_RULE: Rule = |t, a| {
 pub(crate) static SUBTRACT: OpDef = OpDef {
     name: "math.subtract",
     aliases: &["subtract"],
-    summary: "The difference of two numbers; of two dates, in days, an i64; the date so many days earlier. Integers wrap around, a date and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`.",
+    summary: "The difference of two numbers; of two dates, the days from `y` to `x` as an i64; of a date and a number of days, the date that many days earlier. Integers wrap around, and so do dates with days of 32 bits; with days of 64 bits, a difference that no date can hold is an error. With a timestamp or a duration, the operator is `duration.subtract`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.wrapping_sub(y) }, SUBTRACT_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.wrapping_sub(y) }, SUBTRACT_RULE),
@@ -95,7 +95,7 @@ const NEG_RULE: Rule = |t, a| one(t, Un::Neg, a);
 pub(crate) static NEG: OpDef = OpDef {
     name: "math.neg",
     aliases: &["neg"],
-    summary: "The negative of a number. The smallest integer stays as it is.",
+    summary: "The number with the opposite sign. The smallest integer has no opposite and stays as it is.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.wrapping_neg() }, NEG_RULE),
         strict!(|x: i64| -> i64 { x.wrapping_neg() }, NEG_RULE),
@@ -113,7 +113,7 @@ const ABS_RULE: Rule = |t, a| one(t, Un::Abs, a);
 pub(crate) static ABS: OpDef = OpDef {
     name: "math.abs",
     aliases: &["abs"],
-    summary: "The magnitude of a number. The smallest integer stays as it is.",
+    summary: "The magnitude of a number. The smallest integer has no positive counterpart and stays as it is.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.wrapping_abs() }, ABS_RULE),
         strict!(|x: i64| -> i64 { x.wrapping_abs() }, ABS_RULE),
@@ -153,7 +153,7 @@ pub(crate) static POS: OpDef = OpDef {
 pub(crate) static FLOAT: OpDef = OpDef {
     name: "math.float",
     aliases: &["float"],
-    summary: "The number as a float: integers become f32, floats stay as they are.",
+    summary: "The number as a float: an integer becomes an f64, or an f32 with `numbers f32`; a float stays as it is.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[strict!(|x: f32| -> f32 { x }, SAME), strict!(|x: f64| -> f64 { x }, SAME)]),
     laws: &[Law::Idempotent],
@@ -222,7 +222,7 @@ macro_rules! float_sign {
 pub(crate) static SIGN: OpDef = OpDef {
     name: "math.sign",
     aliases: &["sign"],
-    summary: "-1, 0 or 1 as the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0.",
+    summary: "-1, 0 or 1 if the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.signum() }, SIGN_RULE),
         strict!(|x: i64| -> i64 { x.signum() }, SIGN_RULE),

@@ -56,7 +56,7 @@ const IS_FINITE_RULE: Rule = |t, a| {
 pub(crate) static IS_FINITE: OpDef = OpDef {
     name: "math.is_finite",
     aliases: &["is_finite"],
-    summary: "Present if `x` is neither infinite nor NaN. For a plain integer the result is a unit, present by type.",
+    summary: "Present if `x` is neither infinite nor NaN. For an integer that is not optional the result is of type `unit`, which is always present.",
     meaning: Meaning::Overloads(&[
         strict!(|_x: i32| -> () {}, ALWAYS),
         strict!(|_x: i64| -> () {}, ALWAYS),

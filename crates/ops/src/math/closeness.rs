@@ -61,7 +61,7 @@ fn larger(a: f64, b: f64) -> f64 {
 pub(crate) static IS_CLOSE: OpDef = OpDef {
     name: "math.is_close",
     aliases: &["is_close"],
-    summary: "Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in f64. Missing if a number is; without a tolerance, only equal ones are present.",
+    summary: "Present if the numbers are equal, or if both are finite and differ by at most `max(rtol * max(abs(x), abs(y)), atol)`, computed in f64. Missing if a number is missing. If a tolerance is missing, only equal numbers are close.",
     params: &[
         param("x"),
         param("y"),

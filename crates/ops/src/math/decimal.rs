@@ -220,7 +220,7 @@ const TO_DIGITS: OpDef = OpDef {
 pub(crate) static ROUND_DECIMAL: OpDef = OpDef {
     name: "math.round_decimal",
     aliases: &["round_decimal"],
-    summary: "The nearest number with so many decimal digits, a literal from -22 to 22, in the type of `x`; halves are rounded away from zero. What counts are the shortest digits that read back as `x`, as they are printed: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0.",
+    summary: "The number with `digits` decimal digits that is nearest to `x`, in the type of `x`; halves are rounded away from zero. `digits` is a literal from -22 to 22. The digits of `x` are the shortest ones that read back as `x`: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0. Missing if `x` is missing.",
     typing: Typing::Rule(|args| decimal_type("round_decimal", args)),
     meaning: Meaning::Expand(|g, args| decimal(g, args, "round_decimal", Rounding::HalfAway)),
     examples: &[
@@ -234,7 +234,7 @@ pub(crate) static ROUND_DECIMAL: OpDef = OpDef {
 pub(crate) static ROUND_EVEN: OpDef = OpDef {
     name: "math.round_even",
     aliases: &["round_even"],
-    summary: "As `math.round_decimal`, but halves are rounded to the even digit, as accountants do.",
+    summary: "The number with `digits` decimal digits that is nearest to `x`, as in `math.round_decimal`, but halves are rounded to the even digit, as accountants do. Missing if `x` is missing.",
     typing: Typing::Rule(|args| decimal_type("round_even", args)),
     meaning: Meaning::Expand(|g, args| decimal(g, args, "round_even", Rounding::HalfEven)),
     examples: &[
@@ -268,7 +268,7 @@ fn whole_or_digits(g: &mut dyn Expansion, args: &[NodeHandle], name: &str, whole
 pub(crate) static CEIL: OpDef = OpDef {
     name: "core._ceil",
     aliases: &["ceil"],
-    summary: "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits.",
+    summary: "The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number with `digits` decimal digits that is not less than `x`. The digits of `x` are the shortest ones that read back as `x`. Missing if `x` is missing.",
     typing: Typing::Rule(|args| whole_or_decimal("ceil", id::CEIL, args)),
     meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "ceil", id::CEIL, Rounding::Up)),
     examples: &[ex("ceil(2.1f32)", "3."), ex("ceil(1.001f64, 2)", "f64{1.01}"), ex("ceil(1.1f64, 1)", "f64{1.1}")],
@@ -278,7 +278,7 @@ pub(crate) static CEIL: OpDef = OpDef {
 pub(crate) static FLOOR: OpDef = OpDef {
     name: "core._floor",
     aliases: &["floor"],
-    summary: "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits.",
+    summary: "The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number with `digits` decimal digits that is not greater than `x`. The digits of `x` are the shortest ones that read back as `x`. Missing if `x` is missing.",
     typing: Typing::Rule(|args| whole_or_decimal("floor", id::FLOOR, args)),
     meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "floor", id::FLOOR, Rounding::Down)),
     examples: &[
@@ -292,7 +292,7 @@ pub(crate) static FLOOR: OpDef = OpDef {
 pub(crate) static SHORT_TRUNC: OpDef = OpDef {
     name: "core._trunc",
     aliases: &["trunc"],
-    summary: "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits.",
+    summary: "The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits after the first `digits`. The digits of `x` are the shortest ones that read back as `x`. Missing if `x` is missing.",
     typing: Typing::Rule(|args| whole_or_decimal("trunc", id::TRUNC, args)),
     meaning: Meaning::Expand(|g, args| whole_or_digits(g, args, "trunc", id::TRUNC, Rounding::Cut)),
     examples: &[ex("trunc(-2.5f32)", "-2."), ex("trunc(-1.019f64, 2)", "f64{-1.01}"), ex("trunc(7, 2)", "7")],

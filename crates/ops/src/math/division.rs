@@ -42,7 +42,7 @@ fn reciprocal(t: &mut Tape, y: Val) -> Option<Val> {
 pub(crate) static DIVIDE: OpDef = OpDef {
     name: "math.divide",
     aliases: &["divide"],
-    summary: "The quotient of two numbers, always a float: integers are converted to f32 first. Division by zero gives an infinity or NaN.",
+    summary: "The quotient of two numbers, always a float: integers are converted to f64 first, or to f32 with `numbers f32`. Division by zero gives an infinity or NaN.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { x / y }, DIVIDE_RULE),
@@ -68,7 +68,7 @@ const FMOD_RULE: Rule = |t, a| {
 pub(crate) static FMOD: OpDef = OpDef {
     name: "math.fmod",
     aliases: &["fmod"],
-    summary: "The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor.",
+    summary: "The remainder of the division that rounds the quotient towards zero, with the sign of `x`, always a float. NaN for a zero divisor.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { math::fmod_f32(x, y) }, FMOD_RULE),
@@ -288,7 +288,7 @@ const FLOAT_MOD_RULE: Rule = |t, a| {
 pub(crate) static FLOORDIV: OpDef = OpDef {
     name: "math.floordiv",
     aliases: &["floordiv"],
-    summary: "The quotient rounded towards minus infinity, as Arolla computes it. Of floats it is rounded before: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN.",
+    summary: "The quotient rounded towards minus infinity, as Arolla computes it. A quotient of floats is rounded to a float before that: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; a quotient of floats that overflows gives NaN.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
@@ -310,7 +310,7 @@ pub(crate) static FLOORDIV: OpDef = OpDef {
 pub(crate) static MOD: OpDef = OpDef {
     name: "math.mod",
     aliases: &["mod"],
-    summary: "The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. Of floats it is `x - floordiv(x, y) * y` with each step rounded: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too.",
+    summary: "The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. For floats it is `x - floordiv(x, y) * y`, rounded after each step: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),

@@ -45,7 +45,7 @@ const EXP2_RULE: Rule = |t, a| call(t, a, RuntimeFn::Exp2F32, RuntimeFn::Exp2F64
 pub(crate) static EXP2: OpDef = OpDef {
     name: "math.exp2",
     aliases: &["exp2"],
-    summary: "2 to the power of `x`, exact for whole numbers.",
+    summary: "2 to the power of `x`, exact if `x` is a whole number.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::exp2_f32(x) }, EXP2_RULE),
         strict!(|x: f64| -> f64 { math::exp2_f64(x) }, EXP2_RULE),
@@ -63,7 +63,7 @@ const EXPM1_RULE: Rule = |t, a| call(t, a, RuntimeFn::Expm1F32, RuntimeFn::Expm1
 pub(crate) static EXPM1: OpDef = OpDef {
     name: "math.expm1",
     aliases: &["expm1"],
-    summary: "e to the power of `x`, less 1, exact near 0.",
+    summary: "e to the power of `x`, minus 1, accurate near 0.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::expm1_f32(x) }, EXPM1_RULE),
         strict!(|x: f64| -> f64 { math::expm1_f64(x) }, EXPM1_RULE),
@@ -81,7 +81,7 @@ const LOG_RULE: Rule = |t, a| call(t, a, RuntimeFn::LogF32, RuntimeFn::LogF64);
 pub(crate) static LOG: OpDef = OpDef {
     name: "math.log",
     aliases: &["log"],
-    summary: "The natural logarithm: -inf at 0, NaN below.",
+    summary: "The natural logarithm: -inf at 0, NaN for negative numbers.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log_f32(x) }, LOG_RULE),
         strict!(|x: f64| -> f64 { math::log_f64(x) }, LOG_RULE),
@@ -98,7 +98,7 @@ const LOG1P_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log1pF32, RuntimeFn::Log1p
 pub(crate) static LOG1P: OpDef = OpDef {
     name: "math.log1p",
     aliases: &["log1p"],
-    summary: "The natural logarithm of `1 + x`, exact near 0.",
+    summary: "The natural logarithm of `1 + x`, accurate near 0.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log1p_f32(x) }, LOG1P_RULE),
         strict!(|x: f64| -> f64 { math::log1p_f64(x) }, LOG1P_RULE),

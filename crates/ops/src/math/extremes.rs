@@ -42,7 +42,7 @@ macro_rules! minimum {
 pub(crate) static MAXIMUM: OpDef = OpDef {
     name: "math.maximum",
     aliases: &["maximum", "max"],
-    summary: "The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    summary: "The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.max(y) }, INT_MAX_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.max(y) }, INT_MAX_RULE),
@@ -65,7 +65,7 @@ pub(crate) static MAXIMUM: OpDef = OpDef {
 pub(crate) static MINIMUM: OpDef = OpDef {
     name: "math.minimum",
     aliases: &["minimum", "min"],
-    summary: "The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included.",
+    summary: "The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32, y: i32| -> i32 { x.min(y) }, INT_MIN_RULE),
         strict!(|x: i64, y: i64| -> i64 { x.min(y) }, INT_MIN_RULE),

@@ -83,7 +83,7 @@ const FLOAT_REMAINDER_RULE: Rule = |t, a| {
 pub(crate) static FLOOR_DIVIDE: OpDef = OpDef {
     name: "math.floor_divide",
     aliases: &["floor_divide"],
-    summary: "The `//` of the text language: the exact quotient rounded towards minus infinity, and to the nearest float where that is none. A zero divisor is an error, for floats too.",
+    summary: "The `//` of the text language: the exact quotient rounded towards minus infinity. If no float equals that whole number, the result is the nearest float. A zero divisor is an error, for floats too.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_floordiv!(x, y) }, INT_FLOORDIV_RULE),
@@ -106,7 +106,7 @@ pub(crate) static FLOOR_DIVIDE: OpDef = OpDef {
 pub(crate) static REMAINDER: OpDef = OpDef {
     name: "math.remainder",
     aliases: &["remainder"],
-    summary: "The `%` of the text language: what `x // y` leaves of `x`, with the sign of the divisor. Of floats it is exact, and rounded once where no float is. A zero divisor is an error, for floats too.",
+    summary: "The `%` of the text language: the remainder of `x // y`, with the sign of the divisor. For floats it is the exact remainder, rounded once if no float equals it. A zero divisor is an error, for floats too.",
     faults: &[FaultKind::DivisionByZero],
     meaning: Meaning::Overloads(&[
         strict!(try |x: i32, y: i32| -> i32 { int_mod!(x, y) }, INT_MOD_RULE),

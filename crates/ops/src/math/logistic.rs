@@ -23,7 +23,7 @@ const SIGMOID_RULE: Rule = |t, a| {
 pub(crate) static SIGMOID: OpDef = OpDef {
     name: "math.sigmoid",
     aliases: &["sigmoid"],
-    summary: "The logistic function `1 / (1 + exp(slope * (half - x)))`: a half at `half`, rising with `slope`.",
+    summary: "The logistic function `1 / (1 + exp(slope * (half - x)))`: 0.5 where `x` is `half`, and steeper for a larger `slope`.",
     params: &[
         param("x"),
         param_or("half", Value::Scalar(ScalarValue::Float32(0.0))),
@@ -73,7 +73,7 @@ const LOGIT_RULE: Rule = |t, a| {
 pub(crate) static LOGIT: OpDef = OpDef {
     name: "math.logit",
     aliases: &["logit"],
-    summary: "The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside.",
+    summary: "The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN below 0 and above 1.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log_f32(x) - math::log1p_f32(-x) }, LOGIT_RULE),
         strict!(|x: f64| -> f64 { math::log_f64(x) - math::log1p_f64(-x) }, LOGIT_RULE),
@@ -142,7 +142,7 @@ const SYMLOG1P_RULE: Rule = |t, a| {
 pub(crate) static SYMLOG1P: OpDef = OpDef {
     name: "math.symlog1p",
     aliases: &["symlog1p"],
-    summary: "`log1p(x)` continued to negative numbers: `-log1p(-x)` for them.",
+    summary: "`log1p(x)`, continued to negative numbers by `-log1p(-x)`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { if x >= 0.0 { math::log1p_f32(x) } else { -math::log1p_f32(-x) } }, SYMLOG1P_RULE),
         strict!(|x: f64| -> f64 { if x >= 0.0 { math::log1p_f64(x) } else { -math::log1p_f64(-x) } }, SYMLOG1P_RULE),

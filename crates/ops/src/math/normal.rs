@@ -55,7 +55,7 @@ const NORMAL_CDF_RULE: Rule = |t, a| call(t, a, RuntimeFn::NormalCdfF32, Runtime
 pub(crate) static NORMAL_CDF: OpDef = OpDef {
     name: "math.normal_distribution_cdf",
     aliases: &["normal_distribution_cdf"],
-    summary: "The probability that a standard normal variable is at most `x`, with all digits in both tails.",
+    summary: "The probability that a standard normal variable is at most `x`, accurate in both tails.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::normal_cdf_f32(x) }, NORMAL_CDF_RULE),
         strict!(|x: f64| -> f64 { math::normal_cdf_f64(x) }, NORMAL_CDF_RULE),

@@ -15,7 +15,7 @@ const POW_RULE: Rule = |t, a| {
 pub(crate) static POW: OpDef = OpDef {
     name: "math.pow",
     aliases: &["pow"],
-    summary: "`x` to the power of `y`, always a float, with C's special cases. With a literal 0.5 it becomes a correctly rounded root.",
+    summary: "`x` to the power of `y`, always a float, with the special cases of C's `pow`. If `y` is the literal 0.5, the result is the correctly rounded square root.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { math::pow_f32(x, y) }, POW_RULE),
@@ -77,7 +77,7 @@ const HYPOT_RULE: Rule = |t, a| {
 pub(crate) static HYPOT: OpDef = OpDef {
     name: "math.hypot",
     aliases: &["hypot"],
-    summary: "The square root of `x * x + y * y`, without overflow of the squares: infinite if one of the two is, even beside a NaN.",
+    summary: "The square root of `x * x + y * y`, computed so that the squares do not overflow. Infinite if one operand is infinite, even if the other one is NaN.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, y: f32| -> f32 { math::hypot_f32(x, y) }, HYPOT_RULE),

@@ -13,7 +13,7 @@ const NORMAL_DOMAIN: &str = "a normal quantile needs a probability from 0 to 1";
 pub(crate) static NORMAL_INVERSE_CDF: OpDef = OpDef {
     name: "math.normal_distribution_inverse_cdf",
     aliases: &["normal_distribution_inverse_cdf"],
-    summary: "The number below which a standard normal variable lies with probability `x`: infinite at 0 and 1, an error outside.",
+    summary: "The number below which a standard normal variable lies with probability `x`: -inf at 0, inf at 1. An error unless `x` is from 0 to 1.",
     params: const { &[param("x")] },
     meaning: Meaning::Overloads(&[
         strict!(try |x: f32| -> f32 {

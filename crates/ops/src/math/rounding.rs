@@ -12,7 +12,7 @@ const ROUNDING: OpDef = OpDef { laws: &[Law::Idempotent], ..UNARY };
 const FLOOR_RULE: Rule = |t, a| one(t, Un::Floor, a);
 pub(crate) static FLOOR: OpDef = OpDef {
     name: "math.floor",
-    summary: "The largest whole number that is not above `x`.",
+    summary: "The largest whole number that is not greater than `x`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
@@ -27,7 +27,7 @@ pub(crate) static FLOOR: OpDef = OpDef {
 const CEIL_RULE: Rule = |t, a| one(t, Un::Ceil, a);
 pub(crate) static CEIL: OpDef = OpDef {
     name: "math.ceil",
-    summary: "The smallest whole number that is not below `x`; `ceil(-0.5)` is `-0.0`.",
+    summary: "The smallest whole number that is not less than `x`; `ceil(-0.5)` is `-0.0`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),
@@ -71,7 +71,7 @@ const TRUNC_RULE: Rule = |t, a| one(t, Un::Trunc, a);
 pub(crate) static TRUNC: OpDef = OpDef {
     name: "math.trunc",
     aliases: &["tensor.trunc"],
-    summary: "The number without what is behind the point; `trunc(-0.5)` is `-0.0`.",
+    summary: "The number rounded to a whole number towards zero; `trunc(-0.5)` is `-0.0`.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x }, SAME),
         strict!(|x: i64| -> i64 { x }, SAME),

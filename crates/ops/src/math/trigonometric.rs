@@ -48,7 +48,7 @@ const SINH_RULE: Rule = |t, a| call(t, a, RuntimeFn::SinhF32, RuntimeFn::SinhF64
 pub(crate) static SINH: OpDef = OpDef {
     name: "math.trig.sinh",
     aliases: &["sinh"],
-    summary: "The hyperbolic sine; overflows to an infinity.",
+    summary: "The hyperbolic sine; a result that overflows is an infinity.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::sinh_f32(x) }, SINH_RULE),
         strict!(|x: f64| -> f64 { math::sinh_f64(x) }, SINH_RULE),
@@ -120,7 +120,7 @@ const ATAN2_RULE: Rule = |t, a| {
 pub(crate) static ATAN2: OpDef = OpDef {
     name: "math.trig.atan2",
     aliases: &["atan2"],
-    summary: "The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with C's special cases for zeros and infinities.",
+    summary: "The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with the special cases of C's `atan2` for zeros and infinities.",
     params: const { &[param("y"), param("x")] },
     meaning: Meaning::Overloads(&[
         strict!(|y: f32, x: f32| -> f32 { math::atan2_f32(y, x) }, ATAN2_RULE),

@@ -20,7 +20,7 @@ fn side(qtype: &QType, kind: fn(EdgeType) -> Option<ArrayKind>) -> QType {
 pub(crate) static GET_CHILD_SHAPE_QTYPE: OpDef = of_types!(
     "qtype.get_child_shape_qtype",
     [x],
-    "The type of the shape of the elements of edges of a type; `NOTHING` for what is no edge.",
+    "The type of the shape of the elements that edges of the type `x` put into groups; `NOTHING` if `x` is not an edge type.",
     Value::Type(side(&x, child_kind)),
     ["qtype.get_child_shape_qtype(DENSE_ARRAY_TO_SCALAR_EDGE) == DENSE_ARRAY_SHAPE" => "present"]
 );
@@ -28,7 +28,7 @@ pub(crate) static GET_CHILD_SHAPE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_PARENT_SHAPE_QTYPE: OpDef = of_types!(
     "qtype.get_parent_shape_qtype",
     [x],
-    "The type of the shape of the groups of edges of a type; `NOTHING` for what is no edge.",
+    "The type of the shape of the groups of edges of the type `x`; `NOTHING` if `x` is not an edge type.",
     Value::Type(side(&x, parent_kind)),
     ["qtype.get_parent_shape_qtype(DENSE_ARRAY_TO_SCALAR_EDGE) == OPTIONAL_SCALAR_SHAPE" => "present"]
 );
@@ -36,7 +36,7 @@ pub(crate) static GET_PARENT_SHAPE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_EDGE_QTYPE: OpDef = of_types!(
     "qtype.get_edge_qtype",
     [x],
-    "The type of edges of arrays of a type with others; `NOTHING` for what is no array.",
+    "The type of edges from arrays of the type `x` to other arrays; `NOTHING` if `x` is not an array type.",
     Value::Type(match x {
         QType::Array(kind, _) => QType::Edge(EdgeType::Arrays(kind)),
         _ => QType::Nothing,
@@ -47,7 +47,7 @@ pub(crate) static GET_EDGE_QTYPE: OpDef = of_types!(
 pub(crate) static GET_EDGE_TO_SCALAR_QTYPE: OpDef = of_types!(
     "qtype.get_edge_to_scalar_qtype",
     [x],
-    "The type of edges of scalars, optionals or arrays of a type with a scalar; else `NOTHING`.",
+    "The type of edges from scalars, optionals or arrays of the type `x` to a scalar; `NOTHING` for every other type.",
     Value::Type(by_scalar(&x, |_, form| QType::Edge(match form {
         TypeContainer::Array(kind) => EdgeType::ToScalar(kind),
         TypeContainer::Bare | TypeContainer::Optional => EdgeType::Scalars,
@@ -64,7 +64,7 @@ pub(crate) static IS_EDGE: OpDef = question!(
 
 pub(crate) static IS_EDGE_TO_SCALAR: OpDef = question!(
     "qtype.is_edge_to_scalar_qtype",
-    "Present for a type of edges with a scalar.",
+    "Present for a type of edges to a scalar, which put all elements into one group.",
     |x| matches!(x, QType::Edge(edge) if parent_kind(edge).is_none()),
     ["qtype.is_edge_to_scalar_qtype(DENSE_ARRAY_TO_SCALAR_EDGE)" => "present", "qtype.is_edge_to_scalar_qtype(QTYPE{edge})" => "missing"]
 );

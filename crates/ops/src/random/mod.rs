@@ -32,7 +32,7 @@ fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static CITYHASH: OpDef = OpDef {
     name: "random.cityhash",
-    summary: "A number from 0 up to 2^63 - 1 that depends on the value and the seed, by version 1.1 of Google's CityHash. What is hashed is what `strings.as_text` gives: equal texts of values have equal hashes, whatever their types.",
+    summary: "A number from 0 to 2^63 - 1 that depends on the value and the seed, by version 1.1 of Google's CityHash. It is the hash of the text that `strings.as_text` gives, so values with equal texts have equal hashes, whatever their types are.",
     params: &[param("x"), param("seed")],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(types),

@@ -83,7 +83,7 @@ fn masks(present: impl IntoIterator<Item = bool>, ret: &QType) -> Result<Value, 
 
 pub(crate) static SAMPLE: OpDef = OpDef {
     name: "random.sample",
-    summary: "Masks of an array of this shape, each present with the probability `ratio`: where the hash of its key, or of its position, and of the seed is less than that part of all hashes. Missing for a missing key.",
+    summary: "An array of masks in a shape, each present with the probability `ratio`. A mask is present if the hash of its key, or of its position without `key`, and of the seed is less than that fraction of all hashes. Missing for a missing key.",
     params: &[param("shape"), param("ratio"), param("seed"), param_or("key", Value::Unspecified)],
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -159,7 +159,7 @@ fn firsts(
 
 pub(crate) static SAMPLE_N: OpDef = OpDef {
     name: "random.sample_n",
-    summary: "Masks of an array of this shape, of which at most `n` are present in each group of the edge `over`, or in all: those of the least hashes of key, or position, and seed. Missing for a missing key and for an element of no group.",
+    summary: "An array of masks in a shape, at most `n` of which are present in each group of the edge `over`, or in the whole array: those with the smallest hashes of key, or position without `key`, and seed. Missing for a missing key and for an element in no group.",
     params: &[
         param("shape"),
         param("n"),

@@ -60,7 +60,7 @@ fn slice(
 
 pub(crate) static SLICE: OpDef = OpDef {
     name: "seq.slice",
-    summary: "The elements from the one at `start` to before the one at `stop`. As in Python, what is negative is counted from the end, and what is outside of the sequence means its end there.",
+    summary: "The elements from index `start` to before index `stop`. As in Python, a negative index counts from the end, and an index outside of the sequence means its nearest end.",
     params: &[param("seq"), param("start"), param("stop")],
     meaning: Meaning::Instantiate(|g, args| {
         let source = sequence(g, SLICE.name, args, 0)?;
@@ -78,7 +78,7 @@ pub(crate) static SLICE: OpDef = OpDef {
 
 pub(crate) static ALL_EQUAL: OpDef = OpDef {
     name: "seq.all_equal",
-    summary: "Present if all elements of the sequence, scalars, optionals or types, equal the first; so also if there is only one, or none. A missing element or a NaN among several equals nothing.",
+    summary: "Present if all elements of the sequence, which are scalars, optionals or types, equal the first one, and if there are fewer than two elements. A missing element or a NaN equals nothing.",
     params: &[param("seq")],
     faults: &[FaultKind::IterationLimit],
     meaning: Meaning::Instantiate(|g, args| {

@@ -138,7 +138,7 @@ fn joined<J: Join>(
 
 pub(crate) static AGG_JOIN: OpDef = OpDef {
     name: "strings.agg_join",
-    summary: "The strings of each group of the edge `into` joined, `sep` between them; missing for a group without any. Without an edge, an array of one element.",
+    summary: "The present strings of each group of the edge `into`, joined with `sep` between them; missing for a group without any. Without `into`, an array with one element for the whole array.",
     params: &[param("x"), param_or("into", Value::Unspecified), param_or("sep", Value::Unspecified)],
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

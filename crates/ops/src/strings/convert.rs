@@ -153,7 +153,7 @@ fn decoded(
 pub(crate) static AS_TEXT: OpDef = OpDef {
     name: "strings.as_text",
     aliases: &["as_text"],
-    summary: "The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes in the form `b'..'` if they are UTF-8, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`, both of the years 0001 to 9999.",
+    summary: "The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes as `b'..'`, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`. An error for bytes that are not UTF-8, and for dates and timestamps outside of the years 1 to 9999.",
     faults: &[FaultKind::Invalid, FaultKind::CastRange, FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| match args[0].qtype.scalar() {
         Some(_) => {
@@ -188,7 +188,7 @@ pub(crate) static AS_TEXT: OpDef = OpDef {
 
 pub(crate) static ENCODE: OpDef = OpDef {
     name: "strings.encode",
-    summary: "The text as bytes, in UTF-8.",
+    summary: "The text as bytes, encoded in UTF-8.",
     meaning: Meaning::Overloads(&[strict!(|x: Text<'static>| -> Bytes<'static> { x.as_bytes() })]),
     examples: &[ex("strings.encode(\"\u{e9}\")", "b'\\xc3\\xa9'")],
     ..OVERLOADED
@@ -196,7 +196,7 @@ pub(crate) static ENCODE: OpDef = OpDef {
 
 pub(crate) static DECODE: OpDef = OpDef {
     name: "strings.decode",
-    summary: "The bytes as a text, from UTF-8. Where they are not UTF-8, `errors` decides: `strict` is an error, which it is without it, `ignore` leaves the bytes out, `replace` puts U+FFFD in the place of each broken character. To those two a NUL is broken, as in Arolla.",
+    summary: "The bytes as a text, decoded from UTF-8. If a part of them is not UTF-8, `errors` decides: `strict`, the default, is an error; `ignore` leaves the part out; `replace` puts U+FFFD in the place of each broken character. With the last two, a NUL counts as broken, as in Arolla. Missing if `x` is missing.",
     params: &[param("x"), param_or("errors", Value::Nothing).of(ArgumentForm::DecodingErrors)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Overloads,
@@ -230,7 +230,7 @@ fn static_decode_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static STATIC_DECODE: OpDef = OpDef {
     name: "strings.static_decode",
-    summary: "Literal bytes as a literal text, from UTF-8; an error where it is evaluated if they are not.",
+    summary: "Literal bytes as a literal text, decoded from UTF-8. Bytes that are not UTF-8 are an error only if the operator is evaluated.",
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     typing: Typing::Rule(static_decode_types),
     // For a literal the result is a literal, unless decoding fails.

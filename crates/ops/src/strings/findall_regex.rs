@@ -114,7 +114,7 @@ fn text_of(value: &Value) -> Option<&str> {
 
 pub(crate) static FINDALL_REGEX: OpDef = OpDef {
     name: "strings.findall_regex",
-    summary: "What the capturing groups of the regular expression match in each text of an array, match by match from left to right, each looked for as if the text began behind the one before it; the edge of the matches with the texts; and the edge of what is captured with the matches. Of one text, the first edge is that of the matches with a scalar.",
+    summary: "The matches of the regular expression in each text of an array, from left to right: the texts that its capturing groups match, the edge that maps matches to the texts of the array, and the edge that maps captured texts to matches. After a match, the search continues as if the text began there. If `s` is a single text, the first edge maps its matches to a scalar. A missing text has no matches.",
     params: &[param("s"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit, FaultKind::WorkLimit],
     typing: Typing::Rule(|args| types(FINDALL_REGEX.name, args)),

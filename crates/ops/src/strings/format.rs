@@ -287,7 +287,7 @@ fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
 
 pub(crate) static FORMAT: OpDef = OpDef {
     name: "strings.format",
-    summary: "The format with its fields filled in by the arguments they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`, for numbers only; `{{` and `}}` are braces. Without a form, or as `{x:v}`, f32 has its shortest digits and a point, f64 six digits. An error if a field is for another kind of value.",
+    summary: "The format with its fields filled in by the arguments that they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`, for numbers only; `{{` and `}}` are braces. As `{x}` or `{x:v}`, an f32 is printed with its shortest digits and a point, an f64 with six digits. An error if a field is for another kind of value.",
     params: &[
         param("fmt").of(ArgumentForm::Format),
         param_or("arg_names", Value::Nothing).of(ArgumentForm::ArgumentNames),

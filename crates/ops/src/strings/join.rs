@@ -87,7 +87,7 @@ pub(crate) static JOIN_FEW: OpDef = OpDef {
 
 pub(crate) static JOIN: OpDef = OpDef {
     name: "strings.join",
-    summary: "The strings one after the other, all of them texts or all of them bytes.",
+    summary: "The strings one after the other; either all are texts, or all are bytes.",
     params: &[param("first"), param("rest")],
     variadic: true,
     faults: &[FaultKind::ArenaLimit],

@@ -120,7 +120,7 @@ macro_rules! try_parse {
 pub(crate) static PARSE_DATE: OpDef = parse!(
     "strings.parse_date",
     "parse_date",
-    "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it spells none of the years 0001 to 9999.",
+    "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it does not spell a date of the years 1 to 9999.",
     Date,
     plain_date,
     read_date,
@@ -133,7 +133,7 @@ pub(crate) static PARSE_DATE: OpDef = parse!(
 pub(crate) static PARSE_TIMESTAMP: OpDef = parse!(
     "strings.parse_timestamp",
     "parse_timestamp",
-    "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999.",
+    "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC if the format has no `%z`. Digits of a fraction after the sixth are cut off. An error if the string does not spell a timestamp of the years 1 to 9999.",
     Timestamp,
     plain_timestamp,
     read_timestamp,
@@ -149,7 +149,7 @@ pub(crate) static PARSE_TIMESTAMP: OpDef = parse!(
 pub(crate) static TRY_PARSE_DATE: OpDef = try_parse!(
     "strings.try_parse_date",
     "try_parse_date",
-    "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it spells none of the years 0001 to 9999.",
+    "The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it does not spell a date of the years 1 to 9999.",
     Date,
     plain_date,
     read_date,
@@ -162,7 +162,7 @@ pub(crate) static TRY_PARSE_DATE: OpDef = try_parse!(
 pub(crate) static TRY_PARSE_TIMESTAMP: OpDef = try_parse!(
     "strings.try_parse_timestamp",
     "try_parse_timestamp",
-    "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999.",
+    "The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it does not spell a timestamp of the years 1 to 9999.",
     Timestamp,
     plain_timestamp,
     read_timestamp,
@@ -190,7 +190,7 @@ const FORMAT_FAULTS: &[FaultKind] = &[FaultKind::TimeRange, FaultKind::Invalid, 
 pub(crate) static FORMAT_DATE: OpDef = OpDef {
     name: "strings.format_date",
     aliases: &["format_date"],
-    summary: "The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its name, `%d` the day, `%j` that of the year, `%a` and `%A` the weekday, `%%` a percent sign. An error outside of the years 1 to 9999.",
+    summary: "The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its short and its full name, `%d` the day of the month, `%j` the day of the year, `%a` and `%A` the short and the full name of the weekday, `%%` a percent sign. An error outside of the years 1 to 9999.",
     params: &[param("d"), param("format").of(ArgumentForm::TimeFormat)],
     faults: FORMAT_FAULTS,
     typing: Typing::Rule(|args| {
@@ -218,7 +218,7 @@ pub(crate) static FORMAT_DATE: OpDef = OpDef {
 pub(crate) static FORMAT_TIMESTAMP: OpDef = OpDef {
     name: "strings.format_timestamp",
     aliases: &["format_timestamp"],
-    summary: "The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%I` the hour of twelve with `%p` for `AM` or `PM`, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999.",
+    summary: "The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC. The format may have all fields of `strings.format_date`, and `%H`, `%M`, `%S` for the hour, minute and second, `%I` for the hour from 1 to 12 with `%p` for `AM` or `PM`, `%f` for six digits of the second's fraction, `%z` for the offset `+0000`. An error outside of the years 1 to 9999.",
     params: &[param("t"), param("format").of(ArgumentForm::TimeFormat)],
     faults: FORMAT_FAULTS,
     typing: Typing::Rule(|args| {

@@ -33,7 +33,7 @@ macro_rules! parse {
 pub(crate) static PARSE_INT32: OpDef = OpDef {
     name: "strings.parse_int32",
     aliases: &["parse_int32"],
-    summary: "The i32 that the string spells in decimal digits; an error if it spells none.",
+    summary: "The i32 that the string spells in decimal digits; an error if it does not spell one.",
     meaning: parse!(i32),
     examples: &[ex("strings.parse_int32(\"-7\")", "-7"), ex("strings.parse_int32(b\"12\")", "12")],
     ..PARSE
@@ -42,7 +42,7 @@ pub(crate) static PARSE_INT32: OpDef = OpDef {
 pub(crate) static PARSE_INT64: OpDef = OpDef {
     name: "strings.parse_int64",
     aliases: &["parse_int64"],
-    summary: "The i64 that the string spells in decimal digits; an error if it spells none.",
+    summary: "The i64 that the string spells in decimal digits; an error if it does not spell one.",
     meaning: parse!(i64),
     examples: &[ex("strings.parse_int64(\"+9223372036854775807\")", "i64{9223372036854775807}")],
     ..PARSE
@@ -51,7 +51,7 @@ pub(crate) static PARSE_INT64: OpDef = OpDef {
 pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
     name: "strings.parse_float32",
     aliases: &["parse_float32"],
-    summary: "The f32 nearest to the number that the string spells; an error if it spells none.",
+    summary: "The f32 nearest to the number that the string spells; an error if it does not spell a number.",
     meaning: parse!(f32),
     examples: &[ex("strings.parse_float32(\"1.5\")", "1.5"), ex("strings.parse_float32(\"1e99\")", "inf")],
     ..PARSE
@@ -60,7 +60,7 @@ pub(crate) static PARSE_FLOAT32: OpDef = OpDef {
 pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
     name: "strings.parse_float64",
     aliases: &["parse_float64"],
-    summary: "The f64 nearest to the number that the string spells; an error if it spells none.",
+    summary: "The f64 nearest to the number that the string spells; an error if it does not spell a number.",
     meaning: parse!(f64),
     examples: &[ex("strings.parse_float64(\"0.1\")", "f64{0.1}")],
     ..PARSE
@@ -69,7 +69,7 @@ pub(crate) static PARSE_FLOAT64: OpDef = OpDef {
 pub(crate) static PARSE_DURATION: OpDef = OpDef {
     name: "strings.parse_duration",
     aliases: &["parse_duration"],
-    summary: "The duration that the string spells as ISO 8601 has it, `P1DT12H` or `-PT0.5S`, without months and years; an error if it spells none.",
+    summary: "The duration that the string spells in the form of ISO 8601, as `P1DT12H` or `-PT0.5S`, without months and years; an error if it does not spell one.",
     meaning: parse!(Duration),
     examples: &[ex("strings.parse_duration(\"P1DT12H\")", "1d 12h")],
     ..PARSE

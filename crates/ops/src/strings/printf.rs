@@ -227,7 +227,7 @@ fn expand(graph: &mut dyn Expansion, args: &[NodeHandle]) -> NodeResult {
 pub(crate) static PRINTF: OpDef = OpDef {
     name: "strings.printf",
     aliases: &["printf"],
-    summary: "The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. Widths and precisions count characters, in a format of bytes bytes. An error if a field is for another kind of value.",
+    summary: "The format with its fields filled in by the arguments, as by C's `printf`: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value, `%%` for a percent sign. All but `%v` may have flags, a width and a precision; a `*` takes the width or the precision from an argument. `%2$s` takes the second argument; then every field must name its argument. Widths and precisions count characters, or bytes if the format is bytes. An error if a field is for another kind of value.",
     params: &[param("fmt").of(ArgumentForm::Format), param("values")],
     variadic: true,
     faults: FAULTS,

@@ -111,7 +111,7 @@ fn extract(context: &mut Context, text: Text<'static>, pattern: Text<'static>) -
 pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
     name: "strings.contains_regex",
     aliases: &["contains_regex"],
-    summary: "Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` are about ASCII. `\\C` is refused.",
+    summary: "Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` know only ASCII characters. `\\C` is refused.",
     params: &[param("text"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     meaning: Meaning::Overloads(&[strict!(try in context |text: Text<'static>, regex: Text<'static>| -> MaskValue {
@@ -128,7 +128,7 @@ pub(crate) static CONTAINS_REGEX: OpDef = OpDef {
 pub(crate) static EXTRACT_REGEX: OpDef = OpDef {
     name: "strings.extract_regex",
     aliases: &["extract_regex"],
-    summary: "What the one capturing group of the regular expression matches in the text, missing if the text has no match. The syntax is RE2's.",
+    summary: "The part of the text that the only capturing group of the regular expression matches; missing if the text has no match. The expression is in RE2's syntax.",
     params: &[param("text"), param("regex").of(ArgumentForm::Regex)],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     meaning: Meaning::Overloads(&[strict!(

@@ -61,7 +61,7 @@ macro_rules! replace {
 
 pub(crate) static REPLACE: OpDef = OpDef {
     name: "strings.replace",
-    summary: "The string with each part that is `old` replaced by `new`, from left to right, `max_subs` of them at most; all, if that is missing or negative. An empty `old` lies around every character.",
+    summary: "The string with occurrences of `old` replaced by `new`, from left to right: at most `max_subs` of them, or all if `max_subs` is missing or negative. An empty `old` occurs before each character and at the end. Missing if `s`, `old` or `new` is missing.",
     params: &[param("s"), param("old"), param("new"), param_or("max_subs", NO_POSITION)],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,

@@ -121,7 +121,7 @@ fn replace(
 
 pub(crate) static REPLACE_ALL_REGEX: OpDef = OpDef {
     name: "strings.replace_all_regex",
-    summary: "The text with each match of the regular expression replaced, from left to right. In the replacement, `\\0` is the whole match, `\\1` to `\\9` are its groups and `\\\\` is a backslash; it ends at a backslash before anything else, and nothing is replaced if it names a group that the pattern does not have. The result is optional, as in Arolla, and present for present arguments.",
+    summary: "The text with each match of the regular expression replaced, from left to right. In the replacement, `\\0` is the whole match, `\\1` to `\\9` are its groups and `\\\\` is a backslash. A backslash before anything else ends the replacement. Nothing is replaced if the replacement names a group that the expression does not have. The result is optional, as in Arolla, and present if all arguments are.",
     params: &[
         param("text"),
         param("regex").of(ArgumentForm::Regex),

@@ -38,7 +38,7 @@ macro_rules! find {
 
 pub(crate) static FIND: OpDef = OpDef {
     name: "strings.find",
-    summary: "The position in `s` of its first part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
+    summary: "The position in `s` of the first occurrence of `substr`, counted from 0. Missing if there is none, or if `s` or `substr` is missing. Only the part from position `start` to before `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
     typing: Typing::Overloads,
     meaning: find!(memmem::find; Text<'static>, Bytes<'static>),
@@ -52,7 +52,7 @@ pub(crate) static FIND: OpDef = OpDef {
 
 pub(crate) static RFIND: OpDef = OpDef {
     name: "strings.rfind",
-    summary: "The position in `s` of its last part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched.",
+    summary: "The position in `s` of the last occurrence of `substr`, counted from 0. Missing if there is none, or if `s` or `substr` is missing. Only the part from position `start` to before `end` is searched.",
     params: &[param("s"), param("substr"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
     typing: Typing::Overloads,
     meaning: find!(memmem::rfind; Text<'static>, Bytes<'static>),
@@ -65,7 +65,7 @@ pub(crate) static RFIND: OpDef = OpDef {
 
 pub(crate) static CONTAINS: OpDef = OpDef {
     name: "strings.contains",
-    summary: "Present if `substr` is a part of `s`.",
+    summary: "Present if `substr` occurs in `s`.",
     params: &[param("s"), param("substr")],
     meaning: Meaning::Overloads(&[
         strict!(|s: Text<'static>, substr: Text<'static>| -> MaskValue { contains(s, substr) }),
@@ -121,7 +121,7 @@ fn contains<S: Chars>(s: S, substr: S) -> MaskValue {
 
 pub(crate) static COUNT: OpDef = OpDef {
     name: "strings.count",
-    summary: "How many parts of `s` are `substr`, overlapping ones included. The empty string is at every position, the end included.",
+    summary: "The number of occurrences of `substr` in `s`, overlapping ones included. The empty string occurs at every position, also at the end.",
     params: &[param("s"), param("substr")],
     meaning: Meaning::Overloads(&[
         strict!(|s: Text<'static>, substr: Text<'static>| -> i64 { count(s, substr) }),

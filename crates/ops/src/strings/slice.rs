@@ -12,7 +12,7 @@ pub(super) const NO_POSITION: Value = Value::Missing(Scalar::Int64);
 
 pub(crate) static LENGTH: OpDef = OpDef {
     name: "strings.length",
-    summary: "How long a string is: a text in code points, bytes in bytes.",
+    summary: "The length of a string: of a text in code points, of bytes in bytes.",
     meaning: Meaning::Overloads(&[
         strict!(|x: Text<'static>| -> i64 { x.length() as i64 }),
         strict!(|x: Bytes<'static>| -> i64 { x.length() as i64 }),
@@ -67,7 +67,7 @@ macro_rules! substr {
 pub(crate) static SUBSTR: OpDef = OpDef {
     name: "strings.substr",
     aliases: &["substr"],
-    summary: "The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end.",
+    summary: "The part of a string from position `start` to before position `end`, counted from 0. A negative position counts from the end; a missing one means the start or the end. Missing if the string is missing.",
     params: &[param("s"), param_or("start", NO_POSITION), param_or("end", NO_POSITION)],
     typing: Typing::Overloads,
     meaning: substr!(Text<'static>, Bytes<'static>),

@@ -99,7 +99,7 @@ pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
 
 pub(crate) static SPLIT: OpDef = OpDef {
     name: "strings.split",
-    summary: "The parts of each string of an array between occurrences of `sep`, and the edge of the parts with the strings. Without a separator, the words: what is between ASCII white space. An empty separator is between all characters.",
+    summary: "The parts of each string of an array between occurrences of `sep`, and the edge that maps the parts to the strings. Without `sep`, the parts are the words between ASCII white space; an empty `sep` splits between all characters. A missing string has no parts.",
     params: &[param("s"), param_or("sep", Value::Unspecified)],
     faults: &[FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

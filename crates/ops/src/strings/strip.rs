@@ -127,7 +127,7 @@ macro_rules! strip {
 pub(crate) static STRIP: OpDef = OpDef {
     name: "strings.strip",
     aliases: &["strip"],
-    summary: "The string without the characters of `chars` at its ends; without white space, if `chars` is missing.",
+    summary: "The string without the characters of `chars` at both ends; without white space, if `chars` is missing. Missing if the string is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
@@ -139,7 +139,7 @@ pub(crate) static STRIP: OpDef = OpDef {
 pub(crate) static LSTRIP: OpDef = OpDef {
     name: "strings.lstrip",
     aliases: &["lstrip"],
-    summary: "The string without the characters of `chars` at its start; without white space, if `chars` is missing.",
+    summary: "The string without the characters of `chars` at its start; without white space, if `chars` is missing. Missing if the string is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,
@@ -151,7 +151,7 @@ pub(crate) static LSTRIP: OpDef = OpDef {
 pub(crate) static RSTRIP: OpDef = OpDef {
     name: "strings.rstrip",
     aliases: &["rstrip"],
-    summary: "The string without the characters of `chars` at its end; without white space, if `chars` is missing.",
+    summary: "The string without the characters of `chars` at its end; without white space, if `chars` is missing. Missing if the string is missing.",
     params: &[param("s"), param_or("chars", Value::Nothing)],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Overloads,

@@ -26,7 +26,7 @@ macro_rules! try_parse {
 pub(crate) static INT32: OpDef = try_parse!(
     "strings.try_parse_int32",
     "try_parse_int32",
-    "The i32 that the string spells in decimal digits; missing if it spells none.",
+    "The i32 that the string spells in decimal digits; missing if it does not spell one.",
     i32,
     [ex("strings.try_parse_int32(\"-7\")", "i32?{-7}"), ex("strings.try_parse_int32(\"7 \")", "i32?{NA}")]
 );
@@ -34,7 +34,7 @@ pub(crate) static INT32: OpDef = try_parse!(
 pub(crate) static INT64: OpDef = try_parse!(
     "strings.try_parse_int64",
     "try_parse_int64",
-    "The i64 that the string spells in decimal digits; missing if it spells none.",
+    "The i64 that the string spells in decimal digits; missing if it does not spell one.",
     i64,
     [ex("strings.try_parse_int64(\"9223372036854775808\")", "i64?{NA}")]
 );
@@ -42,7 +42,7 @@ pub(crate) static INT64: OpDef = try_parse!(
 pub(crate) static FLOAT32: OpDef = try_parse!(
     "strings.try_parse_float32",
     "try_parse_float32",
-    "The f32 nearest to the number that the string spells; missing if it spells none.",
+    "The f32 nearest to the number that the string spells; missing if it does not spell a number.",
     f32,
     [ex("strings.try_parse_float32(\"1.5\")", "f32?{1.5}"), ex("strings.try_parse_float32(\"1,5\")", "f32?{NA}")]
 );
@@ -50,7 +50,7 @@ pub(crate) static FLOAT32: OpDef = try_parse!(
 pub(crate) static FLOAT64: OpDef = try_parse!(
     "strings.try_parse_float64",
     "try_parse_float64",
-    "The f64 nearest to the number that the string spells; missing if it spells none.",
+    "The f64 nearest to the number that the string spells; missing if it does not spell a number.",
     f64,
     [ex("strings.try_parse_float64(\"0.1\") ?? 0.0", "f64{0.1}"), ex("strings.try_parse_float64(\"n/a\")", "f64?{NA}")]
 );
@@ -58,7 +58,7 @@ pub(crate) static FLOAT64: OpDef = try_parse!(
 pub(crate) static DURATION: OpDef = try_parse!(
     "strings.try_parse_duration",
     "try_parse_duration",
-    "The duration that the string spells as ISO 8601 has it, without months and years; missing if it spells none.",
+    "The duration that the string spells in the form of ISO 8601, as `P1DT12H` or `-PT0.5S`, without months and years; missing if it does not spell one.",
     Duration,
     [
         ex("strings.try_parse_duration(\"-PT0.5S\")", "duration?{-0.5s}"),

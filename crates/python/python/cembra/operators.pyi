@@ -6,149 +6,149 @@ from cembra.expressions import Expr
 
 class _AnnotationOperators:
     def export(self, x: Any, tag: Any) -> Expr:
-        """`x`, which is also an output of the model, called `tag`."""
+        """`x`, which the model also gives as an output named `tag`."""
         ...
     def export_value(self, x: Any, tag: Any, value: Any) -> Expr:
-        """`x`; beside it, `value` is an output of the model, called `tag`."""
+        """`x`; the model also gives `value` as an output named `tag`."""
         ...
     def name(self, expr: Any, name: Any) -> Expr:
-        """`expr`, which has this name for people."""
+        """`expr`, with a name that is shown to people and changes nothing else."""
         ...
     def qtype(self, expr: Any, qtype: Any) -> Expr:
-        """`expr`, which must be of this type: an error while types are found if it is of another."""
+        """`expr`, which must be of the type `qtype`; another type is an error when types are found."""
         ...
     def source_location(self, expr: Any, function_name: Any, file_name: Any, line: Any, column: Any, line_text: Any) -> Expr:
-        """`expr`, which was made at this place of a source. Messages name the place in the model's own text."""
+        """`expr`, with the place in a source file at which it was made. Messages do not use this place, but name the place in the model's own text."""
         ...
 
 class _ArrayOperators:
     def agg_index(self, x: Any, over: Any = ...) -> Expr:
-        """For each element its position in its group, or in the array, where missing elements count; missing elements stay missing."""
+        """For each element, its position in its group of the edge `over`, or in the whole array, counted from 0; missing elements count too. Missing for a missing element."""
         ...
     def array_shape_size(self, array_shape: Any) -> Expr:
-        """How many elements arrays of a shape have."""
+        """The number of elements of an array with the shape `array_shape`, as an i64."""
         ...
     def as_array(self, x: Any) -> Expr:
-        """An array as one of Arolla's other form, `ARRAY`, a scalar as one of one element."""
+        """The operand as an array in Arolla's other form of arrays, `ARRAY`: an array with the same elements, a scalar as an array with one element."""
         ...
     def as_dense_array(self, x: Any) -> Expr:
-        """An array as a dense array, a scalar as one of one element, a tuple of scalars as one of its fields, cast to what they have in common."""
+        """The operand as a dense array: an array with the same elements, a scalar as an array with one element, a tuple of scalars as an array of its fields, cast to their common type."""
         ...
     def at(self, array: Any, index: Any) -> Expr:
-        """The element at an index, counted from 0, or those at the indices of an array. Written `a[i]`. There must be such elements; a missing index gives a missing one. With an array of masks for the index, as in `a[a > 0]`, it is `array.select`."""
+        """The element at an index, counted from 0, or the elements at the indices in an array. Written `a[i]`. An index outside of the array is an error; a missing index gives a missing element. If the index is an array of masks, as in `a[a > 0]`, the operator is `array.select`."""
         ...
     def collapse(self, x: Any, into: Any = ...) -> Expr:
-        """The value that all elements that are there have in common, of each group of the edge `into`; missing if there is no one value. Without an edge an array of the one value of all."""
+        """The value that all present elements of a group of the edge `into` have in common; missing if they differ or if none is present. Without `into`, an array with one element for the whole array."""
         ...
     def concat(self, x: Any, y: Any) -> Expr:
-        """The elements of `x`, then those of `y`, which is of the same type."""
+        """The elements of `x`, then those of `y`. Both arrays must have the same type."""
         ...
     def count(self, x: Any, into: Any = ...) -> Expr:
-        """How many elements are there, in each group or in all."""
+        """The number of present elements, per group of the edge `into` or for the whole array, as an i64."""
         ...
     def cum_count(self, x: Any, over: Any = ...) -> Expr:
-        """For each element how many are there up to it in its group, or in the array; missing elements stay missing."""
+        """For each element, the number of present elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element."""
         ...
     def dense_rank(self, x: Any, over: Any = ..., descending: Any = ...) -> Expr:
-        """For each element how many different ones of its group are before it: lower ones, or higher ones if `descending`. NaNs come last and differ from each other. Missing elements stay missing."""
+        """For each element, the number of different values that come before it in its group of the edge `over`, or in the whole array, in ascending order, or in descending order if `descending` is true. NaNs come last and differ from each other. Missing for a missing element."""
         ...
     def expand(self, x: Any, over: Any) -> Expr:
-        """For each element of an edge's child side the value of its group, missing where it is in none."""
+        """For each element of the edge `over`, the value of its group in `x`. Missing if that value is missing or the element is in no group."""
         ...
     def from_indices_and_values(self, indices: Any, values: Any, size: Any) -> Expr:
-        """An array of `size` elements, those at `indices`, which go up, being `values`, and the others missing."""
+        """An array of `size` elements that has `values` at the positions `indices` and is missing elsewhere. `indices` must be ascending."""
         ...
     def interleave(self, *args: Any) -> Expr:
-        """The elements of arrays, cast to what they have in common, first all first ones, then all second ones, with the edge that has those of one place in one group. Scalars are the same at each place; of scalars alone the array is of them, with the edge to a scalar."""
+        """The elements of several arrays, cast to their common type: the first elements of all arrays, then their second elements, and so on. A second result is the edge that puts the elements of one position into one group. A scalar is repeated at each position; with scalars only, the array has one element per scalar, and the edge is one to a scalar."""
         ...
     def inverse_mapping(self, indices: Any, over: Any = ...) -> Expr:
-        """The inverse of a permutation, or of one in each group: at each index the position of the element that is this index, missing where there is none. No index occurs twice in a group."""
+        """The inverse of a permutation, or of one permutation per group of the edge `over`: at each index, the position of the element that equals this index; missing if there is none. No index may occur twice in a group."""
         ...
     def iota(self, shape: Any) -> Expr:
-        """0, 1, 2, .. of type i64 in a shape; 0 where that is of one value."""
+        """The numbers that count from 0, as an array of i64 in a shape; 0 for the shape of a scalar or of an optional."""
         ...
     def make_array_shape(self, size: Any) -> Expr:
-        """The shape of an array of Arolla's other form, `ARRAY`, of `size` elements."""
+        """The shape of an array of `size` elements in Arolla's other form of arrays, `ARRAY`."""
         ...
     def make_dense_array(self, x0: Any, *xs: Any) -> Expr:
-        """An array of the operands, cast to what they have in common. Written `[a, b]`."""
+        """An array of the operands, cast to their common type. Written `[a, b]`."""
         ...
     def make_dense_array_shape(self, size: Any) -> Expr:
         """The shape of a dense array of `size` elements."""
         ...
     def of_tensor(self, x: Any) -> Expr:
-        """The elements of a tensor of one axis as an array."""
+        """The elements of a tensor with one axis as an array."""
         ...
     def ordinal_rank(self, x: Any, tie_breaker: Any = ..., over: Any = ..., descending: Any = ...) -> Expr:
-        """For each element how many of its group are before it: lower ones, or higher ones if `descending`, of equal ones those with a smaller tie breaker, then those further to the front. NaNs come last, in the order of their positions. Missing where the element or its tie breaker is."""
+        """For each element, the number of elements that come before it in its group of the edge `over`, or in the whole array, in ascending order, or in descending order if `descending` is true. Equal elements are ordered by `tie_breaker`, ascending, then by position. NaNs come last, in the order of their positions. Missing if the element or its tie breaker is missing."""
         ...
     def present_indices(self, array: Any) -> Expr:
-        """The positions of the elements that are there."""
+        """The positions of the present elements, counted from 0."""
         ...
     def present_values(self, array: Any) -> Expr:
-        """The elements that are there."""
+        """The present elements of an array."""
         ...
     def randint_like(self, x: Any, low: Any = ..., high: Any = ..., seed: Any = ...) -> Expr:
-        """Random integers in the shape of the array `x`, as `array.randint_with_shape` draws them."""
+        """Random integers in the shape of the array `x`, at least `low` and less than `high`, as drawn by `array.randint_with_shape`. Missing where a bound is missing."""
         ...
     def randint_with_shape(self, shape: Any, low: Any = ..., high: Any = ..., seed: Any = ...) -> Expr:
-        """Random integers in the shape of an array, from `low` up to `high`, which is not one of them. Equal operands give equal numbers, those that Arolla gives. Where a bound is missing the number is; arrays of bounds say themselves how many there are."""
+        """Random integers in the shape of an array, at least `low` and less than `high`. Equal operands always give equal numbers, the same as in Arolla. Where a bound is missing, the number is missing. If a bound is an array, its size replaces that of the shape."""
         ...
     def resize_array_shape(self, array_shape: Any, size: Any) -> Expr:
-        """The shape of the same form of array, of `size` elements."""
+        """The shape of an array of `size` elements in the same form of arrays as `array_shape`."""
         ...
     def rolling_max(self, x: Any, length: Any, over: Any = ...) -> Expr:
-        """For each element the largest of the last `length` elements of its group, or of the array, up to and including this one, and NaN if one is. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones."""
+        """For each element, the largest of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array; NaN if one of them is NaN. Missing elements are left out; the result is missing if there are fewer than `length` elements, or only missing ones."""
         ...
     def rolling_mean(self, x: Any, length: Any, over: Any = ...) -> Expr:
-        """For each element the mean of the last `length` elements of its group, or of the array, up to and including this one. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones. Integers become f32."""
+        """For each element, the mean of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array. Missing elements are left out; the mean is missing if there are fewer than `length` elements, or only missing ones. The mean of integers is an f64, or an f32 with `numbers f32`."""
         ...
     def rolling_min(self, x: Any, length: Any, over: Any = ...) -> Expr:
-        """For each element the smallest of the last `length` elements of its group, or of the array, up to and including this one, and NaN if one is. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones."""
+        """For each element, the smallest of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array; NaN if one of them is NaN. Missing elements are left out; the result is missing if there are fewer than `length` elements, or only missing ones."""
         ...
     def rolling_sum(self, x: Any, length: Any, over: Any = ...) -> Expr:
-        """For each element the sum of the last `length` elements of its group, or of the array, up to and including this one. Missing elements are left out; missing where there are fewer than `length` elements, or only missing ones. Floats are added in f64, and no sum depends on elements before its window."""
+        """For each element, the sum of the last `length` elements up to and including it, in its group of the edge `over` or in the whole array. Missing elements are left out; the sum is missing if there are fewer than `length` elements, or only missing ones. Floats are added in f64, and no sum depends on elements before its `length` elements."""
         ...
     def select(self, x: Any, fltr: Any) -> Expr:
-        """The elements, missing ones too, where the mask `fltr` is present."""
+        """The elements, missing ones included, at the positions where the mask `fltr` is present."""
         ...
     def shaped(self, x: Any, shape: Any) -> Expr:
-        """`x` in the shape of an array: a scalar as often as that has elements, an array in the form of it, whatever its size."""
+        """`x` in the shape of an array: a scalar is repeated for each element; an array takes the shape's form of arrays and keeps its own size."""
         ...
     def shift(self, x: Any, n: Any, over: Any = ...) -> Expr:
-        """The elements moved by `n` places to higher positions in their group, or in the array; to lower ones if `n` is negative. Missing where no element comes from, and for an element in no group."""
+        """The elements moved by `n` positions towards the end of their group of the edge `over`, or of the whole array; towards the start if `n` is negative. Missing at a position to which no element moves, and for an element in no group."""
         ...
     def size(self, array: Any) -> Expr:
-        """How many elements an array has, missing ones included."""
+        """The number of elements of an array, missing ones included, as an i64."""
         ...
     def slice(self, array: Any, offset: Any, size: Any) -> Expr:
-        """The `size` elements from position `offset` on; all that follow if `size` is -1. There must be such elements."""
+        """The `size` elements from position `offset` on, or all elements from there if `size` is -1. An error if the array does not have these elements."""
         ...
     def sort(self, x: Any, over: Any = ..., descending: Any = ...) -> Expr:
-        """The elements of each group, or of the array, from the smallest to the largest; the other way if `descending`. NaNs come behind all others, and missing elements last. Equal elements keep their order."""
+        """The elements of each group of the edge `over`, or of the whole array, in ascending order, or in descending order if `descending` is true. NaNs come after all other elements, and missing elements last. Equal elements keep their order."""
         ...
     def take(self, x: Any, ids: Any, over: Any = ..., ids_over: Any = ...) -> Expr:
-        """The elements of `x` at `ids`, counted from 0 in each group of the edge `over`: those of the group that `ids_over` says an index belongs to, which is `over` if it is not given. There must be such elements; a missing index gives a missing one, and so does one in no group."""
+        """The elements of `x` at the indices `ids`, which count from 0 in each group of the edge `over`, or in the whole array. The edge `ids_over` maps each index to its group; by default it is `over`. An index outside of its group is an error. The result is missing for a missing index and for an index in no group."""
         ...
     def unique(self, x: Any) -> Expr:
-        """The different elements that are there, each where it comes first. A NaN differs from all others."""
+        """The different present elements, in the order in which they first occur. A NaN differs from all others."""
         ...
 
 class _BitwiseOperators:
     def bitwise_and(self, x: Any, y: Any) -> Expr:
-        """The bits that both integers have."""
+        """The bits that are set in both integers."""
         ...
     def bitwise_or(self, x: Any, y: Any) -> Expr:
-        """The bits that at least one of the integers has."""
+        """The bits that are set in at least one of the integers."""
         ...
     def bitwise_xor(self, x: Any, y: Any) -> Expr:
-        """The bits that exactly one of the integers has."""
+        """The bits that are set in exactly one of the integers."""
         ...
     def count(self, x: Any) -> Expr:
-        """How many bits are set in two's complement, as i32."""
+        """The number of bits that are set in two's complement, as an i32."""
         ...
     def invert(self, x: Any) -> Expr:
-        """The bits that the integer does not have: `-1 - x`."""
+        """The bits that are not set in the integer: `-1 - x`."""
         ...
 
 class _BoolOperators:
@@ -156,34 +156,34 @@ class _BoolOperators:
         """True if `x` equals `y`."""
         ...
     def greater(self, x: Any, y: Any) -> Expr:
-        """True if `x` is after `y`."""
+        """True if `x` is greater than `y`."""
         ...
     def greater_equal(self, x: Any, y: Any) -> Expr:
-        """True if `x` is after `y` or equals it."""
+        """True if `x` is greater than or equal to `y`."""
         ...
     def less(self, x: Any, y: Any) -> Expr:
-        """True if `x` is before `y`."""
+        """True if `x` is less than `y`."""
         ...
     def less_equal(self, x: Any, y: Any) -> Expr:
-        """True if `x` is before `y` or equals it."""
+        """True if `x` is less than or equal to `y`."""
         ...
     def logical_all(self, x: Any, into: Any = ...) -> Expr:
-        """`bool.logical_and` of all elements, of each group or of all: false if one is false, missing if one is missing, else true."""
+        """`bool.logical_and` of all elements, per group of the edge `into` or for the whole array: false if an element is false, else missing if an element is missing, else true."""
         ...
     def logical_and(self, x: Any, y: Any) -> Expr:
-        """Three-valued and: false if one is false, true if both are true, else missing. Both operands are evaluated."""
+        """Three-valued and: false if one operand is false, true if both are true, else missing. Both operands are evaluated."""
         ...
     def logical_any(self, x: Any, into: Any = ...) -> Expr:
-        """`bool.logical_or` of all elements, of each group or of all: true if one is true, missing if one is missing, else false."""
+        """`bool.logical_or` of all elements, per group of the edge `into` or for the whole array: true if an element is true, else missing if an element is missing, else false."""
         ...
     def logical_if(self, condition: Any, if_true: Any, if_false: Any, if_missing: Any) -> Expr:
-        """`if_true`, `if_false` or `if_missing` as the condition is. All operands are evaluated."""
+        """`if_true`, `if_false` or `if_missing` if the condition is true, false or missing. All operands are evaluated."""
         ...
     def logical_not(self, x: Any) -> Expr:
         """The opposite of a boolean; missing for missing."""
         ...
     def logical_or(self, x: Any, y: Any) -> Expr:
-        """Three-valued or: true if one is true, false if both are false, else missing. Both operands are evaluated."""
+        """Three-valued or: true if one operand is true, false if both are false, else missing. Both operands are evaluated."""
         ...
     def not_equal(self, x: Any, y: Any) -> Expr:
         """True if `x` differs from `y`."""
@@ -191,31 +191,31 @@ class _BoolOperators:
 
 class _CoreOperators:
     def all(self, x: Any, into: Any = ...) -> Expr:
-        """Present if every element of `x` is: of one mask, the mask itself."""
+        """Present if every mask in `x` is present, per group of the edge `into` or for the whole array. A single mask is itself the result."""
         ...
     def any(self, x: Any, into: Any = ...) -> Expr:
-        """Present if some element of `x` is: of one mask, the mask itself."""
+        """Present if at least one mask in `x` is present, per group of the edge `into` or for the whole array. A single mask is itself the result."""
         ...
     def apply(self, op: Any, *args: Any) -> Expr:
-        """The function `op` of the arguments. Written `op(x)` where `op` is a name of the text."""
+        """The result of the function `op` for the arguments. Written `op(x)` if the function has a name in the text."""
         ...
     def apply_varargs(self, op: Any, *args: Any) -> Expr:
-        """The function `op` of the arguments, the last of which is a tuple whose fields are arguments each."""
+        """The result of the function `op` for the arguments. The last argument is a tuple, and each of its fields is an argument of the function."""
         ...
     def broadcast_like(self, target: Any, value: Any) -> Expr:
-        """`value` in the shape of `target`: an optional if `target` is one, and present even where `target` is missing."""
+        """`value` in the shape of `target`: an optional if `target` is an optional, and present even where `target` is missing."""
         ...
     def cast(self, x: Any, type: Any, implicit_only: Any = ...) -> Expr:
-        """`x` as a value of another type: numbers and booleans among each other, dates and timestamps, and a plain value as an optional. An optional never becomes plain."""
+        """`x` as a value of another type: a number or boolean as another one, a date as a timestamp or a timestamp as a date, a plain value as an optional. A missing value stays missing. An optional never becomes plain."""
         ...
     def cast_values(self, arg: Any, scalar_qtype: Any) -> Expr:
-        """`arg` with its values cast to a scalar type: an optional stays one, and an array."""
+        """`arg` with its values cast to a scalar type: an optional stays an optional, and an array an array. Missing values stay missing."""
         ...
     def coalesce(self, x: Any, *rest: Any) -> Expr:
-        """The first value that is present, missing if none is: `x ?? y ?? ..`."""
+        """The first value that is present, or missing if none is: `x ?? y ?? ..`."""
         ...
     def coalesce_units(self, x: Any, *args: Any) -> Expr:
-        """The first argument whose type is not `unit`; the last if all are. Types alone decide, not values."""
+        """The first argument whose type is not `unit`, or the last argument if all types are `unit`. Only the types decide, not the values."""
         ...
     def concat_tuples(self, *tuples: Any) -> Expr:
         """A tuple of the fields of all tuples, one after the other."""
@@ -224,10 +224,10 @@ class _CoreOperators:
         """`value` cast to the type of `x`, present even where `x` is missing."""
         ...
     def const_with_shape(self, shape: Any, value: Any) -> Expr:
-        """`value` in a shape: an optional if it is that of optionals."""
+        """`value` in a shape: an optional for the shape of an optional, an array with `value` in each element for the shape of an array."""
         ...
     def default_if_unspecified(self, x: Any, default: Any) -> Expr:
-        """`default` if `x` is unspecified, else `x`. The type of `x` alone decides, and the other one is not evaluated."""
+        """`default` if `x` is unspecified, else `x`. Only the type of `x` decides, and the other operand is not evaluated."""
         ...
     def empty_like(self, x: Any) -> Expr:
         """A missing value of the type of `x`."""
@@ -239,7 +239,7 @@ class _CoreOperators:
         """The first field of a tuple. Of an optional: true if it is present, else false."""
         ...
     def get_nth(self, tuple: Any, index: Any) -> Expr:
-        """A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated. An optional has two fields: whether it is present, a boolean, and its value, 0 or empty if it is missing; a mask has only the first."""
+        """The field of a tuple at the position `index`, counted from 0. Written `t.0`. If the tuple is made on the spot, the other fields are not evaluated. An optional has two fields: a boolean, true if it is present, and its value, which is 0 or empty if it is missing; a mask has only the first."""
         ...
     def get_optional_value(self, x: Any) -> Expr:
         """The value of an optional; an error if it is missing."""
@@ -248,31 +248,31 @@ class _CoreOperators:
         """The second field of a tuple. Of an optional: its value, 0 or empty if it is missing."""
         ...
     def greater(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is after `y`. Written `>`."""
+        """Present if `x` is greater than `y`. Written `>`."""
         ...
     def greater_equal(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is after `y` or equals it. Written `>=`."""
+        """Present if `x` is greater than or equal to `y`. Written `>=`."""
         ...
     def has(self, x: Any) -> Expr:
-        """Present if `x` is. For a plain value the result is a unit, present by type."""
+        """Present if `x` is present. For a value that is not optional the result is of type `unit`, which is always present."""
         ...
     def identity(self, x: Any) -> Expr:
         """`x` itself."""
         ...
     def less(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is before `y`. Written `<`."""
+        """Present if `x` is less than `y`. Written `<`."""
         ...
     def less_equal(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is before `y` or equals it. Written `<=`."""
+        """Present if `x` is less than or equal to `y`. Written `<=`."""
         ...
     def make_tuple(self, *fields: Any) -> Expr:
         """A tuple of the operands. Written `(a, b)`."""
         ...
     def map(self, op: Any, arg: Any, *args: Any) -> Expr:
-        """The array of what the function makes of each element of an array, as an optional: of several arrays of the same size, of the elements at each place, and further arguments are the same for all. What is a scalar to the function is evaluated as among scalars: `where` is lazy."""
+        """The array of the results of the function `op` for each element of an array, which the function gets as an optional. With several arrays of the same size, the function gets the elements at the same position; other arguments are the same for all elements. The function is evaluated as for scalars: in `where`, only the chosen branch is."""
         ...
     def map_tuple(self, op: Any, tuple: Any, *args: Any) -> Expr:
-        """The tuple of what the function makes of each field, the further arguments being the same for all."""
+        """The tuple of the results of the function `op` for each field of a tuple. Further arguments are the same for all fields."""
         ...
     def not_equal(self, x: Any, y: Any) -> Expr:
         """Present if `x` differs from `y`. Written `!=`."""
@@ -290,25 +290,25 @@ class _CoreOperators:
         """`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`."""
         ...
     def reduce_tuple(self, op: Any, tuple: Any) -> Expr:
-        """The fields of a tuple taken together by a function of two arguments, from left to right. One field is itself."""
+        """The fields of a tuple combined by a function of two arguments, from left to right. A single field is itself the result."""
         ...
     def shape_of(self, x: Any) -> Expr:
-        """The shape of `x`: whether it is an optional. Nothing else of `x` is looked at."""
+        """The shape of `x`: of a scalar, of an optional, or of an array with its size. It does not depend on the values in `x`."""
         ...
     def slice_tuple(self, tuple: Any, offset: Any, size: Any) -> Expr:
-        """A tuple of the `size` fields of a tuple from position `offset` on; of all that follow if `size` is -1. Both are literals."""
+        """The tuple of the `size` fields of a tuple from position `offset` on, or of all fields from there if `size` is -1. Both numbers are literals."""
         ...
     def to_bool(self, x: Any) -> Expr:
         """True if the number is not 0; NaN is true."""
         ...
     def to_date(self, x: Any) -> Expr:
-        """A date itself, and that of a timestamp, in UTC."""
+        """The date itself, or the date of a timestamp in UTC."""
         ...
     def to_float32(self, x: Any) -> Expr:
-        """The number as f32, rounded to nearest; an f64 too large becomes an infinity."""
+        """The number as f32, rounded to the nearest; an f64 that is too large becomes an infinity."""
         ...
     def to_float64(self, x: Any) -> Expr:
-        """The number as f64, rounded to nearest."""
+        """The number as f64, rounded to the nearest."""
         ...
     def to_int32(self, x: Any) -> Expr:
         """The number as i32, truncated towards zero; an error if it does not fit."""
@@ -320,33 +320,33 @@ class _CoreOperators:
         """`x` as an optional value; optionals stay as they are."""
         ...
     def to_timestamp(self, x: Any) -> Expr:
-        """A timestamp itself, and the midnight, in UTC, at which a date begins; an error if that is more than 106751991 days from 1970."""
+        """The timestamp itself, or the midnight in UTC at which a date begins; an error if the date is more than 106751991 days from 1970-01-01."""
         ...
     def to_uint64(self, x: Any) -> Expr:
-        """The number as u64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included."""
+        """The number as u64, truncated towards zero; an error if it does not fit or is below 0, as -0.5 is."""
         ...
     def where(self, condition: Any, if_true: Any, if_false: Any) -> Expr:
-        """`if_true` where the condition is present, else `if_false`, in their common type. What only one branch needs is evaluated only when that branch is chosen."""
+        """`if_true` if the condition is present, else `if_false`, in their common type. An operand that only one branch needs is evaluated only if that branch is chosen."""
         ...
     def while_loop(self, state: Any, condition: Any, body: Any) -> Expr:
-        """Starting from `state`, the function `body` is applied to the state as long as the function `condition` of it is present. What does not depend on the state is evaluated once."""
+        """The last state of a loop: it begins with `state`, and the function `body` makes the next state as long as the function `condition` of the state is present. An operand that does not depend on the state is evaluated once."""
         ...
     def with_assertion(self, value: Any, condition: Any, message: Any) -> Expr:
-        """`value`, if the condition is present; else an error with the message. In a branch that is not chosen it does not fire."""
+        """`value` if the condition is present, else an error with the message. In a branch that is not chosen, the condition is not checked."""
         ...
     def zeros_like(self, x: Any) -> Expr:
         """0 in the type of `x`, present even where `x` is missing."""
         ...
     def zip(self, *tuples: Any) -> Expr:
-        """A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All have as many fields."""
+        """A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All tuples must have the same number of fields."""
         ...
 
 class _DateOperators:
     def add_months(self, d: Any, months: Any) -> Expr:
-        """The same day of the month so many months later, or the last of that month if it is shorter. An error outside of the years 1 to 9999."""
+        """The same day of the month, `months` months later, or the last day of that month if it is shorter. An error if that is outside of the years 1 to 9999."""
         ...
     def add_years(self, d: Any, years: Any) -> Expr:
-        """The same day so many years later, or 28 February for 29 February where there is none. An error outside of the years 1 to 9999."""
+        """The same day of the year, `years` years later; for 29 February, 28 February if that year has no such day. An error if the result is outside of the years 1 to 9999."""
         ...
     def day(self, x: Any) -> Expr:
         """The day of the month of a date, or of a timestamp in UTC, from 1 to 31."""
@@ -355,19 +355,19 @@ class _DateOperators:
         """The day of the year of a date, or of a timestamp in UTC, from 1 to 366."""
         ...
     def days_in_month(self, x: Any) -> Expr:
-        """How many days the month of a date, or of a timestamp in UTC, has, from 28 to 31."""
+        """The number of days of the month of a date, or of a timestamp in UTC, from 28 to 31."""
         ...
     def end_of_month(self, d: Any) -> Expr:
-        """The last day of the month of a date. An error outside of the years 1 to 9999."""
+        """The last day of the month of a date. An error if that is outside of the years 1 to 9999."""
         ...
     def is_leap_year(self, x: Any) -> Expr:
         """Present if the year of a date, or of a timestamp in UTC, has 366 days."""
         ...
     def iso_week(self, x: Any) -> Expr:
-        """The week of a date, or of a timestamp in UTC, as ISO 8601 has it, from 1 to 53. Weeks begin on Monday, and belong to the year of `date.iso_year`."""
+        """The number of the week of a date, or of a timestamp in UTC, in ISO 8601: from 1 to 53. Weeks begin on Monday, and belong to the year `date.iso_year`."""
         ...
     def iso_year(self, x: Any) -> Expr:
-        """The year of the week of a date, or of a timestamp in UTC, as ISO 8601 has it: that in which the Thursday of the week is."""
+        """The year to which the week of a date, or of a timestamp in UTC, belongs in ISO 8601: the year of the week's Thursday."""
         ...
     def make(self, year: Any, month: Any, day: Any) -> Expr:
         """The date of a year from 1 to 9999, a month from 1 and a day from 1; missing if there is no such day."""
@@ -376,177 +376,177 @@ class _DateOperators:
         """The month of a date, or of a timestamp in UTC, from 1 to 12."""
         ...
     def months_between(self, from_: Any, to: Any) -> Expr:
-        """Full months from one date to another, negative if it is before: from 31 January to 28 February there is none."""
+        """The number of full months from one date to another, negative if the second date is earlier: from 31 January to 28 February it is 0."""
         ...
     def quarter(self, x: Any) -> Expr:
         """The quarter of the year of a date, or of a timestamp in UTC, from 1 to 4."""
         ...
     def start_of_month(self, d: Any) -> Expr:
-        """The first day of the month of a date. An error outside of the years 1 to 9999."""
+        """The first day of the month of a date. An error if that is outside of the years 1 to 9999."""
         ...
     def truncate(self, x: Any, unit: Any) -> Expr:
-        """The beginning of the `year`, `quarter`, `month`, `week` or `day` that a date or a timestamp is in, of a timestamp also of the `hour`, `minute` or `second`, in UTC. The unit is a literal; weeks begin on Monday. An error outside of the years 1 to 9999."""
+        """The beginning of the `year`, `quarter`, `month`, `week` or `day` of a date or a timestamp; of a timestamp also of the `hour`, `minute` or `second`, in UTC. The unit is a literal; weeks begin on Monday. An error if the result is outside of the years 1 to 9999."""
         ...
     def weekday(self, x: Any) -> Expr:
-        """The day of the week of a date, or of a timestamp in UTC, as ISO 8601 has it, from 1 for Monday to 7 for Sunday."""
+        """The day of the week of a date, or of a timestamp in UTC, as in ISO 8601: from 1 for Monday to 7 for Sunday."""
         ...
     def year(self, x: Any) -> Expr:
         """The year of a date, or of a timestamp in UTC. The year before 1 is 0."""
         ...
     def years_between(self, from_: Any, to: Any) -> Expr:
-        """Full years from one date to another, as ages are counted, negative if it is before: from 29 February 2004 to 28 February 2005 there is none."""
+        """The number of full years from one date to another, as ages are counted, negative if the second date is earlier: from 29 February 2004 to 28 February 2005 it is 0."""
         ...
 
 class _Derived_qtypeOperators:
     def downcast(self, derived_qtype: Any, value: Any) -> Expr:
-        """The value as one of the type, which is made of the value's type."""
+        """The value as a value of the type `derived_qtype`, which must be derived from the value's type."""
         ...
     def upcast(self, derived_qtype: Any, value: Any) -> Expr:
-        """The value, which is of the type, as one of the type that it is made of; a value of a type that is made of no other is itself."""
+        """The value, which has the type `derived_qtype`, as a value of the type from which that is derived; the value itself if the type is not derived."""
         ...
 
 class _DictOperators:
     def contains(self, dict: Any, key: Any) -> Expr:
-        """Present if the dictionary has the key, whatever its value."""
+        """Present if the dictionary has the key, even if the key's value is missing. Missing for a missing key."""
         ...
     def get(self, dict: Any, key: Any) -> Expr:
-        """The value of a key; missing if the dictionary does not have it."""
+        """The value for a key; missing if the dictionary has no value for the key, or if the key is missing."""
         ...
     def keys(self, dict: Any) -> Expr:
-        """The keys of a dictionary, as an array, in the order in which they are written."""
+        """The keys of a dictionary as an array, in the order in which they are written."""
         ...
     def lookup(self, key: Any, dict: Any, default: Any = ...) -> Expr:
-        """The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing. An integer and a fraction, one of them the default, make an f64."""
+        """The value for a key; `default` if the dictionary does not have the key or has no value for it. Missing if the key itself is missing. If the values are integers and `default` is a fraction, or the other way round, the result is an f64."""
         ...
     def make(self, keys: Any, values: Any) -> Expr:
-        """The dictionary of an array of keys and an array of their values. No two keys are equal; one that is missing is left out. It is no value that a model gives: something looks keys up in it, and it is made as often as something does, unless its elements are literals."""
+        """The dictionary with an array of keys and an array of their values. Keys must differ; a missing key is left out. A model cannot output a dictionary, only look keys up in it. The dictionary is made again for each operator that looks keys up, unless its elements are literals."""
         ...
     def ranges(self, from_: Any, to: Any, values: Any) -> Expr:
-        """The dictionary in which each key from `from` on, and below `to`, has the value beside them: what `table t: ranges of f64 -> f64` reads from a file. Ranges ascend and do not overlap; the first `from` may be missing, and the last `to`. All are arrays of literals."""
+        """The dictionary in which each key that is at least an element of `from` and less than the element of `to` at the same index has the element of `values` there. `table t: ranges of f64 -> f64` reads such a dictionary from a file. Ranges must ascend and not overlap; the first `from` and the last `to` may be missing, for a range without that bound. All three arrays must be literals."""
         ...
     def values(self, dict: Any) -> Expr:
-        """The values of a dictionary, as an array, in the order of its keys."""
+        """The values of a dictionary as an array, in the order of its keys."""
         ...
 
 class _DurationOperators:
     def abs(self, x: Any) -> Expr:
-        """The duration without its sign. The shortest has no such, which is an error."""
+        """The duration without its sign. An error for the smallest duration, which has no positive counterpart."""
         ...
     def add(self, x: Any, y: Any) -> Expr:
-        """The sum of two durations, or of a timestamp and a duration. An error if it does not fit into 64 bits of microseconds."""
+        """The sum of two durations, or of a timestamp and a duration. An error if the result does not fit into 64 bits of microseconds."""
         ...
     def days(self, d: Any) -> Expr:
-        """The whole length of a duration in days of 24 hours, as an f64."""
+        """The total length of a duration in days of 24 hours, as an f64."""
         ...
     def divide(self, x: Any, y: Any) -> Expr:
-        """A duration by a number, rounded to microseconds, halves to even; by a float it is a quotient of f64. Of two durations it is the f64 that says how often one goes into the other, an infinity or NaN by none. An error by the number zero, and if it does not fit into 64 bits of microseconds."""
+        """A duration divided by a number, rounded to microseconds, halves to even; by a float it is computed in f64. The quotient of two durations is an f64, an infinity or NaN if the divisor is `0s`. An error if the number is zero, or if the result does not fit into 64 bits of microseconds."""
         ...
     def floordiv(self, x: Any, y: Any) -> Expr:
-        """How often a duration goes into another one, an i64, rounded towards minus infinity. An error by a duration of nothing."""
+        """The quotient of two durations rounded towards minus infinity, as an i64. An error if the divisor is `0s`."""
         ...
     def hours(self, d: Any) -> Expr:
-        """The whole length of a duration in hours, as an f64."""
+        """The total length of a duration in hours, as an f64."""
         ...
     def mean(self, x: Any, into: Any = ...) -> Expr:
-        """The mean of the durations that are there, of each group or of all, rounded to microseconds, halves to even; missing if there are none."""
+        """The mean of the present durations, per group of the edge `into` or for the whole array, rounded to microseconds, halves to even; missing if none is present."""
         ...
     def microseconds(self, d: Any) -> Expr:
-        """The whole length of a duration in microseconds, as an f64."""
+        """The total length of a duration in microseconds, as an f64."""
         ...
     def milliseconds(self, d: Any) -> Expr:
-        """The whole length of a duration in milliseconds, as an f64."""
+        """The total length of a duration in milliseconds, as an f64."""
         ...
     def minutes(self, d: Any) -> Expr:
-        """The whole length of a duration in minutes, as an f64."""
+        """The total length of a duration in minutes, as an f64."""
         ...
     def mod(self, x: Any, y: Any) -> Expr:
-        """What is left of a duration when another one is taken away as often as it goes into it, with the sign of the other. An error by a duration of nothing."""
+        """The remainder of two durations, with the sign of the divisor: `x - floordiv(x, y) * y`. An error if the divisor is `0s`."""
         ...
     def multiply(self, x: Any, y: Any) -> Expr:
-        """A duration times a number. By an integer it is exact; by a float it is a product of f64, rounded to microseconds, halves to even. An error if it does not fit into 64 bits of microseconds."""
+        """A duration multiplied by a number. By an integer the product is exact; by a float it is computed in f64 and rounded to microseconds, halves to even. An error if the result does not fit into 64 bits of microseconds."""
         ...
     def neg(self, x: Any) -> Expr:
-        """The duration with the other sign. The shortest has none, which is an error."""
+        """The duration with the opposite sign. An error for the smallest duration, which has no opposite."""
         ...
     def seconds(self, d: Any) -> Expr:
-        """The whole length of a duration in seconds, as an f64."""
+        """The total length of a duration in seconds, as an f64."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two durations, the duration from one timestamp to another, or the timestamp so much earlier. An error if it does not fit into 64 bits of microseconds."""
+        """The difference of two durations, the duration from one timestamp to another, or the timestamp that is a duration earlier. An error if the result does not fit into 64 bits of microseconds."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
-        """The sum of the durations that are there, of each group of the edge `into` or of all; `0s` if there are none. An error if it does not fit into 64 bits of microseconds; sums on the way may be beyond."""
+        """The sum of the present durations, per group of the edge `into` or for the whole array; `0s` if none is present. An error if the sum does not fit into 64 bits of microseconds; intermediate sums may exceed them."""
         ...
 
 class _EdgeOperators:
     def as_dense_array_edge(self, edge: Any) -> Expr:
-        """An edge of arrays of Arolla's other form, `ARRAY`, as one of dense arrays; of those it stays as it is."""
+        """The edge between dense arrays that is equal to an edge between arrays in Arolla's other form, `ARRAY`. An edge between dense arrays is itself the result."""
         ...
     def child_shape(self, edge: Any) -> Expr:
         """The shape of the elements of an edge."""
         ...
     def child_size(self, edge: Any) -> Expr:
-        """How many elements an edge has."""
+        """The number of elements of an edge, as an i64."""
         ...
     def compose(self, edge: Any, *edges: Any) -> Expr:
-        """The edge of the elements of the last edge with the groups of the first; the groups of each are the elements of the one before it."""
+        """The edge from the elements of the last edge to the groups of the first one. The groups of each edge must be the elements of the edge before it."""
         ...
     def from_keys(self, child_keys: Any, parent_keys: Any) -> Expr:
-        """The edge of each of `child_keys` with the one of `parent_keys` that is equal to it, if there is one. Keys are elements of arrays, or of several arrays in a tuple; no two parents have the same."""
+        """The edge that maps each element of `child_keys` to the equal element of `parent_keys`, if there is one. Keys are the elements of an array, or of several arrays in a tuple. The elements of `parent_keys` must differ."""
         ...
     def from_mapping(self, mapping: Any, parent_size: Any) -> Expr:
-        """The edge of elements each of which names its group, counted from 0, out of `parent_size`; a missing number says that an element belongs to no group."""
+        """The edge that puts each element into the group with the number in `mapping`, counted from 0; there are `parent_size` groups. An element whose number is missing is in no group."""
         ...
     def from_shape(self, child_side_shape: Any) -> Expr:
-        """The edge that puts all elements of an array of a shape into one group; of the shape of a scalar, that of a scalar with a scalar."""
+        """The edge that puts all elements of an array of a shape into one group, so that an aggregation gives a scalar. For the shape of a scalar, the edge from a scalar to a scalar."""
         ...
     def from_sizes(self, sizes: Any) -> Expr:
-        """The edge of contiguous groups of these sizes."""
+        """The edge of contiguous groups with the sizes `sizes`."""
         ...
     def from_sizes_or_shape(self, x: Any) -> Expr:
-        """`edge.from_sizes` of an array, `edge.from_shape` of a shape."""
+        """`edge.from_sizes` for an array, `edge.from_shape` for a shape."""
         ...
     def from_split_points(self, split_points: Any) -> Expr:
-        """The edge of contiguous groups between neighbouring points, the first of which is 0."""
+        """The edge of contiguous groups, each from one split point to before the next one. The first split point must be 0."""
         ...
     def group_by(self, x: Any, over: Any = ...) -> Expr:
-        """The edge that puts equal elements into one group, of arrays in a tuple those that are equal in all of them, within each group of the edge `over`. Groups are counted in the order in which they come; what is missing is in none."""
+        """The edge that puts equal elements into one group, or with arrays in a tuple, the positions at which all arrays are equal. With the edge `over`, only elements of one group of `over` are put together. Groups are numbered in the order in which they first occur. A missing element is in no group."""
         ...
     def group_by2(self, x: Any, over: Any = ...) -> Expr:
-        """The edge of `edge.group_by`, and that of its groups in the groups of the edge `over`: the two are `over`, in two steps."""
+        """The edge of `edge.group_by`, from elements to new groups, and the edge from the new groups to the groups of `over`. Composed, the two are `over`."""
         ...
     def indices(self, edge: Any) -> Expr:
-        """The position of each element of an edge in its group, missing for an element of no group."""
+        """The position of each element of an edge in its group, counted from 0; missing for an element in no group."""
         ...
     def mapping(self, edge: Any) -> Expr:
-        """The number of the group of each element of an edge, missing for an element of no group."""
+        """The number of the group of each element of an edge, counted from 0; missing for an element in no group."""
         ...
     def pair_left(self, sizes: Any) -> Expr:
-        """The edge of the left of the pairs of elements of the same group, for groups of these sizes, with the elements."""
+        """The edge that maps each pair of elements of the same group to the pair's left element, for contiguous groups with the sizes `sizes`. An element also forms a pair with itself."""
         ...
     def pair_right(self, sizes: Any) -> Expr:
-        """The edge of the right of the pairs of elements of the same group, for groups of these sizes, with the elements."""
+        """The edge that maps each pair of elements of the same group to the pair's right element, for contiguous groups with the sizes `sizes`. An element also forms a pair with itself."""
         ...
     def parent_shape(self, edge: Any) -> Expr:
-        """The shape of the groups of an edge; that of an optional where there is one group for all."""
+        """The shape of the groups of an edge; the shape of an optional for an edge to a scalar."""
         ...
     def parent_size(self, edge: Any) -> Expr:
-        """How many groups an edge has."""
+        """The number of groups of an edge, as an i64."""
         ...
     def resize_groups_child_side(self, edge: Any, size: Any, offsets: Any = ...) -> Expr:
-        """Gives contiguous groups other sizes: the edge of the new elements with the old ones. An element keeps its place in its group, or goes where `offsets` says; at places behind the end of a group it is left out."""
+        """The edge from the new elements to the old ones if contiguous groups are resized to `size`. An old element keeps its position in its group, or moves to its position in `offsets`; it is left out if that position is after the end of the group."""
         ...
     def resize_groups_parent_side(self, edge: Any, size: Any) -> Expr:
-        """Gives contiguous groups other sizes: the edge of the new elements with the groups."""
+        """The edge from the new elements to the groups if contiguous groups are resized to `size`."""
         ...
     def sizes(self, edge: Any) -> Expr:
-        """How many elements each group of an edge has; a scalar where there is one group for all."""
+        """The number of elements in each group of an edge; a scalar for an edge to a scalar."""
         ...
     def to_scalar(self, x: Any) -> Expr:
-        """The edge that puts all elements of an array into one group; of a scalar, that of a scalar with a scalar."""
+        """The edge that puts all elements of an array into one group, so that an aggregation gives a scalar. For a scalar, the edge from a scalar to a scalar."""
         ...
     def to_single(self, array: Any) -> Expr:
-        """The edge that puts all elements of an array into the one group of an array of one element."""
+        """The edge that puts all elements of an array into one group, so that an aggregation gives an array with one element."""
         ...
 
 class _MathTrigOperators:
@@ -554,7 +554,7 @@ class _MathTrigOperators:
         """The angle between -pi/2 and pi/2, in radians, whose tangent is `x`."""
         ...
     def atan2(self, y: Any, x: Any) -> Expr:
-        """The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with C's special cases for zeros and infinities."""
+        """The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with the special cases of C's `atan2` for zeros and infinities."""
         ...
     def cos(self, x: Any) -> Expr:
         """The cosine of an angle in radians; NaN for an infinity."""
@@ -563,54 +563,54 @@ class _MathTrigOperators:
         """The sine of an angle in radians; NaN for an infinity."""
         ...
     def sinh(self, x: Any) -> Expr:
-        """The hyperbolic sine; overflows to an infinity."""
+        """The hyperbolic sine; a result that overflows is an infinity."""
         ...
 
 class _MathOperators:
     def abs(self, x: Any) -> Expr:
-        """The magnitude of a number. The smallest integer stays as it is."""
+        """The magnitude of a number. The smallest integer has no positive counterpart and stays as it is."""
         ...
     def add(self, x: Any, y: Any) -> Expr:
-        """The sum of two numbers, or of a date and days. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the sum. With a timestamp or a duration it is `duration.add`."""
+        """The sum of two numbers, or the date a number of days after a date. Integers wrap around, and so do dates with days of 32 bits; with days of 64 bits, a sum that no date can hold is an error. With a timestamp or a duration, the operator is `duration.add`."""
         ...
     def argmax(self, x: Any, into: Any = ...) -> Expr:
-        """The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one."""
+        """The position of the largest present element in its group of the edge `into`, or in the whole array; missing elements count for positions. It is the position of the first of several equal elements, or of the first NaN if there is one. Missing if no element is present."""
         ...
     def argmin(self, x: Any, into: Any = ...) -> Expr:
-        """The position of the least element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one."""
+        """The position of the smallest present element in its group of the edge `into`, or in the whole array; missing elements count for positions. It is the position of the first of several equal elements, or of the first NaN if there is one. Missing if no element is present."""
         ...
     def beta_distribution_inverse_cdf(self, x: Any, alpha: Any, beta: Any) -> Expr:
         """The number below which a variable of the beta distribution with the shapes `alpha` and `beta` lies with probability `x`. An error unless `x` is a probability and the shapes are positive and finite."""
         ...
     def cdf(self, x: Any, weights: Any = ..., over: Any = ...) -> Expr:
-        """Of each element, the share of its group, or of all, that is not greater; by weight, if there are weights. Elements without a weight do not count."""
+        """For each element, the fraction of its group of the edge `over`, or of the whole array, that is less than or equal to it. With `weights`, each element counts by its weight. Missing for an element that is missing or has no weight; such an element does not count for the others. NaN for all elements of a group with a NaN."""
         ...
     def ceil(self, x: Any) -> Expr:
-        """The smallest whole number that is not below `x`; `ceil(-0.5)` is `-0.0`."""
+        """The smallest whole number that is not less than `x`; `ceil(-0.5)` is `-0.0`."""
         ...
     def clamp(self, x: Any, lo: Any, hi: Any) -> Expr:
-        """`x`, but not less than `lo` and then not more than `hi`: `minimum(maximum(x, lo), hi)`. NaN if one of them is NaN."""
+        """`x` limited to the range from `lo` to `hi`: `minimum(maximum(x, lo), hi)`. NaN if an operand is NaN, missing if an operand is missing."""
         ...
     def correlation(self, x: Any, y: Any, into: Any = ...) -> Expr:
-        """Pearson's correlation of the elements that are there in both arrays, of each group or of all, from -1 to 1; missing if there are none, NaN if those of one are all equal."""
+        """Pearson's correlation of the elements that are present in both arrays, per group of the edge `into` or for the whole arrays: from -1 to 1. Missing if there is no such element, NaN if the elements of one array are all equal."""
         ...
     def covariance(self, x: Any, y: Any, into: Any = ..., unbiased: Any = ...) -> Expr:
-        """The covariance of the elements that are there in both arrays, of each group or of all; missing if there are none, or but one and it is `unbiased`."""
+        """The covariance of the elements that are present in both arrays, per group of the edge `into` or for the whole arrays. Missing if there is no such element, or only one and `unbiased` is true."""
         ...
     def cum_max(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the largest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over."""
+        """For each element, the largest of the elements up to and including it, in its group of the edge `over` or in the whole array; NaN from the first NaN on. Missing for a missing element, which later results leave out."""
         ...
     def cum_min(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over."""
+        """For each element, the smallest of the elements up to and including it, in its group of the edge `over` or in the whole array; NaN from the first NaN on. Missing for a missing element, which later results leave out."""
         ...
     def cum_prod(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the product of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are multiplied in f64, in order, and each product is rounded to their type."""
+        """For each element, the product of the elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element, which later products leave out. Floats are multiplied in order in f64, and each product is rounded to their type."""
         ...
     def cum_sum(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type."""
+        """For each element, the sum of the elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element, which later sums leave out. Floats are added in order in f64, and each sum is rounded to their type."""
         ...
     def divide(self, x: Any, y: Any) -> Expr:
-        """The quotient of two numbers, always a float: integers are converted to f32 first. Division by zero gives an infinity or NaN."""
+        """The quotient of two numbers, always a float: integers are converted to f64 first, or to f32 with `numbers f32`. Division by zero gives an infinity or NaN."""
         ...
     def erf(self, x: Any) -> Expr:
         """The error function: the probability that a normal variable with the variance 1/2 lies between `-x` and `x`, with the sign of `x`."""
@@ -622,37 +622,37 @@ class _MathOperators:
         """e to the power of `x`."""
         ...
     def exp2(self, x: Any) -> Expr:
-        """2 to the power of `x`, exact for whole numbers."""
+        """2 to the power of `x`, exact if `x` is a whole number."""
         ...
     def expm1(self, x: Any) -> Expr:
-        """e to the power of `x`, less 1, exact near 0."""
+        """e to the power of `x`, minus 1, accurate near 0."""
         ...
     def float(self, x: Any) -> Expr:
-        """The number as a float: integers become f32, floats stay as they are."""
+        """The number as a float: an integer becomes an f64, or an f32 with `numbers f32`; a float stays as it is."""
         ...
     def floor(self, x: Any) -> Expr:
-        """The largest whole number that is not above `x`."""
+        """The largest whole number that is not greater than `x`."""
         ...
     def floor_divide(self, x: Any, y: Any) -> Expr:
-        """The `//` of the text language: the exact quotient rounded towards minus infinity, and to the nearest float where that is none. A zero divisor is an error, for floats too."""
+        """The `//` of the text language: the exact quotient rounded towards minus infinity. If no float equals that whole number, the result is the nearest float. A zero divisor is an error, for floats too."""
         ...
     def floordiv(self, x: Any, y: Any) -> Expr:
-        """The quotient rounded towards minus infinity, as Arolla computes it. Of floats it is rounded before: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN."""
+        """The quotient rounded towards minus infinity, as Arolla computes it. A quotient of floats is rounded to a float before that: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; a quotient of floats that overflows gives NaN."""
         ...
     def fmod(self, x: Any, y: Any) -> Expr:
-        """The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor."""
+        """The remainder of the division that rounds the quotient towards zero, with the sign of `x`, always a float. NaN for a zero divisor."""
         ...
     def hypot(self, x: Any, y: Any) -> Expr:
-        """The square root of `x * x + y * y`, without overflow of the squares: infinite if one of the two is, even beside a NaN."""
+        """The square root of `x * x + y * y`, computed so that the squares do not overflow. Infinite if one operand is infinite, even if the other one is NaN."""
         ...
     def inverse_cdf(self, x: Any, cdf_arg: Any, into: Any = ...) -> Expr:
-        """The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none. `cdf_arg`, and its product with how many there are, are rounded to f32 whatever the types are."""
+        """The smallest present element such that at least the fraction `cdf_arg` of the present elements is less than or equal to it, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present. `cdf_arg` must be from 0 to 1. It and its product with the number of elements are rounded to f32, whatever the types are."""
         ...
     def is_close(self, x: Any, y: Any, rtol: Any = ..., atol: Any = ...) -> Expr:
-        """Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in f64. Missing if a number is; without a tolerance, only equal ones are present."""
+        """Present if the numbers are equal, or if both are finite and differ by at most `max(rtol * max(abs(x), abs(y)), atol)`, computed in f64. Missing if a number is missing. If a tolerance is missing, only equal numbers are close."""
         ...
     def is_finite(self, x: Any) -> Expr:
-        """Present if `x` is neither infinite nor NaN. For a plain integer the result is a unit, present by type."""
+        """Present if `x` is neither infinite nor NaN. For an integer that is not optional the result is of type `unit`, which is always present."""
         ...
     def is_inf(self, x: Any) -> Expr:
         """Present if `x` is an infinity."""
@@ -661,16 +661,16 @@ class _MathOperators:
         """Present if `x` is NaN."""
         ...
     def kurtosis(self, x: Any, into: Any = ...) -> Expr:
-        """The excess kurtosis of the elements that are there, of each group or of all, by the moments of all of them: about 0 if they are distributed normally; NaN if they are all equal."""
+        """The excess kurtosis of the present elements, per group of the edge `into` or for the whole array, without a correction for small samples: about 0 for a normal distribution. NaN if all are equal, missing if no element is present."""
         ...
     def log(self, x: Any) -> Expr:
-        """The natural logarithm: -inf at 0, NaN below."""
+        """The natural logarithm: -inf at 0, NaN for negative numbers."""
         ...
     def log10(self, x: Any) -> Expr:
         """The logarithm to base 10."""
         ...
     def log1p(self, x: Any) -> Expr:
-        """The natural logarithm of `1 + x`, exact near 0."""
+        """The natural logarithm of `1 + x`, accurate near 0."""
         ...
     def log2(self, x: Any) -> Expr:
         """The logarithm to base 2."""
@@ -679,94 +679,94 @@ class _MathOperators:
         """The logarithm of `sigmoid(x)`, without overflow."""
         ...
     def logit(self, x: Any) -> Expr:
-        """The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside."""
+        """The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN below 0 and above 1."""
         ...
     def max(self, x: Any, into: Any = ...) -> Expr:
-        """The greatest of the elements that are there, of each group or of all: a NaN if one is; missing if there are none."""
+        """The largest of the present elements, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present."""
         ...
     def maximum(self, x: Any, y: Any) -> Expr:
-        """The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
+        """The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs."""
         ...
     def mean(self, x: Any, into: Any = ...) -> Expr:
-        """The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32."""
+        """The mean of the present elements, per group of the edge `into` or for the whole array; missing if no element is present. The mean of integers is an f64, or an f32 with `numbers f32`."""
         ...
     def median(self, x: Any, into: Any = ...) -> Expr:
-        """The median of the elements that are there, of each group or of all, as Arolla has it: the lower one, if there are two. A NaN if one is; missing if there are none. The short name `median` is the mean of the two."""
+        """The median of the present elements, per group of the edge `into` or for the whole array. Of two middle elements it is the lower one, as in Arolla; the short name `median` gives their mean. NaN if an element is NaN, missing if no element is present."""
         ...
     def min(self, x: Any, into: Any = ...) -> Expr:
-        """The least of the elements that are there, of each group or of all: a NaN if one is; missing if there are none."""
+        """The smallest of the present elements, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present."""
         ...
     def minimum(self, x: Any, y: Any) -> Expr:
-        """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
+        """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs."""
         ...
     def mod(self, x: Any, y: Any) -> Expr:
-        """The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. Of floats it is `x - floordiv(x, y) * y` with each step rounded: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too."""
+        """The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. For floats it is `x - floordiv(x, y) * y`, rounded after each step: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too."""
         ...
     def multiply(self, x: Any, y: Any) -> Expr:
         """The product of two numbers. Integers wrap around."""
         ...
     def neg(self, x: Any) -> Expr:
-        """The negative of a number. The smallest integer stays as it is."""
+        """The number with the opposite sign. The smallest integer has no opposite and stays as it is."""
         ...
     def normal_distribution_cdf(self, x: Any) -> Expr:
-        """The probability that a standard normal variable is at most `x`, with all digits in both tails."""
+        """The probability that a standard normal variable is at most `x`, accurate in both tails."""
         ...
     def normal_distribution_inverse_cdf(self, x: Any) -> Expr:
-        """The number below which a standard normal variable lies with probability `x`: infinite at 0 and 1, an error outside."""
+        """The number below which a standard normal variable lies with probability `x`: -inf at 0, inf at 1. An error unless `x` is from 0 to 1."""
         ...
     def pos(self, x: Any) -> Expr:
         """The number or duration itself."""
         ...
     def pow(self, x: Any, y: Any) -> Expr:
-        """`x` to the power of `y`, always a float, with C's special cases. With a literal 0.5 it becomes a correctly rounded root."""
+        """`x` to the power of `y`, always a float, with the special cases of C's `pow`. If `y` is the literal 0.5, the result is the correctly rounded square root."""
         ...
     def prod(self, x: Any, into: Any = ...) -> Expr:
-        """The product of the elements that are there, of each group or of all; missing if there are none."""
+        """The product of the present elements, per group of the edge `into` or for the whole array; missing if no element is present."""
         ...
     def quantile(self, x: Any, q: Any, into: Any = ...) -> Expr:
-        """The number at a share `q` of the way through the elements that are there in their order, of each group or of all: between two elements it is on the straight line through them, as in NumPy and Excel's `PERCENTILE.INC`. Of integers it is an f64. A NaN if one is; missing if there are none. `q` is from 0 to 1."""
+        """The quantile of the present elements at the fraction `q`, per group of the edge `into` or for the whole array. Between two sorted elements it is interpolated linearly, as in NumPy and in Excel's `PERCENTILE.INC`. For integers it is an f64. NaN if an element is NaN, missing if no element is present. `q` must be from 0 to 1."""
         ...
     def remainder(self, x: Any, y: Any) -> Expr:
-        """The `%` of the text language: what `x // y` leaves of `x`, with the sign of the divisor. Of floats it is exact, and rounded once where no float is. A zero divisor is an error, for floats too."""
+        """The `%` of the text language: the remainder of `x // y`, with the sign of the divisor. For floats it is the exact remainder, rounded once if no float equals it. A zero divisor is an error, for floats too."""
         ...
     def round(self, x: Any) -> Expr:
         """The nearest whole number; halves are rounded away from zero."""
         ...
     def round_decimal(self, x: Any, digits: Any) -> Expr:
-        """The nearest number with so many decimal digits, a literal from -22 to 22, in the type of `x`; halves are rounded away from zero. What counts are the shortest digits that read back as `x`, as they are printed: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0."""
+        """The number with `digits` decimal digits that is nearest to `x`, in the type of `x`; halves are rounded away from zero. `digits` is a literal from -22 to 22. The digits of `x` are the shortest ones that read back as `x`: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0. Missing if `x` is missing."""
         ...
     def round_even(self, x: Any, digits: Any) -> Expr:
-        """As `math.round_decimal`, but halves are rounded to the even digit, as accountants do."""
+        """The number with `digits` decimal digits that is nearest to `x`, as in `math.round_decimal`, but halves are rounded to the even digit, as accountants do. Missing if `x` is missing."""
         ...
     def searchsorted(self, haystack: Any, needle: Any, right: Any = ...) -> Expr:
-        """Where `needle`, or each of its elements, is to be put into a sorted array so that it stays sorted: before what is equal to it, or behind that if `right` is true. No element of `haystack` may be missing."""
+        """The position at which `needle`, or each of its elements, can be inserted into the sorted array `haystack` so that it stays sorted: before equal elements, or after them if `right` is true. Missing for a missing `needle`. No element of `haystack` may be missing."""
         ...
     def sigmoid(self, x: Any, half: Any = ..., slope: Any = ...) -> Expr:
-        """The logistic function `1 / (1 + exp(slope * (half - x)))`: a half at `half`, rising with `slope`."""
+        """The logistic function `1 / (1 + exp(slope * (half - x)))`: 0.5 where `x` is `half`, and steeper for a larger `slope`."""
         ...
     def sign(self, x: Any) -> Expr:
-        """-1, 0 or 1 as the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0."""
+        """-1, 0 or 1 if the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0."""
         ...
     def skew(self, x: Any, into: Any = ...) -> Expr:
-        """The skewness of the elements that are there, of each group or of all, by the moments of all of them: 0 if they lie alike on both sides of the mean; NaN if they are all equal."""
+        """The skewness of the present elements, per group of the edge `into` or for the whole array, without a correction for small samples: 0 if they lie symmetrically about the mean. NaN if all are equal, missing if no element is present."""
         ...
     def softmax(self, x: Any, beta: Any = ..., over: Any = ...) -> Expr:
-        """Of each element the share of `exp(beta * x)` in the sum over its group, or over all."""
+        """For each element, `exp(beta * x)` divided by the sum of these exponentials over its group of the edge `over`, or over the whole array. Missing for a missing element."""
         ...
     def sqrt(self, x: Any) -> Expr:
         """The square root, correctly rounded; NaN below zero, and -0.0 for -0.0."""
         ...
     def std(self, x: Any, into: Any = ..., unbiased: Any = ...) -> Expr:
-        """The standard deviation of the elements that are there, of each group or of all: the root of `math.var`."""
+        """The standard deviation of the present elements, per group of the edge `into` or for the whole array: the square root of the variance that `math.var` gives for the same arguments. Missing where that variance is missing."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two numbers; of two dates, in days, an i64; the date so many days earlier. Integers wrap around, a date and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
+        """The difference of two numbers; of two dates, the days from `y` to `x` as an i64; of a date and a number of days, the date that many days earlier. Integers wrap around, and so do dates with days of 32 bits; with days of 64 bits, a difference that no date can hold is an error. With a timestamp or a duration, the operator is `duration.subtract`."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
-        """The sum of the elements that are there, of each group of the edge `into` or of all; 0 if there are none. Floats are added in f64 and rounded once."""
+        """The sum of the present elements, per group of the edge `into` or for the whole array; 0 if no element is present. Floats are added in f64 and rounded once."""
         ...
     def symlog1p(self, x: Any) -> Expr:
-        """`log1p(x)` continued to negative numbers: `-log1p(-x)` for them."""
+        """`log1p(x)`, continued to negative numbers by `-log1p(-x)`."""
         ...
     def t_distribution_inverse_cdf(self, x: Any, df: Any) -> Expr:
         """The number below which a variable of Student's t distribution with `df` degrees of freedom lies with probability `x`. An error unless `x` is a probability and `df` is positive and finite."""
@@ -776,77 +776,77 @@ class _MathOperators:
         ...
     trig: _MathTrigOperators
     def trunc(self, x: Any) -> Expr:
-        """The number without what is behind the point; `trunc(-0.5)` is `-0.0`."""
+        """The number rounded to a whole number towards zero; `trunc(-0.5)` is `-0.0`."""
         ...
     def var(self, x: Any, into: Any = ..., unbiased: Any = ...) -> Expr:
-        """The variance of the elements that are there, of each group or of all: their squared distances from the mean, summed, by their number, less one if it is `unbiased`; missing if that is not positive."""
+        """The variance of the present elements, per group of the edge `into` or for the whole array: the sum of the squared deviations from the mean, divided by the number of elements, or by one less if `unbiased` is true. Missing if that divisor is not positive."""
         ...
     def weighted_average(self, values: Any, weights: Any, into: Any = ...) -> Expr:
-        """The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in f64 and rounded once. Without weight it is what the division makes of it: infinite or NaN."""
+        """The average of the elements, weighted by `weights`, per group of the edge `into` or for the whole array. An element without a value or without a weight is left out. Sums and quotient are computed in f64, and the result is rounded once. It is never missing: if the weights add up to 0, it is an infinity or NaN."""
         ...
 
 class _NamedtupleOperators:
     def get_field(self, namedtuple: Any, field_name: Any) -> Expr:
-        """The field of a named tuple with a name. Written `t.x`. Taken from a tuple that is made on the spot, the other fields are not evaluated. The fields of an optional are `present` and `value`, as `core.get_nth` gives them."""
+        """The field `field_name` of a named tuple. Written `t.x`. If the tuple is made on the spot, the other fields are not evaluated. The fields of an optional are `present`, a boolean, and `value`, which is 0 or empty if the optional is missing."""
         ...
     def make(self, field_names: Any, *fields: Any) -> Expr:
-        """A tuple whose fields have names. Written `{x: a, y: b}`, or `namedtuple.make(x=a, y=b)`; the operator itself takes the names as a literal with commas in it."""
+        """A tuple whose fields have names. Written `{x: a, y: b}`, or `namedtuple.make(x=a, y=b)`. The operator itself takes the names as one literal text, separated by commas."""
         ...
     def union(self, first: Any, second: Any) -> Expr:
-        """The named tuple of the fields of both: those of the first, where the second has no field of that name, else that of the second; then the others of the second."""
+        """The named tuple with the fields of both: first those of `first`, then those that only `second` has. The value of a field that both have is that of `second`."""
         ...
 
 class _QtypeOperators:
     def broadcast_qtype_like(self, target: Any, x: Any) -> Expr:
-        """The type `x`, optional if `target` is, of arrays if that is; `NOTHING` unless both are scalar, optional or array types."""
+        """The type `x` in the shape of the type `target`: optional if `target` is optional, an array if `target` is an array type. `NOTHING` unless both are scalar, optional or array types."""
         ...
     def common_qtype(self, x: Any, y: Any) -> Expr:
-        """The type that values of both types are implicitly cast to; `NOTHING` if there is none."""
+        """The type to which values of both types are implicitly cast; `NOTHING` if there is none."""
         ...
     def conditional_qtype(self, condition: Any, true_qtype: Any, false_qtype: Any) -> Expr:
-        """One of two types: `true_qtype` if the mask is present, else `false_qtype`. The mask is a literal, or made of types."""
+        """`true_qtype` if the mask is present, else `false_qtype`. The mask must be a literal or be made of types."""
         ...
     def decay_derived_qtype(self, x: Any) -> Expr:
-        """The type that a type is made of: `f64` for `weak_float`, `i32` for `date`, `i64` for `timestamp`, a tuple for a named one; every other type is itself."""
+        """The type from which the type `x` is derived: `f64` for `weak_float`, `i32` for `date`, `i64` for `timestamp`, a tuple type for a named tuple type. Every other type is itself the result."""
         ...
     def get_child_shape_qtype(self, x: Any) -> Expr:
-        """The type of the shape of the elements of edges of a type; `NOTHING` for what is no edge."""
+        """The type of the shape of the elements that edges of the type `x` put into groups; `NOTHING` if `x` is not an edge type."""
         ...
     def get_edge_qtype(self, x: Any) -> Expr:
-        """The type of edges of arrays of a type with others; `NOTHING` for what is no array."""
+        """The type of edges from arrays of the type `x` to other arrays; `NOTHING` if `x` is not an array type."""
         ...
     def get_edge_to_scalar_qtype(self, x: Any) -> Expr:
-        """The type of edges of scalars, optionals or arrays of a type with a scalar; else `NOTHING`."""
+        """The type of edges from scalars, optionals or arrays of the type `x` to a scalar; `NOTHING` for every other type."""
         ...
     def get_field_count(self, qtype: Any) -> Expr:
-        """How many fields a type has, an i64: those of a tuple, presence and value of an optional, presence of a mask, else none."""
+        """The number of fields of a type, as an i64: those of a tuple, 2 for an optional (presence and value), 1 for a mask (presence), else 0."""
         ...
     def get_field_names(self, qtype: Any) -> Expr:
-        """The sequence of the names of the fields of a type; empty where they have none."""
+        """The sequence of the names of all fields of the type `qtype`; empty if the fields have no names."""
         ...
     def get_field_qtype(self, qtype: Any, idx: Any) -> Expr:
-        """The type of a field of a tuple or optional type, counted from 0; `NOTHING` where there is no such field."""
+        """The type of field `idx`, counted from 0, of a tuple or optional type; `NOTHING` if there is no such field."""
         ...
     def get_field_qtypes(self, qtype: Any) -> Expr:
-        """The sequence of the types of the fields of a type."""
+        """The sequence of the types of all fields of the type `qtype`."""
         ...
     def get_float_qtype(self, x: Any) -> Expr:
-        """The float type that numbers of a type are cast to: `f32` for integers, floats as they are, optional or arrays if they are; `NOTHING` for what is no number."""
+        """The float type to which numbers of the type `x` are cast: `f32` for integers, the type itself for floats, as an optional or an array if `x` is one; `NOTHING` for a type that is not numeric."""
         ...
     def get_parent_shape_qtype(self, x: Any) -> Expr:
-        """The type of the shape of the groups of edges of a type; `NOTHING` for what is no edge."""
+        """The type of the shape of the groups of edges of the type `x`; `NOTHING` if `x` is not an edge type."""
         ...
     def get_presence_qtype(self, x: Any) -> Expr:
-        """The type of masks: `unit?` for a scalar or an optional type, arrays of units for one of arrays; else `NOTHING`."""
+        """The type of masks for values of the type `x`: `unit?` for a scalar or an optional type, an array of units for an array type; else `NOTHING`."""
         ...
     def get_scalar_qtype(self, x: Any) -> Expr:
-        """The scalar type of a scalar, an optional or an array type; what a sequence type is of; else `NOTHING`."""
+        """The scalar type of a scalar, optional or array type, or the type of the elements for a sequence type; else `NOTHING`."""
         ...
     def get_shape_qtype(self, x: Any) -> Expr:
-        """The type of the shape of values of a type; `NOTHING` where they have none."""
+        """The type of the shape of values of the type `x`; `NOTHING` if such values have no shape."""
         ...
     def get_value_qtype(self, x: Any) -> Expr:
-        """The type of what is inside of an optional, an array or a sequence type; `NOTHING` for every other."""
+        """The type of the values inside of an optional, an array or a sequence of the type `x`; `NOTHING` for every other type."""
         ...
     def is_array_qtype(self, x: Any) -> Expr:
         """Present for a type of arrays."""
@@ -858,13 +858,13 @@ class _QtypeOperators:
         """Present for a type of dense arrays."""
         ...
     def is_derived_qtype(self, x: Any) -> Expr:
-        """Present for a type that is made of another: `weak_float`, `date`, `timestamp`, their optionals and arrays, and named tuples."""
+        """Present for a type that is derived from another one: `weak_float`, `date`, `timestamp`, their optionals and arrays, and named tuples."""
         ...
     def is_edge_qtype(self, x: Any) -> Expr:
         """Present for a type of edges."""
         ...
     def is_edge_to_scalar_qtype(self, x: Any) -> Expr:
-        """Present for a type of edges with a scalar."""
+        """Present for a type of edges to a scalar, which put all elements into one group."""
         ...
     def is_floating_point_qtype(self, x: Any) -> Expr:
         """Present for the types of floats, their optionals and arrays."""
@@ -903,47 +903,47 @@ class _QtypeOperators:
         """Present for a type of tuples without names."""
         ...
     def make_sequence_qtype(self, value_qtype: Any) -> Expr:
-        """The type of sequences of values of a type."""
+        """The type of sequences with elements of the type `value_qtype`."""
         ...
     def make_tuple_qtype(self, *args: Any) -> Expr:
-        """The type of tuples of fields of these types, or of those in one sequence."""
+        """The type of tuples whose fields have the given types, which are arguments each or together one sequence."""
         ...
     def optional_like_qtype(self, x: Any) -> Expr:
-        """The optional type of a scalar or an optional type; an array type is itself; else `NOTHING`."""
+        """The optional type for a scalar or an optional type, the type itself for an array type; else `NOTHING`."""
         ...
     def qtype_of(self, arg: Any) -> Expr:
-        """The type of `arg`, which is not evaluated."""
+        """The type of `arg`. `arg` is not evaluated."""
         ...
     def scalar_qtype_of(self, arg: Any) -> Expr:
-        """The scalar type of `arg`, a scalar, an optional or an array that is not evaluated."""
+        """The scalar type of `arg`, which is a scalar, an optional or an array. `arg` is not evaluated."""
         ...
     def slice_tuple_qtype(self, qtype: Any, offset: Any, size: Any) -> Expr:
-        """The type of tuples of `size` fields of a type from position `offset` on; of all that follow if `size` is -1. `NOTHING` where these are not fields of it."""
+        """The type of tuples with `size` fields of the tuple type `qtype` from position `offset` on, or with all fields from there if `size` is -1. `NOTHING` if `qtype` does not have these fields."""
         ...
     def with_value_qtype(self, shape_qtype: Any, value_qtype: Any) -> Expr:
-        """The type of values of a scalar or optional type in a shape of some type; `NOTHING` where there is none."""
+        """The type of values of the scalar or optional type `value_qtype` in a shape of the type `shape_qtype`; `NOTHING` if there is none."""
         ...
 
 class _RandomOperators:
     def cityhash(self, x: Any, seed: Any) -> Expr:
-        """A number from 0 up to 2^63 - 1 that depends on the value and the seed, by version 1.1 of Google's CityHash. What is hashed is what `strings.as_text` gives: equal texts of values have equal hashes, whatever their types."""
+        """A number from 0 to 2^63 - 1 that depends on the value and the seed, by version 1.1 of Google's CityHash. It is the hash of the text that `strings.as_text` gives, so values with equal texts have equal hashes, whatever their types are."""
         ...
     def sample(self, shape: Any, ratio: Any, seed: Any, key: Any = ...) -> Expr:
-        """Masks of an array of this shape, each present with the probability `ratio`: where the hash of its key, or of its position, and of the seed is less than that part of all hashes. Missing for a missing key."""
+        """An array of masks in a shape, each present with the probability `ratio`. A mask is present if the hash of its key, or of its position without `key`, and of the seed is less than that fraction of all hashes. Missing for a missing key."""
         ...
     def sample_n(self, shape: Any, n: Any, seed: Any, key: Any = ..., over: Any = ...) -> Expr:
-        """Masks of an array of this shape, of which at most `n` are present in each group of the edge `over`, or in all: those of the least hashes of key, or position, and seed. Missing for a missing key and for an element of no group."""
+        """An array of masks in a shape, at most `n` of which are present in each group of the edge `over`, or in the whole array: those with the smallest hashes of key, or position without `key`, and seed. Missing for a missing key and for an element in no group."""
         ...
 
 class _SeqOperators:
     def all(self, seq: Any) -> Expr:
-        """Present if every mask of the sequence is, and for an empty one."""
+        """Present if every mask of the sequence is present, and for an empty sequence."""
         ...
     def all_equal(self, seq: Any) -> Expr:
-        """Present if all elements of the sequence, scalars, optionals or types, equal the first; so also if there is only one, or none. A missing element or a NaN among several equals nothing."""
+        """Present if all elements of the sequence, which are scalars, optionals or types, equal the first one, and if there are fewer than two elements. A missing element or a NaN equals nothing."""
         ...
     def any(self, seq: Any) -> Expr:
-        """Present if some mask of the sequence is."""
+        """Present if at least one mask of the sequence is present."""
         ...
     def at(self, seq: Any, i: Any) -> Expr:
         """The element at an index, counted from 0; an index outside of the sequence is an error."""
@@ -952,156 +952,156 @@ class _SeqOperators:
         """The sequence of the operands, in their common type."""
         ...
     def map(self, op: Any, arg: Any, *args: Any) -> Expr:
-        """The sequence of what the function makes of each element; of several sequences of the same size, of the elements at each index."""
+        """The sequence of the results of the function `op` for each element. With several sequences of the same size, the function gets the elements at the same index."""
         ...
     def range(self, start: Any, stop: Any = ..., step: Any = ...) -> Expr:
-        """The i64 numbers from 0 to before `start`; with a `stop`, from `start` to before it; by steps."""
+        """The i64 numbers from 0 to before `start`, or from `start` to before `stop` if that is given, in steps of `step`. An error if `step` is 0."""
         ...
     def reduce(self, op: Any, seq: Any, initial: Any) -> Expr:
-        """The elements taken together by a function of two arguments, the result so far and the element, from left to right; `initial` for an empty sequence."""
+        """The elements of a sequence combined from left to right by a function of two arguments: the result so far, which begins with `initial`, and the element. `initial` for an empty sequence."""
         ...
     def repeat(self, value: Any, n: Any) -> Expr:
-        """`n` times the same value; none for a negative `n`."""
+        """The sequence that has the same value `n` times; empty if `n` is negative."""
         ...
     def size(self, seq: Any) -> Expr:
-        """How many elements a sequence has, an i64."""
+        """The number of elements of a sequence, as an i64."""
         ...
     def slice(self, seq: Any, start: Any, stop: Any) -> Expr:
-        """The elements from the one at `start` to before the one at `stop`. As in Python, what is negative is counted from the end, and what is outside of the sequence means its end there."""
+        """The elements from index `start` to before index `stop`. As in Python, a negative index counts from the end, and an index outside of the sequence means its nearest end."""
         ...
     def zip(self, *args: Any) -> Expr:
-        """The sequence of tuples of the elements of sequences of the same size."""
+        """The sequence of tuples that each have the elements at one index of several sequences, which must have the same size."""
         ...
 
 class _StringsOperators:
     def agg_join(self, x: Any, into: Any = ..., sep: Any = ...) -> Expr:
-        """The strings of each group of the edge `into` joined, `sep` between them; missing for a group without any. Without an edge, an array of one element."""
+        """The present strings of each group of the edge `into`, joined with `sep` between them; missing for a group without any. Without `into`, an array with one element for the whole array."""
         ...
     def as_text(self, x: Any) -> Expr:
-        """The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes in the form `b'..'` if they are UTF-8, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`, both of the years 0001 to 9999."""
+        """The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes as `b'..'`, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`. An error for bytes that are not UTF-8, and for dates and timestamps outside of the years 1 to 9999."""
         ...
     def contains(self, s: Any, substr: Any) -> Expr:
-        """Present if `substr` is a part of `s`."""
+        """Present if `substr` occurs in `s`."""
         ...
     def contains_regex(self, text: Any, regex: Any) -> Expr:
-        """Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` are about ASCII. `\\C` is refused."""
+        """Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` know only ASCII characters. `\\C` is refused."""
         ...
     def count(self, s: Any, substr: Any) -> Expr:
-        """How many parts of `s` are `substr`, overlapping ones included. The empty string is at every position, the end included."""
+        """The number of occurrences of `substr` in `s`, overlapping ones included. The empty string occurs at every position, also at the end."""
         ...
     def decode(self, x: Any, errors: Any = ...) -> Expr:
-        """The bytes as a text, from UTF-8. Where they are not UTF-8, `errors` decides: `strict` is an error, which it is without it, `ignore` leaves the bytes out, `replace` puts U+FFFD in the place of each broken character. To those two a NUL is broken, as in Arolla."""
+        """The bytes as a text, decoded from UTF-8. If a part of them is not UTF-8, `errors` decides: `strict`, the default, is an error; `ignore` leaves the part out; `replace` puts U+FFFD in the place of each broken character. With the last two, a NUL counts as broken, as in Arolla. Missing if `x` is missing."""
         ...
     def encode(self, x: Any) -> Expr:
-        """The text as bytes, in UTF-8."""
+        """The text as bytes, encoded in UTF-8."""
         ...
     def ends_with(self, s: Any, suffix: Any) -> Expr:
         """Present if `s` ends with `suffix`."""
         ...
     def extract_regex(self, text: Any, regex: Any) -> Expr:
-        """What the one capturing group of the regular expression matches in the text, missing if the text has no match. The syntax is RE2's."""
+        """The part of the text that the only capturing group of the regular expression matches; missing if the text has no match. The expression is in RE2's syntax."""
         ...
     def find(self, s: Any, substr: Any, start: Any = ..., end: Any = ...) -> Expr:
-        """The position in `s` of its first part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched."""
+        """The position in `s` of the first occurrence of `substr`, counted from 0. Missing if there is none, or if `s` or `substr` is missing. Only the part from position `start` to before `end` is searched."""
         ...
     def findall_regex(self, s: Any, regex: Any) -> Expr:
-        """What the capturing groups of the regular expression match in each text of an array, match by match from left to right, each looked for as if the text began behind the one before it; the edge of the matches with the texts; and the edge of what is captured with the matches. Of one text, the first edge is that of the matches with a scalar."""
+        """The matches of the regular expression in each text of an array, from left to right: the texts that its capturing groups match, the edge that maps matches to the texts of the array, and the edge that maps captured texts to matches. After a match, the search continues as if the text began there. If `s` is a single text, the first edge maps its matches to a scalar. A missing text has no matches."""
         ...
     def format(self, fmt: Any, arg_names: Any = ..., *values: Any) -> Expr:
-        """The format with its fields filled in by the arguments they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`, for numbers only; `{{` and `}}` are braces. Without a form, or as `{x:v}`, f32 has its shortest digits and a point, f64 six digits. An error if a field is for another kind of value."""
+        """The format with its fields filled in by the arguments that they name: `{x}`, or `{x:.2f}` with flags, width, precision and kind as in `strings.printf`, for numbers only; `{{` and `}}` are braces. As `{x}` or `{x:v}`, an f32 is printed with its shortest digits and a point, an f64 with six digits. An error if a field is for another kind of value."""
         ...
     def format_date(self, d: Any, format: Any) -> Expr:
-        """The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its name, `%d` the day, `%j` that of the year, `%a` and `%A` the weekday, `%%` a percent sign. An error outside of the years 1 to 9999."""
+        """The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its short and its full name, `%d` the day of the month, `%j` the day of the year, `%a` and `%A` the short and the full name of the weekday, `%%` a percent sign. An error outside of the years 1 to 9999."""
         ...
     def format_timestamp(self, t: Any, format: Any) -> Expr:
-        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%I` the hour of twelve with `%p` for `AM` or `PM`, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999."""
+        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC. The format may have all fields of `strings.format_date`, and `%H`, `%M`, `%S` for the hour, minute and second, `%I` for the hour from 1 to 12 with `%p` for `AM` or `PM`, `%f` for six digits of the second's fraction, `%z` for the offset `+0000`. An error outside of the years 1 to 9999."""
         ...
     def join(self, first: Any, *rest: Any) -> Expr:
-        """The strings one after the other, all of them texts or all of them bytes."""
+        """The strings one after the other; either all are texts, or all are bytes."""
         ...
     def join_with_separator(self, sep: Any, first: Any, *rest: Any) -> Expr:
         """The strings one after the other with `sep` between them."""
         ...
     def length(self, x: Any) -> Expr:
-        """How long a string is: a text in code points, bytes in bytes."""
+        """The length of a string: of a text in code points, of bytes in bytes."""
         ...
     def lower(self, x: Any) -> Expr:
         """The text in lower case."""
         ...
     def lstrip(self, s: Any, chars: Any = ...) -> Expr:
-        """The string without the characters of `chars` at its start; without white space, if `chars` is missing."""
+        """The string without the characters of `chars` at its start; without white space, if `chars` is missing. Missing if the string is missing."""
         ...
     def parse_date(self, x: Any, *format: Any) -> Expr:
-        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it spells none of the years 0001 to 9999."""
+        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it does not spell a date of the years 1 to 9999."""
         ...
     def parse_duration(self, x: Any) -> Expr:
-        """The duration that the string spells as ISO 8601 has it, `P1DT12H` or `-PT0.5S`, without months and years; an error if it spells none."""
+        """The duration that the string spells in the form of ISO 8601, as `P1DT12H` or `-PT0.5S`, without months and years; an error if it does not spell one."""
         ...
     def parse_float32(self, x: Any) -> Expr:
-        """The f32 nearest to the number that the string spells; an error if it spells none."""
+        """The f32 nearest to the number that the string spells; an error if it does not spell a number."""
         ...
     def parse_float64(self, x: Any) -> Expr:
-        """The f64 nearest to the number that the string spells; an error if it spells none."""
+        """The f64 nearest to the number that the string spells; an error if it does not spell a number."""
         ...
     def parse_int32(self, x: Any) -> Expr:
-        """The i32 that the string spells in decimal digits; an error if it spells none."""
+        """The i32 that the string spells in decimal digits; an error if it does not spell one."""
         ...
     def parse_int64(self, x: Any) -> Expr:
-        """The i64 that the string spells in decimal digits; an error if it spells none."""
+        """The i64 that the string spells in decimal digits; an error if it does not spell one."""
         ...
     def parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC if the format has no `%z`. Digits of a fraction after the sixth are cut off. An error if the string does not spell a timestamp of the years 1 to 9999."""
         ...
     def printf(self, fmt: Any, *values: Any) -> Expr:
-        """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. Widths and precisions count characters, in a format of bytes bytes. An error if a field is for another kind of value."""
+        """The format with its fields filled in by the arguments, as by C's `printf`: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value, `%%` for a percent sign. All but `%v` may have flags, a width and a precision; a `*` takes the width or the precision from an argument. `%2$s` takes the second argument; then every field must name its argument. Widths and precisions count characters, or bytes if the format is bytes. An error if a field is for another kind of value."""
         ...
     def replace(self, s: Any, old: Any, new: Any, max_subs: Any = ...) -> Expr:
-        """The string with each part that is `old` replaced by `new`, from left to right, `max_subs` of them at most; all, if that is missing or negative. An empty `old` lies around every character."""
+        """The string with occurrences of `old` replaced by `new`, from left to right: at most `max_subs` of them, or all if `max_subs` is missing or negative. An empty `old` occurs before each character and at the end. Missing if `s`, `old` or `new` is missing."""
         ...
     def replace_all_regex(self, text: Any, regex: Any, replacement: Any) -> Expr:
-        """The text with each match of the regular expression replaced, from left to right. In the replacement, `\\0` is the whole match, `\\1` to `\\9` are its groups and `\\\\` is a backslash; it ends at a backslash before anything else, and nothing is replaced if it names a group that the pattern does not have. The result is optional, as in Arolla, and present for present arguments."""
+        """The text with each match of the regular expression replaced, from left to right. In the replacement, `\\0` is the whole match, `\\1` to `\\9` are its groups and `\\\\` is a backslash. A backslash before anything else ends the replacement. Nothing is replaced if the replacement names a group that the expression does not have. The result is optional, as in Arolla, and present if all arguments are."""
         ...
     def rfind(self, s: Any, substr: Any, start: Any = ..., end: Any = ...) -> Expr:
-        """The position in `s` of its last part that is `substr`, missing if there is none. Only the part from position `start` up to `end` is searched."""
+        """The position in `s` of the last occurrence of `substr`, counted from 0. Missing if there is none, or if `s` or `substr` is missing. Only the part from position `start` to before `end` is searched."""
         ...
     def rstrip(self, s: Any, chars: Any = ...) -> Expr:
-        """The string without the characters of `chars` at its end; without white space, if `chars` is missing."""
+        """The string without the characters of `chars` at its end; without white space, if `chars` is missing. Missing if the string is missing."""
         ...
     def split(self, s: Any, sep: Any = ...) -> Expr:
-        """The parts of each string of an array between occurrences of `sep`, and the edge of the parts with the strings. Without a separator, the words: what is between ASCII white space. An empty separator is between all characters."""
+        """The parts of each string of an array between occurrences of `sep`, and the edge that maps the parts to the strings. Without `sep`, the parts are the words between ASCII white space; an empty `sep` splits between all characters. A missing string has no parts."""
         ...
     def starts_with(self, s: Any, prefix: Any) -> Expr:
         """Present if `s` begins with `prefix`."""
         ...
     def static_decode(self, x: Any) -> Expr:
-        """Literal bytes as a literal text, from UTF-8; an error where it is evaluated if they are not."""
+        """Literal bytes as a literal text, decoded from UTF-8. Bytes that are not UTF-8 are an error only if the operator is evaluated."""
         ...
     def strip(self, s: Any, chars: Any = ...) -> Expr:
-        """The string without the characters of `chars` at its ends; without white space, if `chars` is missing."""
+        """The string without the characters of `chars` at both ends; without white space, if `chars` is missing. Missing if the string is missing."""
         ...
     def substr(self, s: Any, start: Any = ..., end: Any = ...) -> Expr:
-        """The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end."""
+        """The part of a string from position `start` to before position `end`, counted from 0. A negative position counts from the end; a missing one means the start or the end. Missing if the string is missing."""
         ...
     def try_parse_date(self, x: Any, *format: Any) -> Expr:
-        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it spells none of the years 0001 to 9999."""
+        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it does not spell a date of the years 1 to 9999."""
         ...
     def try_parse_duration(self, x: Any) -> Expr:
-        """The duration that the string spells as ISO 8601 has it, without months and years; missing if it spells none."""
+        """The duration that the string spells in the form of ISO 8601, as `P1DT12H` or `-PT0.5S`, without months and years; missing if it does not spell one."""
         ...
     def try_parse_float32(self, x: Any) -> Expr:
-        """The f32 nearest to the number that the string spells; missing if it spells none."""
+        """The f32 nearest to the number that the string spells; missing if it does not spell a number."""
         ...
     def try_parse_float64(self, x: Any) -> Expr:
-        """The f64 nearest to the number that the string spells; missing if it spells none."""
+        """The f64 nearest to the number that the string spells; missing if it does not spell a number."""
         ...
     def try_parse_int32(self, x: Any) -> Expr:
-        """The i32 that the string spells in decimal digits; missing if it spells none."""
+        """The i32 that the string spells in decimal digits; missing if it does not spell one."""
         ...
     def try_parse_int64(self, x: Any) -> Expr:
-        """The i64 that the string spells in decimal digits; missing if it spells none."""
+        """The i64 that the string spells in decimal digits; missing if it does not spell one."""
         ...
     def try_parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it does not spell a timestamp of the years 1 to 9999."""
         ...
     def upper(self, x: Any) -> Expr:
         """The text in upper case."""
@@ -1109,31 +1109,31 @@ class _StringsOperators:
 
 class _TensorOperators:
     def all(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """True if all are, over some axes or over all."""
+        """True if every element is true, over some axes or over all."""
         ...
     def any(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """True if one is, over some axes or over all."""
+        """True if at least one element is true, over some axes or over all."""
         ...
     def argmax(self, x: Any, axis: Any = ...) -> Expr:
-        """The first index along an axis, by default the last, at which elements are the largest; that of a NaN, if one is. Zeros are equal."""
+        """The index of the largest element along an axis, by default the last; the first one if several are equal, and the first NaN if there is one. Zeros of both signs are equal."""
         ...
     def argmin(self, x: Any, axis: Any = ...) -> Expr:
-        """The first index along an axis, by default the last, at which elements are the smallest; that of a NaN, if one is. Zeros are equal."""
+        """The index of the smallest element along an axis, by default the last; the first one if several are equal, and the first NaN if there is one. Zeros of both signs are equal."""
         ...
     def block(self, x: Any, start: Any, stop: Any) -> Expr:
-        """The tiles of each axis from `start` on, before `stop`: two lists with a number for each axis. Written `x('i,j').block([0, 0], [2, 3])`."""
+        """The tiles of each axis from `start` to before `stop`, which are two lists with one number per axis. Written `x('i,j').block([0, 0], [2, 3])`."""
         ...
     def broadcast(self, x: Any, extents: Any) -> Expr:
-        """The same elements for all indices of axes that are new, in front, or were of extent 1."""
+        """The tensor with the extents `extents`: it is repeated along new axes, which come first, and along axes of extent 1."""
         ...
     def concat(self, tensors: Any, axis: Any = ...) -> Expr:
-        """The tensors of a tuple, one behind the other along an axis."""
+        """The tensors of a tuple, joined along an axis."""
         ...
     def cum_sum(self, x: Any, axis: Any = ...) -> Expr:
-        """The sum of the elements up to each index of an axis, by default the last. Sums are made of sums of 1, 2, 4, .. elements, those of f32 in f64; integers wrap around."""
+        """For each index of an axis, by default the last, the sum of the elements up to and including it. Sums are composed of sums of 1, 2, 4, .. elements, for f32 in f64; integers wrap around."""
         ...
     def grad(self, y: Any, x: Any) -> Expr:
-        """How much each element of `x` changes `y`, which is a float without axes."""
+        """The gradient of `y`, which is a float without axes, with respect to `x`: one derivative per element of `x`."""
         ...
     def layer_norm(self, x: Any, axis: Any = ..., eps: Any = ...) -> Expr:
         """`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis."""
@@ -1145,64 +1145,64 @@ class _TensorOperators:
         """`log(sum(exp(x)))` along an axis, which the result does not have."""
         ...
     def max(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """The largest over some axes, or over all: NaN if one is, and +0 is above -0."""
+        """The largest element over some axes, or over all; NaN if one of them is NaN. +0 is larger than -0."""
         ...
     def maximum(self, x: Any, y: Any) -> Expr:
-        """The larger of two numbers; NaN if one is NaN; of zeros, +0 is the larger."""
+        """The larger of two numbers; NaN if one operand is NaN; +0 is larger than -0."""
         ...
     def mean(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """The sum over some axes, or over all, divided by how many were added."""
+        """The sum over some axes, or over all, divided by the number of its terms."""
         ...
     def min(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """The smallest over some axes, or over all: NaN if one is, and -0 is below +0."""
+        """The smallest element over some axes, or over all; NaN if one of them is NaN. -0 is smaller than +0."""
         ...
     def minimum(self, x: Any, y: Any) -> Expr:
-        """The smaller of two numbers; NaN if one is NaN; of zeros, -0 is the smaller."""
+        """The smaller of two numbers; NaN if one operand is NaN; -0 is smaller than +0."""
         ...
     def of_array(self, x: Any) -> Expr:
-        """The elements of an array as a tensor of one axis. A missing element is an error."""
+        """The elements of an array as a tensor with one axis. A missing element is an error."""
         ...
     def product(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """The product over some axes, or over all. Integers wrap around; 1 of none."""
+        """The product over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 1 if there are no elements."""
         ...
     def recip(self, x: Any) -> Expr:
         """One divided by the number."""
         ...
     def relu(self, x: Any) -> Expr:
-        """The number if it is above 0, else +0; NaN if it is one."""
+        """The number if it is above 0, else +0; NaN for NaN."""
         ...
     def reshape(self, x: Any, extents: Any) -> Expr:
-        """The same elements in the same order under other extents, of which one may be -1: it is found from the others."""
+        """The same elements, in the same order, with other extents. One extent may be -1; it is computed from the others."""
         ...
     def round(self, x: Any) -> Expr:
-        """The nearest whole number, of two the even one."""
+        """The nearest whole number; halves are rounded to the even one."""
         ...
     def slice(self, x: Any, axis: Any, start: Any, stop: Any, step: Any = ...) -> Expr:
-        """The indices of an axis from `start` on, before `stop`, by steps of at least 1. Negative ones count from the end."""
+        """The part of a tensor that has the indices of an axis from `start` to before `stop`, in steps of at least 1. A negative index counts from the end."""
         ...
     def softmax(self, x: Any, axis: Any = ...) -> Expr:
         """`e / sum(e)` along an axis, by default the last, where `e` is `exp(x - max(x))`."""
         ...
     def softmax_cross_entropy(self, z: Any, y: Any) -> Expr:
-        """The mean over rows of `-sum(y * log_softmax(z))`, for two matrices."""
+        """The mean over all rows of `-sum(y * log_softmax(z))`, for two matrices."""
         ...
     def square(self, x: Any) -> Expr:
         """The number times itself. Integers wrap around."""
         ...
     def sum(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
-        """The sum over some axes, or over all; with `keep` they stay, with an extent of 1. Integers wrap around; 0 of none."""
+        """The sum over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 0 if there are no elements."""
         ...
     def take(self, x: Any, indices: Any, axis: Any = ...) -> Expr:
-        """The indices of an axis that another tensor names, whose axes stand in the place of that axis."""
+        """The elements at the indices of an axis that another tensor names. The axes of that tensor take the place of the axis."""
         ...
     def transpose(self, x: Any, axes: Any = ...) -> Expr:
-        """The axes in another order, by default the opposite one: axis `i` of the result is axis `axes.i`."""
+        """The same elements with the axes in another order, by default in reverse: axis `i` of the result is axis `axes.i` of `x`."""
         ...
     def trunc(self, x: Any) -> Expr:
-        """The number without what is behind the point; `trunc(-0.5)` is `-0.0`."""
+        """The number rounded to a whole number towards zero; `trunc(-0.5)` is `-0.0`."""
         ...
     def where(self, condition: Any, x: Any, y: Any) -> Expr:
-        """`x` if the truth value is true, else `y`. Both are evaluated."""
+        """`x` if the truth value is true, else `y`. Both operands are evaluated."""
         ...
 
 class _TimestampOperators:
@@ -1210,7 +1210,7 @@ class _TimestampOperators:
         """The date of a timestamp, in UTC."""
         ...
     def from_local(self, t: Any, zone: Any, repeated: Any) -> Expr:
-        """The timestamp at which clocks in a time zone show what those of UTC show at `t`; missing if they skip it. Where they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999."""
+        """The timestamp of a local time in a time zone. `t` is the local time, as the timestamp at which it is that time in UTC. Missing if the clocks skip the local time. If they show it twice, the literal `repeated` decides: `earlier`, `later`, or `missing`. An error outside of the years 1 to 9999."""
         ...
     def from_unix(self, n: Any, unit: Any) -> Expr:
         """The timestamp `n` units after 1970-01-01T00:00:00Z. The unit is a literal: `s`, `ms`, `us` or `ns`; nanoseconds are rounded down to microseconds. An error outside of the years 1 to 9999."""
@@ -1219,91 +1219,91 @@ class _TimestampOperators:
         """The hour of a timestamp in UTC, from 0 to 23."""
         ...
     def local(self, t: Any, zone: Any) -> Expr:
-        """What clocks in a time zone show at a timestamp, as the timestamp at which those of UTC show it. Zones have their names of the IANA, as `Europe/Zurich`, and links are names too. An error outside of the years 1 to 9999."""
+        """The local time in a time zone at a timestamp, as the timestamp at which it is that time in UTC. A zone has its name of the IANA, such as `Europe/Zurich`, or another name that links to it. An error outside of the years 1 to 9999."""
         ...
     def make(self, date: Any, hour: Any, minute: Any, second: Any) -> Expr:
-        """The moment in UTC of a date, an hour from 0 to 23, a minute from 0 to 59 and a second below 60, which may be an f64 and is rounded to microseconds; missing if there is no such moment in the years 1 to 9999."""
+        """The timestamp of a date, an hour from 0 to 23, a minute from 0 to 59 and a second below 60, in UTC; missing if there is no such moment in the years 1 to 9999. The second may be an f64, which is rounded to microseconds."""
         ...
     def minute(self, x: Any) -> Expr:
         """The minute of a timestamp in UTC, from 0 to 59."""
         ...
     def second(self, x: Any) -> Expr:
-        """The whole second of a timestamp, from 0 to 59."""
+        """The second of a timestamp, from 0 to 59, without its fraction."""
         ...
 
 class _Operators:
     def abs(self, x: Any) -> Expr:
-        """The magnitude of a number. The smallest integer stays as it is."""
+        """The magnitude of a number. The smallest integer has no positive counterpart and stays as it is."""
         ...
     def add(self, x: Any, y: Any) -> Expr:
-        """The sum of two numbers, or of a date and days. Integers wrap around, dates and days of 32 bits too; days of 64 bits fail where no date holds the sum. With a timestamp or a duration it is `duration.add`."""
+        """The sum of two numbers, or the date a number of days after a date. Integers wrap around, and so do dates with days of 32 bits; with days of 64 bits, a sum that no date can hold is an error. With a timestamp or a duration, the operator is `duration.add`."""
         ...
     def all(self, x: Any, into: Any = ...) -> Expr:
-        """Present if every element of `x` is: of one mask, the mask itself."""
+        """Present if every mask in `x` is present, per group of the edge `into` or for the whole array. A single mask is itself the result."""
         ...
     annotation: _AnnotationOperators
     def any(self, x: Any, into: Any = ...) -> Expr:
-        """Present if some element of `x` is: of one mask, the mask itself."""
+        """Present if at least one mask in `x` is present, per group of the edge `into` or for the whole array. A single mask is itself the result."""
         ...
     def apply(self, op: Any, *args: Any) -> Expr:
-        """The function `op` of the arguments. Written `op(x)` where `op` is a name of the text."""
+        """The result of the function `op` for the arguments. Written `op(x)` if the function has a name in the text."""
         ...
     def apply_varargs(self, op: Any, *args: Any) -> Expr:
-        """The function `op` of the arguments, the last of which is a tuple whose fields are arguments each."""
+        """The result of the function `op` for the arguments. The last argument is a tuple, and each of its fields is an argument of the function."""
         ...
     def argmax(self, x: Any, into: Any = ...) -> Expr:
-        """The position of the greatest element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one."""
+        """The position of the largest present element in its group of the edge `into`, or in the whole array; missing elements count for positions. It is the position of the first of several equal elements, or of the first NaN if there is one. Missing if no element is present."""
         ...
     def argmin(self, x: Any, into: Any = ...) -> Expr:
-        """The position of the least element in its group, missing elements being counted: the first of several; that of the first NaN, if there is one."""
+        """The position of the smallest present element in its group of the edge `into`, or in the whole array; missing elements count for positions. It is the position of the first of several equal elements, or of the first NaN if there is one. Missing if no element is present."""
         ...
     array: _ArrayOperators
     def as_text(self, x: Any) -> Expr:
-        """The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes in the form `b'..'` if they are UTF-8, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`, both of the years 0001 to 9999."""
+        """The value as a text: a number in the fewest digits that read back as the same number, `true` or `false`, `present` for a unit, bytes as `b'..'`, a date as `2026-11-20`, a timestamp as `2026-11-20T10:15:00Z`. An error for bytes that are not UTF-8, and for dates and timestamps outside of the years 1 to 9999."""
         ...
     def atan(self, x: Any) -> Expr:
         """The angle between -pi/2 and pi/2, in radians, whose tangent is `x`."""
         ...
     def atan2(self, y: Any, x: Any) -> Expr:
-        """The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with C's special cases for zeros and infinities."""
+        """The angle of the point with the coordinates `x` and `y`, in radians from -pi to pi, with the special cases of C's `atan2` for zeros and infinities."""
         ...
     def beta_distribution_inverse_cdf(self, x: Any, alpha: Any, beta: Any) -> Expr:
         """The number below which a variable of the beta distribution with the shapes `alpha` and `beta` lies with probability `x`. An error unless `x` is a probability and the shapes are positive and finite."""
         ...
     bitwise: _BitwiseOperators
     def bitwise_and(self, x: Any, y: Any) -> Expr:
-        """The bits that both integers have."""
+        """The bits that are set in both integers."""
         ...
     def bitwise_or(self, x: Any, y: Any) -> Expr:
-        """The bits that at least one of the integers has."""
+        """The bits that are set in at least one of the integers."""
         ...
     def bitwise_xor(self, x: Any, y: Any) -> Expr:
-        """The bits that exactly one of the integers has."""
+        """The bits that are set in exactly one of the integers."""
         ...
     bool: _BoolOperators
     def broadcast_like(self, target: Any, value: Any) -> Expr:
-        """`value` in the shape of `target`: an optional if `target` is one, and present even where `target` is missing."""
+        """`value` in the shape of `target`: an optional if `target` is an optional, and present even where `target` is missing."""
         ...
     def cast(self, x: Any, type: Any, implicit_only: Any = ...) -> Expr:
-        """`x` as a value of another type: numbers and booleans among each other, dates and timestamps, and a plain value as an optional. An optional never becomes plain."""
+        """`x` as a value of another type: a number or boolean as another one, a date as a timestamp or a timestamp as a date, a plain value as an optional. A missing value stays missing. An optional never becomes plain."""
         ...
     def cast_values(self, arg: Any, scalar_qtype: Any) -> Expr:
-        """`arg` with its values cast to a scalar type: an optional stays one, and an array."""
+        """`arg` with its values cast to a scalar type: an optional stays an optional, and an array an array. Missing values stay missing."""
         ...
     def cdf(self, x: Any, weights: Any = ..., over: Any = ...) -> Expr:
-        """Of each element, the share of its group, or of all, that is not greater; by weight, if there are weights. Elements without a weight do not count."""
+        """For each element, the fraction of its group of the edge `over`, or of the whole array, that is less than or equal to it. With `weights`, each element counts by its weight. Missing for an element that is missing or has no weight; such an element does not count for the others. NaN for all elements of a group with a NaN."""
         ...
     def ceil(self, x: Any, digits: Any = ...) -> Expr:
-        """The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number of so many decimal digits that is not below `x`, by its shortest digits."""
+        """The `ceil` of the text language: `math.ceil`, or with `digits`, a literal from -22 to 22, the smallest number with `digits` decimal digits that is not less than `x`. The digits of `x` are the shortest ones that read back as `x`. Missing if `x` is missing."""
         ...
     def clamp(self, x: Any, lo: Any, hi: Any) -> Expr:
-        """`x`, but not less than `lo` and then not more than `hi`: `minimum(maximum(x, lo), hi)`. NaN if one of them is NaN."""
+        """`x` limited to the range from `lo` to `hi`: `minimum(maximum(x, lo), hi)`. NaN if an operand is NaN, missing if an operand is missing."""
         ...
     def coalesce(self, x: Any, *rest: Any) -> Expr:
-        """The first value that is present, missing if none is: `x ?? y ?? ..`."""
+        """The first value that is present, or missing if none is: `x ?? y ?? ..`."""
         ...
     def coalesce_units(self, x: Any, *args: Any) -> Expr:
-        """The first argument whose type is not `unit`; the last if all are. Types alone decide, not values."""
+        """The first argument whose type is not `unit`, or the last argument if all types are `unit`. Only the types decide, not the values."""
         ...
     def concat_tuples(self, *tuples: Any) -> Expr:
         """A tuple of the fields of all tuples, one after the other."""
@@ -1312,47 +1312,47 @@ class _Operators:
         """`value` cast to the type of `x`, present even where `x` is missing."""
         ...
     def const_with_shape(self, shape: Any, value: Any) -> Expr:
-        """`value` in a shape: an optional if it is that of optionals."""
+        """`value` in a shape: an optional for the shape of an optional, an array with `value` in each element for the shape of an array."""
         ...
     def contains_regex(self, text: Any, regex: Any) -> Expr:
-        """Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` are about ASCII. `\\C` is refused."""
+        """Present if a part of the text matches the regular expression, which is in RE2's syntax: `\\d`, `\\w`, `\\s` and `\\b` know only ASCII characters. `\\C` is refused."""
         ...
     core: _CoreOperators
     def correlation(self, x: Any, y: Any, into: Any = ...) -> Expr:
-        """Pearson's correlation of the elements that are there in both arrays, of each group or of all, from -1 to 1; missing if there are none, NaN if those of one are all equal."""
+        """Pearson's correlation of the elements that are present in both arrays, per group of the edge `into` or for the whole arrays: from -1 to 1. Missing if there is no such element, NaN if the elements of one array are all equal."""
         ...
     def cos(self, x: Any) -> Expr:
         """The cosine of an angle in radians; NaN for an infinity."""
         ...
     def count(self, x: Any, into: Any = ...) -> Expr:
-        """How many elements are there, in each group or in all."""
+        """The number of present elements, per group of the edge `into` or for the whole array, as an i64."""
         ...
     def count_bits(self, x: Any) -> Expr:
-        """How many bits are set in two's complement, as i32."""
+        """The number of bits that are set in two's complement, as an i32."""
         ...
     def covariance(self, x: Any, y: Any, into: Any = ..., unbiased: Any = ...) -> Expr:
-        """The covariance of the elements that are there in both arrays, of each group or of all; missing if there are none, or but one and it is `unbiased`."""
+        """The covariance of the elements that are present in both arrays, per group of the edge `into` or for the whole arrays. Missing if there is no such element, or only one and `unbiased` is true."""
         ...
     def cum_max(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the largest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over."""
+        """For each element, the largest of the elements up to and including it, in its group of the edge `over` or in the whole array; NaN from the first NaN on. Missing for a missing element, which later results leave out."""
         ...
     def cum_min(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the smallest of those up to it in its group, or in the array, and NaN from the first NaN on; missing elements stay missing and are passed over."""
+        """For each element, the smallest of the elements up to and including it, in its group of the edge `over` or in the whole array; NaN from the first NaN on. Missing for a missing element, which later results leave out."""
         ...
     def cum_prod(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the product of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are multiplied in f64, in order, and each product is rounded to their type."""
+        """For each element, the product of the elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element, which later products leave out. Floats are multiplied in order in f64, and each product is rounded to their type."""
         ...
     def cum_sum(self, x: Any, over: Any = ...) -> Expr:
-        """For each element the sum of those up to it in its group, or in the array; missing elements stay missing and are passed over. Floats are added in f64, in order, and each sum is rounded to their type."""
+        """For each element, the sum of the elements up to and including it, in its group of the edge `over` or in the whole array. Missing for a missing element, which later sums leave out. Floats are added in order in f64, and each sum is rounded to their type."""
         ...
     date: _DateOperators
     def default_if_unspecified(self, x: Any, default: Any) -> Expr:
-        """`default` if `x` is unspecified, else `x`. The type of `x` alone decides, and the other one is not evaluated."""
+        """`default` if `x` is unspecified, else `x`. Only the type of `x` decides, and the other operand is not evaluated."""
         ...
     derived_qtype: _Derived_qtypeOperators
     dict: _DictOperators
     def divide(self, x: Any, y: Any) -> Expr:
-        """The quotient of two numbers, always a float: integers are converted to f32 first. Division by zero gives an infinity or NaN."""
+        """The quotient of two numbers, always a float: integers are converted to f64 first, or to f32 with `numbers f32`. Division by zero gives an infinity or NaN."""
         ...
     duration: _DurationOperators
     edge: _EdgeOperators
@@ -1375,40 +1375,40 @@ class _Operators:
         """e to the power of `x`."""
         ...
     def exp2(self, x: Any) -> Expr:
-        """2 to the power of `x`, exact for whole numbers."""
+        """2 to the power of `x`, exact if `x` is a whole number."""
         ...
     def expm1(self, x: Any) -> Expr:
-        """e to the power of `x`, less 1, exact near 0."""
+        """e to the power of `x`, minus 1, accurate near 0."""
         ...
     def extract_regex(self, text: Any, regex: Any) -> Expr:
-        """What the one capturing group of the regular expression matches in the text, missing if the text has no match. The syntax is RE2's."""
+        """The part of the text that the only capturing group of the regular expression matches; missing if the text has no match. The expression is in RE2's syntax."""
         ...
     def float(self, x: Any) -> Expr:
-        """The number as a float: integers become f32, floats stay as they are."""
+        """The number as a float: an integer becomes an f64, or an f32 with `numbers f32`; a float stays as it is."""
         ...
     def floor(self, x: Any, digits: Any = ...) -> Expr:
-        """The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number of so many decimal digits that is not above `x`, by its shortest digits."""
+        """The `floor` of the text language: `math.floor`, or with `digits`, a literal from -22 to 22, the largest number with `digits` decimal digits that is not greater than `x`. The digits of `x` are the shortest ones that read back as `x`. Missing if `x` is missing."""
         ...
     def floor_divide(self, x: Any, y: Any) -> Expr:
-        """The `//` of the text language: the exact quotient rounded towards minus infinity, and to the nearest float where that is none. A zero divisor is an error, for floats too."""
+        """The `//` of the text language: the exact quotient rounded towards minus infinity. If no float equals that whole number, the result is the nearest float. A zero divisor is an error, for floats too."""
         ...
     def floordiv(self, x: Any, y: Any) -> Expr:
-        """The quotient rounded towards minus infinity, as Arolla computes it. Of floats it is rounded before: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; an overflow of the quotient gives NaN."""
+        """The quotient rounded towards minus infinity, as Arolla computes it. A quotient of floats is rounded to a float before that: `floordiv(1.0, 0.1)` is 10, where `1.0 // 0.1` is 9. A zero divisor is an error, for floats too; a quotient of floats that overflows gives NaN."""
         ...
     def fmod(self, x: Any, y: Any) -> Expr:
-        """The remainder of the division that truncates, with the sign of `x`, always a float. NaN for a zero divisor."""
+        """The remainder of the division that rounds the quotient towards zero, with the sign of `x`, always a float. NaN for a zero divisor."""
         ...
     def format_date(self, d: Any, format: Any) -> Expr:
-        """The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its name, `%d` the day, `%j` that of the year, `%a` and `%A` the weekday, `%%` a percent sign. An error outside of the years 1 to 9999."""
+        """The date as a text in the form of a literal format such as `%d.%m.%Y`: `%Y` is the year in four digits, `%y` in two, `%m` the month, `%b` and `%B` its short and its full name, `%d` the day of the month, `%j` the day of the year, `%a` and `%A` the short and the full name of the weekday, `%%` a percent sign. An error outside of the years 1 to 9999."""
         ...
     def format_timestamp(self, t: Any, format: Any) -> Expr:
-        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC: that of a date, and `%H`, `%M`, `%S` the time, `%I` the hour of twelve with `%p` for `AM` or `PM`, `%f` its six digits of a fraction, `%z` the offset `+0000`. An error outside of the years 1 to 9999."""
+        """The timestamp as a text in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC. The format may have all fields of `strings.format_date`, and `%H`, `%M`, `%S` for the hour, minute and second, `%I` for the hour from 1 to 12 with `%p` for `AM` or `PM`, `%f` for six digits of the second's fraction, `%z` for the offset `+0000`. An error outside of the years 1 to 9999."""
         ...
     def get_first(self, tuple: Any) -> Expr:
         """The first field of a tuple. Of an optional: true if it is present, else false."""
         ...
     def get_nth(self, tuple: Any, index: Any) -> Expr:
-        """A field of a tuple, counted from 0. Written `t.0`. Taken from a tuple that is made on the spot, the other fields are not evaluated. An optional has two fields: whether it is present, a boolean, and its value, 0 or empty if it is missing; a mask has only the first."""
+        """The field of a tuple at the position `index`, counted from 0. Written `t.0`. If the tuple is made on the spot, the other fields are not evaluated. An optional has two fields: a boolean, true if it is present, and its value, which is 0 or empty if it is missing; a mask has only the first."""
         ...
     def get_optional_value(self, x: Any) -> Expr:
         """The value of an optional; an error if it is missing."""
@@ -1417,31 +1417,31 @@ class _Operators:
         """The second field of a tuple. Of an optional: its value, 0 or empty if it is missing."""
         ...
     def greater(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is after `y`. Written `>`."""
+        """Present if `x` is greater than `y`. Written `>`."""
         ...
     def greater_equal(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is after `y` or equals it. Written `>=`."""
+        """Present if `x` is greater than or equal to `y`. Written `>=`."""
         ...
     def has(self, x: Any) -> Expr:
-        """Present if `x` is. For a plain value the result is a unit, present by type."""
+        """Present if `x` is present. For a value that is not optional the result is of type `unit`, which is always present."""
         ...
     def hypot(self, x: Any, y: Any) -> Expr:
-        """The square root of `x * x + y * y`, without overflow of the squares: infinite if one of the two is, even beside a NaN."""
+        """The square root of `x * x + y * y`, computed so that the squares do not overflow. Infinite if one operand is infinite, even if the other one is NaN."""
         ...
     def identity(self, x: Any) -> Expr:
         """`x` itself."""
         ...
     def inverse_cdf(self, x: Any, cdf_arg: Any, into: Any = ...) -> Expr:
-        """The least of the elements that are there, of each group or of all, such that at least a share `cdf_arg` of them is not greater. A NaN if one is; missing if there are none. `cdf_arg`, and its product with how many there are, are rounded to f32 whatever the types are."""
+        """The smallest present element such that at least the fraction `cdf_arg` of the present elements is less than or equal to it, per group of the edge `into` or for the whole array. NaN if an element is NaN, missing if no element is present. `cdf_arg` must be from 0 to 1. It and its product with the number of elements are rounded to f32, whatever the types are."""
         ...
     def invert(self, x: Any) -> Expr:
-        """The bits that the integer does not have: `-1 - x`."""
+        """The bits that are not set in the integer: `-1 - x`."""
         ...
     def is_close(self, x: Any, y: Any, rtol: Any = ..., atol: Any = ...) -> Expr:
-        """Present if the numbers are equal, or both finite and at most `max(rtol * max(abs(x), abs(y)), atol)` apart. Computed in f64. Missing if a number is; without a tolerance, only equal ones are present."""
+        """Present if the numbers are equal, or if both are finite and differ by at most `max(rtol * max(abs(x), abs(y)), atol)`, computed in f64. Missing if a number is missing. If a tolerance is missing, only equal numbers are close."""
         ...
     def is_finite(self, x: Any) -> Expr:
-        """Present if `x` is neither infinite nor NaN. For a plain integer the result is a unit, present by type."""
+        """Present if `x` is neither infinite nor NaN. For an integer that is not optional the result is of type `unit`, which is always present."""
         ...
     def is_inf(self, x: Any) -> Expr:
         """Present if `x` is an infinity."""
@@ -1450,22 +1450,22 @@ class _Operators:
         """Present if `x` is NaN."""
         ...
     def kurtosis(self, x: Any, into: Any = ...) -> Expr:
-        """The excess kurtosis of the elements that are there, of each group or of all, by the moments of all of them: about 0 if they are distributed normally; NaN if they are all equal."""
+        """The excess kurtosis of the present elements, per group of the edge `into` or for the whole array, without a correction for small samples: about 0 for a normal distribution. NaN if all are equal, missing if no element is present."""
         ...
     def less(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is before `y`. Written `<`."""
+        """Present if `x` is less than `y`. Written `<`."""
         ...
     def less_equal(self, x: Any, y: Any) -> Expr:
-        """Present if `x` is before `y` or equals it. Written `<=`."""
+        """Present if `x` is less than or equal to `y`. Written `<=`."""
         ...
     def log(self, x: Any) -> Expr:
-        """The natural logarithm: -inf at 0, NaN below."""
+        """The natural logarithm: -inf at 0, NaN for negative numbers."""
         ...
     def log10(self, x: Any) -> Expr:
         """The logarithm to base 10."""
         ...
     def log1p(self, x: Any) -> Expr:
-        """The natural logarithm of `1 + x`, exact near 0."""
+        """The natural logarithm of `1 + x`, accurate near 0."""
         ...
     def log2(self, x: Any) -> Expr:
         """The logarithm to base 2."""
@@ -1474,78 +1474,78 @@ class _Operators:
         """The logarithm of `sigmoid(x)`, without overflow."""
         ...
     def logical_all(self, x: Any, into: Any = ...) -> Expr:
-        """`bool.logical_and` of all elements, of each group or of all: false if one is false, missing if one is missing, else true."""
+        """`bool.logical_and` of all elements, per group of the edge `into` or for the whole array: false if an element is false, else missing if an element is missing, else true."""
         ...
     def logical_and(self, x: Any, y: Any) -> Expr:
-        """Three-valued and: false if one is false, true if both are true, else missing. Both operands are evaluated."""
+        """Three-valued and: false if one operand is false, true if both are true, else missing. Both operands are evaluated."""
         ...
     def logical_any(self, x: Any, into: Any = ...) -> Expr:
-        """`bool.logical_or` of all elements, of each group or of all: true if one is true, missing if one is missing, else false."""
+        """`bool.logical_or` of all elements, per group of the edge `into` or for the whole array: true if an element is true, else missing if an element is missing, else false."""
         ...
     def logical_if(self, condition: Any, if_true: Any, if_false: Any, if_missing: Any) -> Expr:
-        """`if_true`, `if_false` or `if_missing` as the condition is. All operands are evaluated."""
+        """`if_true`, `if_false` or `if_missing` if the condition is true, false or missing. All operands are evaluated."""
         ...
     def logical_not(self, x: Any) -> Expr:
         """The opposite of a boolean; missing for missing."""
         ...
     def logical_or(self, x: Any, y: Any) -> Expr:
-        """Three-valued or: true if one is true, false if both are false, else missing. Both operands are evaluated."""
+        """Three-valued or: true if one operand is true, false if both are false, else missing. Both operands are evaluated."""
         ...
     def logit(self, x: Any) -> Expr:
-        """The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN outside."""
+        """The logarithm of the odds of a probability, `log(x) - log1p(-x)`: -inf at 0, inf at 1, NaN below 0 and above 1."""
         ...
     def lookup(self, key: Any, dict: Any, default: Any = ...) -> Expr:
-        """The value of a key; `default` if the dictionary does not have it, or has no value for it. The value of a missing key is missing. An integer and a fraction, one of them the default, make an f64."""
+        """The value for a key; `default` if the dictionary does not have the key or has no value for it. Missing if the key itself is missing. If the values are integers and `default` is a fraction, or the other way round, the result is an f64."""
         ...
     def lower(self, x: Any) -> Expr:
         """The text in lower case."""
         ...
     def lstrip(self, s: Any, chars: Any = ...) -> Expr:
-        """The string without the characters of `chars` at its start; without white space, if `chars` is missing."""
+        """The string without the characters of `chars` at its start; without white space, if `chars` is missing. Missing if the string is missing."""
         ...
     def make_tuple(self, *fields: Any) -> Expr:
         """A tuple of the operands. Written `(a, b)`."""
         ...
     def map(self, op: Any, arg: Any, *args: Any) -> Expr:
-        """The array of what the function makes of each element of an array, as an optional: of several arrays of the same size, of the elements at each place, and further arguments are the same for all. What is a scalar to the function is evaluated as among scalars: `where` is lazy."""
+        """The array of the results of the function `op` for each element of an array, which the function gets as an optional. With several arrays of the same size, the function gets the elements at the same position; other arguments are the same for all elements. The function is evaluated as for scalars: in `where`, only the chosen branch is."""
         ...
     def map_tuple(self, op: Any, tuple: Any, *args: Any) -> Expr:
-        """The tuple of what the function makes of each field, the further arguments being the same for all."""
+        """The tuple of the results of the function `op` for each field of a tuple. Further arguments are the same for all fields."""
         ...
     math: _MathOperators
     def max(self, x: Any, y: Any) -> Expr:
-        """The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
+        """The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs."""
         ...
     def maximum(self, x: Any, y: Any) -> Expr:
-        """The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
+        """The larger of two numbers, the later of two dates or timestamps, or the longer of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs."""
         ...
     def mean(self, x: Any, into: Any = ...) -> Expr:
-        """The mean of the elements that are there, of each group or of all; missing if there are none. Integers become f32."""
+        """The mean of the present elements, per group of the edge `into` or for the whole array; missing if no element is present. The mean of integers is an f64, or an f32 with `numbers f32`."""
         ...
     def median(self, x: Any, into: Any = ...) -> Expr:
-        """The `median` of the text language: `math.quantile(x, 0.5)`, which is the mean of the two in the middle if there are two, and an f64 of integers. Arolla's `math.median` is the lower of the two."""
+        """The `median` of the text language: `math.quantile(x, 0.5)`, which is the mean of the two middle elements if there are two, and an f64 for integers. Arolla's `math.median` is the lower of the two. Missing if no element is present."""
         ...
     def min(self, x: Any, y: Any) -> Expr:
-        """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
+        """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs."""
         ...
     def minimum(self, x: Any, y: Any) -> Expr:
-        """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one is NaN; `x` if they are equal, zeros of unlike sign included."""
+        """The smaller of two numbers, the earlier of two dates or timestamps, or the shorter of two durations; NaN if one operand is NaN; `x` if they are equal, also for zeros with different signs."""
         ...
     def mod(self, x: Any, y: Any) -> Expr:
-        """The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. Of floats it is `x - floordiv(x, y) * y` with each step rounded: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too."""
+        """The remainder of `floordiv`, as Arolla computes it, with the sign of the divisor. For floats it is `x - floordiv(x, y) * y`, rounded after each step: `mod(1.0, 0.1)` is 0, where `1.0 % 0.1` is 0.09999999999999995. A zero divisor is an error, for floats too."""
         ...
     def multiply(self, x: Any, y: Any) -> Expr:
         """The product of two numbers. Integers wrap around."""
         ...
     namedtuple: _NamedtupleOperators
     def neg(self, x: Any) -> Expr:
-        """The negative of a number. The smallest integer stays as it is."""
+        """The number with the opposite sign. The smallest integer has no opposite and stays as it is."""
         ...
     def normal_distribution_cdf(self, x: Any) -> Expr:
-        """The probability that a standard normal variable is at most `x`, with all digits in both tails."""
+        """The probability that a standard normal variable is at most `x`, accurate in both tails."""
         ...
     def normal_distribution_inverse_cdf(self, x: Any) -> Expr:
-        """The number below which a standard normal variable lies with probability `x`: infinite at 0 and 1, an error outside."""
+        """The number below which a standard normal variable lies with probability `x`: -inf at 0, inf at 1. An error unless `x` is from 0 to 1."""
         ...
     def not_equal(self, x: Any, y: Any) -> Expr:
         """Present if `x` differs from `y`. Written `!=`."""
@@ -1554,31 +1554,31 @@ class _Operators:
         """1 in the type of `x`, present even where `x` is missing."""
         ...
     def parse_date(self, x: Any, *format: Any) -> Expr:
-        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it spells none of the years 0001 to 9999."""
+        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; an error if it does not spell a date of the years 1 to 9999."""
         ...
     def parse_duration(self, x: Any) -> Expr:
-        """The duration that the string spells as ISO 8601 has it, `P1DT12H` or `-PT0.5S`, without months and years; an error if it spells none."""
+        """The duration that the string spells in the form of ISO 8601, as `P1DT12H` or `-PT0.5S`, without months and years; an error if it does not spell one."""
         ...
     def parse_float32(self, x: Any) -> Expr:
-        """The f32 nearest to the number that the string spells; an error if it spells none."""
+        """The f32 nearest to the number that the string spells; an error if it does not spell a number."""
         ...
     def parse_float64(self, x: Any) -> Expr:
-        """The f64 nearest to the number that the string spells; an error if it spells none."""
+        """The f64 nearest to the number that the string spells; an error if it does not spell a number."""
         ...
     def parse_int32(self, x: Any) -> Expr:
-        """The i32 that the string spells in decimal digits; an error if it spells none."""
+        """The i32 that the string spells in decimal digits; an error if it does not spell one."""
         ...
     def parse_int64(self, x: Any) -> Expr:
-        """The i64 that the string spells in decimal digits; an error if it spells none."""
+        """The i64 that the string spells in decimal digits; an error if it does not spell one."""
         ...
     def parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC without `%z`; digits of a fraction beyond six are cut off; an error if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`, in UTC if the format has no `%z`. Digits of a fraction after the sixth are cut off. An error if the string does not spell a timestamp of the years 1 to 9999."""
         ...
     def pos(self, x: Any) -> Expr:
         """The number or duration itself."""
         ...
     def pow(self, x: Any, y: Any) -> Expr:
-        """`x` to the power of `y`, always a float, with C's special cases. With a literal 0.5 it becomes a correctly rounded root."""
+        """`x` to the power of `y`, always a float, with the special cases of C's `pow`. If `y` is the literal 0.5, the result is the correctly rounded square root."""
         ...
     def presence_and(self, x: Any, mask: Any) -> Expr:
         """`x` where the mask is present, else missing. Written `&`."""
@@ -1590,61 +1590,61 @@ class _Operators:
         """`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`."""
         ...
     def printf(self, fmt: Any, *values: Any) -> Expr:
-        """The format with its fields filled in by the arguments, in C's language of formats: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value; but for `%v` with flags, width and precision, which `*` takes from an argument. `%2$s` is for the second argument; then all fields tell theirs. `%%` is a percent sign. Widths and precisions count characters, in a format of bytes bytes. An error if a field is for another kind of value."""
+        """The format with its fields filled in by the arguments, as by C's `printf`: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value, `%%` for a percent sign. All but `%v` may have flags, a width and a precision; a `*` takes the width or the precision from an argument. `%2$s` takes the second argument; then every field must name its argument. Widths and precisions count characters, or bytes if the format is bytes. An error if a field is for another kind of value."""
         ...
     def prod(self, x: Any, into: Any = ...) -> Expr:
-        """The product of the elements that are there, of each group or of all; missing if there are none."""
+        """The product of the present elements, per group of the edge `into` or for the whole array; missing if no element is present."""
         ...
     qtype: _QtypeOperators
     def quantile(self, x: Any, q: Any, into: Any = ...) -> Expr:
-        """The number at a share `q` of the way through the elements that are there in their order, of each group or of all: between two elements it is on the straight line through them, as in NumPy and Excel's `PERCENTILE.INC`. Of integers it is an f64. A NaN if one is; missing if there are none. `q` is from 0 to 1."""
+        """The quantile of the present elements at the fraction `q`, per group of the edge `into` or for the whole array. Between two sorted elements it is interpolated linearly, as in NumPy and in Excel's `PERCENTILE.INC`. For integers it is an f64. NaN if an element is NaN, missing if no element is present. `q` must be from 0 to 1."""
         ...
     random: _RandomOperators
     def reduce_tuple(self, op: Any, tuple: Any) -> Expr:
-        """The fields of a tuple taken together by a function of two arguments, from left to right. One field is itself."""
+        """The fields of a tuple combined by a function of two arguments, from left to right. A single field is itself the result."""
         ...
     def remainder(self, x: Any, y: Any) -> Expr:
-        """The `%` of the text language: what `x // y` leaves of `x`, with the sign of the divisor. Of floats it is exact, and rounded once where no float is. A zero divisor is an error, for floats too."""
+        """The `%` of the text language: the remainder of `x // y`, with the sign of the divisor. For floats it is the exact remainder, rounded once if no float equals it. A zero divisor is an error, for floats too."""
         ...
     def round(self, x: Any, digits: Any = ...) -> Expr:
-        """The `round` of the text language: `math.round`, or the nearest multiple of 10 to the power of `-digits`, a literal; halves are rounded away from zero. As for all floats, what is printed as a half may be a little less or more."""
+        """The `round` of the text language: `math.round`, or with `digits`, a literal, the nearest multiple of 10 to the power of `-digits`; halves are rounded away from zero. A float that prints as a half may be slightly less or more than it. Missing if `x` is missing."""
         ...
     def round_decimal(self, x: Any, digits: Any) -> Expr:
-        """The nearest number with so many decimal digits, a literal from -22 to 22, in the type of `x`; halves are rounded away from zero. What counts are the shortest digits that read back as `x`, as they are printed: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0."""
+        """The number with `digits` decimal digits that is nearest to `x`, in the type of `x`; halves are rounded away from zero. `digits` is a literal from -22 to 22. The digits of `x` are the shortest ones that read back as `x`: `round_decimal(1.005, 2)` is 1.01, where `round(1.005, 2)` is 1.0. Missing if `x` is missing."""
         ...
     def round_even(self, x: Any, digits: Any) -> Expr:
-        """As `math.round_decimal`, but halves are rounded to the even digit, as accountants do."""
+        """The number with `digits` decimal digits that is nearest to `x`, as in `math.round_decimal`, but halves are rounded to the even digit, as accountants do. Missing if `x` is missing."""
         ...
     def rstrip(self, s: Any, chars: Any = ...) -> Expr:
-        """The string without the characters of `chars` at its end; without white space, if `chars` is missing."""
+        """The string without the characters of `chars` at its end; without white space, if `chars` is missing. Missing if the string is missing."""
         ...
     def searchsorted(self, haystack: Any, needle: Any, right: Any = ...) -> Expr:
-        """Where `needle`, or each of its elements, is to be put into a sorted array so that it stays sorted: before what is equal to it, or behind that if `right` is true. No element of `haystack` may be missing."""
+        """The position at which `needle`, or each of its elements, can be inserted into the sorted array `haystack` so that it stays sorted: before equal elements, or after them if `right` is true. Missing for a missing `needle`. No element of `haystack` may be missing."""
         ...
     seq: _SeqOperators
     def shape_of(self, x: Any) -> Expr:
-        """The shape of `x`: whether it is an optional. Nothing else of `x` is looked at."""
+        """The shape of `x`: of a scalar, of an optional, or of an array with its size. It does not depend on the values in `x`."""
         ...
     def sigmoid(self, x: Any, half: Any = ..., slope: Any = ...) -> Expr:
-        """The logistic function `1 / (1 + exp(slope * (half - x)))`: a half at `half`, rising with `slope`."""
+        """The logistic function `1 / (1 + exp(slope * (half - x)))`: 0.5 where `x` is `half`, and steeper for a larger `slope`."""
         ...
     def sign(self, x: Any) -> Expr:
-        """-1, 0 or 1 as the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0."""
+        """-1, 0 or 1 if the number is negative, zero or positive; NaN for NaN. The sign of a negative zero is 0."""
         ...
     def sin(self, x: Any) -> Expr:
         """The sine of an angle in radians; NaN for an infinity."""
         ...
     def sinh(self, x: Any) -> Expr:
-        """The hyperbolic sine; overflows to an infinity."""
+        """The hyperbolic sine; a result that overflows is an infinity."""
         ...
     def skew(self, x: Any, into: Any = ...) -> Expr:
-        """The skewness of the elements that are there, of each group or of all, by the moments of all of them: 0 if they lie alike on both sides of the mean; NaN if they are all equal."""
+        """The skewness of the present elements, per group of the edge `into` or for the whole array, without a correction for small samples: 0 if they lie symmetrically about the mean. NaN if all are equal, missing if no element is present."""
         ...
     def slice_tuple(self, tuple: Any, offset: Any, size: Any) -> Expr:
-        """A tuple of the `size` fields of a tuple from position `offset` on; of all that follow if `size` is -1. Both are literals."""
+        """The tuple of the `size` fields of a tuple from position `offset` on, or of all fields from there if `size` is -1. Both numbers are literals."""
         ...
     def softmax(self, x: Any, beta: Any = ..., over: Any = ...) -> Expr:
-        """Of each element the share of `exp(beta * x)` in the sum over its group, or over all."""
+        """For each element, `exp(beta * x)` divided by the sum of these exponentials over its group of the edge `over`, or over the whole array. Missing for a missing element."""
         ...
     def sqrt(self, x: Any) -> Expr:
         """The square root, correctly rounded; NaN below zero, and -0.0 for -0.0."""
@@ -1653,23 +1653,23 @@ class _Operators:
         """Present if `s` begins with `prefix`."""
         ...
     def std(self, x: Any, into: Any = ..., unbiased: Any = ...) -> Expr:
-        """The standard deviation of the elements that are there, of each group or of all: the root of `math.var`."""
+        """The standard deviation of the present elements, per group of the edge `into` or for the whole array: the square root of the variance that `math.var` gives for the same arguments. Missing where that variance is missing."""
         ...
     strings: _StringsOperators
     def strip(self, s: Any, chars: Any = ...) -> Expr:
-        """The string without the characters of `chars` at its ends; without white space, if `chars` is missing."""
+        """The string without the characters of `chars` at both ends; without white space, if `chars` is missing. Missing if the string is missing."""
         ...
     def substr(self, s: Any, start: Any = ..., end: Any = ...) -> Expr:
-        """The part of a string from position `start` up to `end`. Negative positions count from the end; a missing one means the start or the end."""
+        """The part of a string from position `start` to before position `end`, counted from 0. A negative position counts from the end; a missing one means the start or the end. Missing if the string is missing."""
         ...
     def subtract(self, x: Any, y: Any) -> Expr:
-        """The difference of two numbers; of two dates, in days, an i64; the date so many days earlier. Integers wrap around, a date and days of 32 bits too; days of 64 bits fail where no date holds the difference. With a timestamp or a duration it is `duration.subtract`."""
+        """The difference of two numbers; of two dates, the days from `y` to `x` as an i64; of a date and a number of days, the date that many days earlier. Integers wrap around, and so do dates with days of 32 bits; with days of 64 bits, a difference that no date can hold is an error. With a timestamp or a duration, the operator is `duration.subtract`."""
         ...
     def sum(self, x: Any, into: Any = ...) -> Expr:
-        """The `sum` of the text language: `math.sum`, but a sum of `i32` that no `i32` is fails. Sums of `i64` wrap around."""
+        """The `sum` of the text language: `math.sum`, but a sum of `i32` that does not fit an `i32` is an error. Sums of `i64` wrap around. 0 if no element is present."""
         ...
     def symlog1p(self, x: Any) -> Expr:
-        """`log1p(x)` continued to negative numbers: `-log1p(-x)` for them."""
+        """`log1p(x)`, continued to negative numbers by `-log1p(-x)`."""
         ...
     def t_distribution_inverse_cdf(self, x: Any, df: Any) -> Expr:
         """The number below which a variable of Student's t distribution with `df` degrees of freedom lies with probability `x`. An error unless `x` is a probability and `df` is positive and finite."""
@@ -1683,13 +1683,13 @@ class _Operators:
         """True if the number is not 0; NaN is true."""
         ...
     def to_date(self, x: Any) -> Expr:
-        """A date itself, and that of a timestamp, in UTC."""
+        """The date itself, or the date of a timestamp in UTC."""
         ...
     def to_float32(self, x: Any) -> Expr:
-        """The number as f32, rounded to nearest; an f64 too large becomes an infinity."""
+        """The number as f32, rounded to the nearest; an f64 that is too large becomes an infinity."""
         ...
     def to_float64(self, x: Any) -> Expr:
-        """The number as f64, rounded to nearest."""
+        """The number as f64, rounded to the nearest."""
         ...
     def to_int32(self, x: Any) -> Expr:
         """The number as i32, truncated towards zero; an error if it does not fit."""
@@ -1701,58 +1701,58 @@ class _Operators:
         """`x` as an optional value; optionals stay as they are."""
         ...
     def to_timestamp(self, x: Any) -> Expr:
-        """A timestamp itself, and the midnight, in UTC, at which a date begins; an error if that is more than 106751991 days from 1970."""
+        """The timestamp itself, or the midnight in UTC at which a date begins; an error if the date is more than 106751991 days from 1970-01-01."""
         ...
     def to_uint64(self, x: Any) -> Expr:
-        """The number as u64, truncated towards zero; an error if it does not fit or is below 0, -0.5 included."""
+        """The number as u64, truncated towards zero; an error if it does not fit or is below 0, as -0.5 is."""
         ...
     def trunc(self, x: Any, digits: Any = ...) -> Expr:
-        """The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits behind those, by its shortest digits."""
+        """The `trunc` of the text language: `math.trunc`, or with `digits`, a literal from -22 to 22, `x` without the decimal digits after the first `digits`. The digits of `x` are the shortest ones that read back as `x`. Missing if `x` is missing."""
         ...
     def try_parse_date(self, x: Any, *format: Any) -> Expr:
-        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it spells none of the years 0001 to 9999."""
+        """The date that the string spells, as `2026-11-20`, or in the form of a literal format such as `%d.%m.%Y`; missing if it does not spell a date of the years 1 to 9999."""
         ...
     def try_parse_duration(self, x: Any) -> Expr:
-        """The duration that the string spells as ISO 8601 has it, without months and years; missing if it spells none."""
+        """The duration that the string spells in the form of ISO 8601, as `P1DT12H` or `-PT0.5S`, without months and years; missing if it does not spell one."""
         ...
     def try_parse_float32(self, x: Any) -> Expr:
-        """The f32 nearest to the number that the string spells; missing if it spells none."""
+        """The f32 nearest to the number that the string spells; missing if it does not spell a number."""
         ...
     def try_parse_float64(self, x: Any) -> Expr:
-        """The f64 nearest to the number that the string spells; missing if it spells none."""
+        """The f64 nearest to the number that the string spells; missing if it does not spell a number."""
         ...
     def try_parse_int32(self, x: Any) -> Expr:
-        """The i32 that the string spells in decimal digits; missing if it spells none."""
+        """The i32 that the string spells in decimal digits; missing if it does not spell one."""
         ...
     def try_parse_int64(self, x: Any) -> Expr:
-        """The i64 that the string spells in decimal digits; missing if it spells none."""
+        """The i64 that the string spells in decimal digits; missing if it does not spell one."""
         ...
     def try_parse_timestamp(self, x: Any, *format: Any) -> Expr:
-        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it spells none of the years 0001 to 9999."""
+        """The timestamp that the string spells, as `2026-11-20T10:15:00Z` or `2026-11-20T11:15:00.5+01:00`, or in the form of a literal format such as `%Y-%m-%d %H:%M`; missing if it does not spell a timestamp of the years 1 to 9999."""
         ...
     def upper(self, x: Any) -> Expr:
         """The text in upper case."""
         ...
     def var(self, x: Any, into: Any = ..., unbiased: Any = ...) -> Expr:
-        """The variance of the elements that are there, of each group or of all: their squared distances from the mean, summed, by their number, less one if it is `unbiased`; missing if that is not positive."""
+        """The variance of the present elements, per group of the edge `into` or for the whole array: the sum of the squared deviations from the mean, divided by the number of elements, or by one less if `unbiased` is true. Missing if that divisor is not positive."""
         ...
     def weighted_average(self, values: Any, weights: Any, into: Any = ...) -> Expr:
-        """The mean of the elements by weight, of each group or of all, of those that have a weight: added and divided in f64 and rounded once. Without weight it is what the division makes of it: infinite or NaN."""
+        """The average of the elements, weighted by `weights`, per group of the edge `into` or for the whole array. An element without a value or without a weight is left out. Sums and quotient are computed in f64, and the result is rounded once. It is never missing: if the weights add up to 0, it is an infinity or NaN."""
         ...
     def where(self, condition: Any, if_true: Any, if_false: Any = ...) -> Expr:
-        """The `where` and `if` of the text language: `core.where`, whose condition may also be a boolean, meaning `condition == true`. Only the chosen branch is evaluated."""
+        """The `where` and `if` of the text language: `core.where`, but the condition may also be a boolean, which stands for `condition == true`. A missing condition chooses `if_false`. Only the chosen branch is evaluated."""
         ...
     def while_loop(self, state: Any, condition: Any, body: Any) -> Expr:
-        """Starting from `state`, the function `body` is applied to the state as long as the function `condition` of it is present. What does not depend on the state is evaluated once."""
+        """The last state of a loop: it begins with `state`, and the function `body` makes the next state as long as the function `condition` of the state is present. An operand that does not depend on the state is evaluated once."""
         ...
     def with_assertion(self, value: Any, condition: Any, message: Any) -> Expr:
-        """`value`, if the condition is present; else an error with the message. In a branch that is not chosen it does not fire."""
+        """`value` if the condition is present, else an error with the message. In a branch that is not chosen, the condition is not checked."""
         ...
     def zeros_like(self, x: Any) -> Expr:
         """0 in the type of `x`, present even where `x` is missing."""
         ...
     def zip(self, *tuples: Any) -> Expr:
-        """A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All have as many fields."""
+        """A tuple of tuples: of the first fields of all tuples, of their second fields, and so on. All tuples must have the same number of fields."""
         ...
 
 M: _Operators

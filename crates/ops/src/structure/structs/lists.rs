@@ -206,7 +206,7 @@ fn at(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionErr
 
 pub(crate) static AT: OpDef = OpDef {
     name: "array._list_at",
-    summary: "`array.at` of a list: the struct at an index, counted from 0.",
+    summary: "`array.at` of a list of structs: the struct at an index, counted from 0.",
     params: &[param("array"), param("index")],
     meaning: Meaning::Instantiate(at),
     examples: &[ex("[{x: 1}, {x: 2}][1]", "{x: 2}")],
@@ -215,7 +215,7 @@ pub(crate) static AT: OpDef = OpDef {
 
 pub(crate) static SIZE: OpDef = OpDef {
     name: "array._list_size",
-    summary: "`array.size` of a list: how many elements it has.",
+    summary: "`array.size` of a list of structs: the number of its elements.",
     meaning: Meaning::Instantiate(|g, args| {
         let found = g.qtype(args[0]);
         if found.element().is_none() {
