@@ -561,7 +561,7 @@ fn written_as(types: &[&QType]) -> Option<String> {
 /// The hint for a single value that is given to an operator which aggregates the elements of an array.
 fn of_rows(scalar: Scalar) -> String {
     format!(
-        "write `[x, y]` for several values, or declare `input x: [{}]` for a column of all rows: a model computes with one row, and this is one value of it",
+        "write `[x, y]` for several values, or declare `input x: [{}]` for a column of all rows: a model computes one row at a time, and this is one value of the row",
         scalar.short_name()
     )
 }

@@ -94,10 +94,11 @@ const PAGE: &str = "docs/from/elsewhere.md";
 const HEAD: &str = "\
 # Written elsewhere, written here
 
-What people write first who come from another language, and what cembra answers: that it is a model, or what to write instead. The inputs are
-texts `s` and `t`, floats `x`, `y` and `z`, an integer `n`, a boolean `c`, an `f64?` `o`, days `d` and `e`, a timestamp `m`, arrays `a` and `b`, and a
-named tuple `r`; with tensors they are `x`, `y`, `a`, `b` and an index `i`. This page is made of the tries of a test, which compiles what the second
-column says to write.
+The first column has expressions as people write them who know another language. The second column has cembra's answer: a hint with the expression to
+write instead, or *the same* if the expression is valid in cembra. In the expressions, `s` and `t` are texts, `x`, `y` and `z` floats, `n` an integer,
+`c` a boolean, `o` an `f64?`, `d` and `e` dates, `m` a timestamp, `a` and `b` arrays, and `r` is a named tuple. In models with tensors, `x`, `y`, `a`
+and `b` are tensors of floats, `c` is one of booleans, and `i` one of indices. This page is made by a test, which also compiles the expressions in the
+hints.
 
 ";
 

@@ -17,28 +17,28 @@ const REWRITE: &str = "CEMBRA_REWRITE";
 const HEAD: &str = "\
 # Values in files
 
-What a value of a model looks like in each form of data, and what becomes of the values of Arrow's types. The tables are made, and held
-against what is written and read, by a test (`crates/table/src/tests/values.rs`). How files are read and written is in [tables.md](tables.md).
+The values of a model as they are written in each format of data, and the values of Arrow's types as cembra reads and writes them. A test
+(`crates/table/src/tests/values.rs`) makes the tables by writing and reading values. [tables.md](tables.md) describes how files are read and written.
 
 ## Types of models
 
-A missing value is an empty field of CSV, `null` of JSON, and null in Arrow and Parquet. A mask that holds is `true`; one that does not is missing. A float
-of JSON always has a fraction or an exponent. A tuple `p` is an array of JSON, one with names an object, in CSV columns `p.0`, `p.1` or
-`p.x`, in Arrow and Parquet a struct. An array is an array of JSON, also as a field of CSV, and in Arrow and Parquet a `LargeList`. Texts and bytes that
-were made are `Utf8` and `Binary`; `LargeUtf8` and `LargeBinary` are read too.
+A missing value is an empty field in CSV, `null` in JSON, and null in Arrow and Parquet. A present mask is `true`; any other mask is a missing value.
+A finite float in JSON always has a fraction or an exponent. A tuple `p` is an array in JSON (a named tuple is an object), several columns in CSV
+(`p.0`, `p.1`, or `p.x` for a field `x`), and a struct in Arrow and Parquet. An array is an array in JSON, the same text in a field of CSV, and a
+`LargeList` in Arrow and Parquet. Texts and bytes that a model makes are written as `Utf8` and `Binary`; `LargeUtf8` and `LargeBinary` are read too.
 
 ";
 
 const BETWEEN: &str = "
 ## Types of Arrow
 
-The type of an input that is declared nowhere, and what is written of a column that is carried through (`--keep`). A declared input takes more: one of floats
-also decimals, one of days also `date64`. Arrow files keep every type. Parquet keeps all that it has
-a form for: seconds become milliseconds, and of runs their values are written. What it has no form for, or a value that its form does not
-have (a day of `date64` that is none, seconds beyond 64 bits of milliseconds), is an error that names the column.
+For each type of Arrow, the second column has the type of an input that the model does not declare; the others show a value of a column that is copied
+to the output (`--keep`). A declared input accepts more types: an input of floats also decimals, an input of dates also `date64`. Arrow files keep
+every type. Parquet keeps every type that it has; it stores seconds as milliseconds, and runs as their values. A type that Parquet does not have, or a
+value that its type cannot hold (a `date64` that is not a whole day, seconds beyond 64 bits of milliseconds), is an error that names the column.
 
-Integers have the width of their column: `int32` and what is narrower is `i32`, and what is computed of it wraps around beyond 2,147,483,647. CSV,
-JSON and `-s` say no width: their integers are `i64`. A model that is to give the same results from both declares `input x: i64`.
+Integers have the width of their column: `int32` and narrower types are `i32`, and results computed from them wrap around beyond 2,147,483,647. CSV,
+JSON and `-s` have no width, so their integers are `i64`. To get the same results from both, a model declares `input x: i64`.
 
 ";
 

@@ -9,18 +9,19 @@ use std::path::Path;
 const HEAD: &str = "\
 # Rewrites
 
-What the optimiser does to a model, in the order it tries. This page is made from the table of rewrites.
+The rewrites of the optimiser, in the order in which it tries them. This page is made from the table of rewrites.
 
-*Strict* rewrites are always used: they keep every bit of every result. *Compat* ones are Arolla's that do not, and are used
-with `Options::compat` only. A rewrite that *skips* may leave operands unevaluated that were evaluated before, and with them
-their errors; it keeps away from operators on literals that fail. `Options::without_rewrite` leaves one out, by the name in
-the first column.
+*Strict* rewrites are always used: they keep every bit of every result. *Compat* rewrites are those of Arolla that may change
+bits; they are used only with `Options::compat`. A rewrite that *skips* may leave operands unevaluated that the model as written
+evaluates, so their errors may disappear; it does not skip operators on literals that fail. `Options::without_rewrite` leaves out
+the rewrite with a name from the first column.
 
-`a | b` is `core.presence_or(a, b)`, `a & b` is `core.presence_and(a, b)`, `not a` is `core.presence_not(a)` and `a == b` is
-`core.equal(a, b)`. Literals are folded before, and again wherever a rewrite makes an operator on literals.
+In this page, `a | b` means `core.presence_or(a, b)`, `a & b` means `core.presence_and(a, b)`, `not a` means
+`core.presence_not(a)`, and `a == b` means `core.equal(a, b)`. Operators on literals are computed before the rewrites, and again
+wherever a rewrite makes such an operator.
 
-Arolla's rewrites that concern arrays and dictionaries are not there yet: operators on `core.const_with_shape` of arrays,
-`core.shape_of` of it, lookups in dictionaries with boolean keys, and a broadcast condition of `core.where`. Its
+Some rewrites that Arolla has for arrays and dictionaries do not exist yet: for operators on `core.const_with_shape` of arrays,
+for `core.shape_of` of it, for lookups in dictionaries with boolean keys, and for a broadcast condition of `core.where`. Arolla's
 `core._short_circuit_where` is made by the pass `where`, not by a rewrite.
 
 ";

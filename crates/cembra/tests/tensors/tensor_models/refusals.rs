@@ -107,17 +107,17 @@ fn what_people_mean_is_said() {
         ),
         (
             " = sort(x)",
-            "there is no operator `sort`; nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+            "there is no operator `sort`; no operator sorts tensors; in Rust a `TensorOp` of your own can",
             "sort",
         ),
         (
             " = median(x)",
-            "math.median takes arrays, not tensors; nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+            "math.median takes arrays, not tensors; no operator sorts tensors; in Rust a `TensorOp` of your own can",
             "median(x)",
         ),
         (
             " = quantile(x, 0.5)",
-            "math.quantile takes arrays, not tensors; nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+            "math.quantile takes arrays, not tensors; no operator sorts tensors; in Rust a `TensorOp` of your own can",
             "quantile(x, 0.5)",
         ),
         (

@@ -19,7 +19,7 @@ const fn named(names: &'static [&'static str], form: &'static str) -> Foreign {
 
 const CLOCK: &str = "declare `input today: date`, and give the day with the data: a model cannot read a clock";
 const MISSING: &str =
-    "write `missing` for no value; `not has(o)` asks whether a value is missing, `has(o)` whether there is one";
+    "write `missing` for no value; `not has(o)` asks whether a value is missing, `has(o)` whether it is present";
 const PI: &str = "write `3.141592653589793`";
 const CONDITION: &str = "write `if c then 1 else 2`";
 const OTHER_ROWS: &str =
@@ -40,11 +40,11 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["matches", "regexpmatches", "regexplike", "regexmatch", "regexcontains", "regexptest", "fullmatch", "rlike"],
-        "write `contains_regex(s, \"^a+$\")`; without the signs at both ends, a part of the text may match",
+        "write `contains_regex(s, \"^a+$\")`; without the signs ^ and $, a part of the text may match",
     ),
     call(
         &["substring", "mid", "substringindex", "slice"],
-        "write `substr(s, 1, 3)`: from a position, counted from 0, up to another; `array.slice(a, 1, 2)` of an array",
+        "write `substr(s, 1, 3)` for positions 1 and 2, which are counted from 0; `array.slice(a, 1, 2)` of an array",
     ),
     call(&["left"], "write `substr(s, 0, 3)` for the first 3 characters"),
     call(&["right"], "write `substr(s, -3)` for the last 3 characters"),
@@ -106,7 +106,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["date", "datevalue", "makedate", "datefromparts"],
-        "write `date\"2026-01-31\"` for a day that is known, `date.make(2026, 1, 31)` for numbers, `strings.parse_date(s)` for a text, \
+        "write `date\"2026-01-31\"` for a known day, `date.make(2026, 1, 31)` for numbers, `strings.parse_date(s)` for a text, \
          `to_date(m)` for a timestamp",
     ),
     call(
@@ -115,7 +115,7 @@ pub(super) const CALLS: &[Foreign] = &[
     ),
     call(
         &["timestamp", "datetime", "todatetime", "fromisoformat", "maketimestamp"],
-        "write `timestamp\"2026-01-31T10:15:00Z\"` for a moment that is known, `strings.parse_timestamp(s)` for a text, \
+        "write `timestamp\"2026-01-31T10:15:00Z\"` for a known moment, `strings.parse_timestamp(s)` for a text, \
          `to_timestamp(d)` for a date",
     ),
     call(
@@ -146,7 +146,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["where"], "write `where(c, 1, 2)`, or `if c then 1 else 2`"),
     call(
         &["case", "switch", "ifs", "decode", "casewhen", "select", "choose", "piecewise"],
-        "write `if x < 1.0 then 1 else if x < 2.0 then 2 else 3`; by a key it is `lookup(n, {1: \"one\", 2: \"two\"})`",
+        "write `if x < 1.0 then 1 else if x < 2.0 then 2 else 3`; to choose by a key, write `lookup(n, {1: \"one\", 2: \"two\"})`",
     ),
     call(&["and"], "write `c and x > 1.0`"),
     call(&["or"], "write `c or x > 1.0`"),
@@ -205,11 +205,11 @@ pub(super) const CALLS: &[Foreign] = &[
             "withzonesameinstant",
             "tolocaltime",
         ],
-        "write `timestamp.local(m, \"Europe/Zurich\")` for the local time there",
+        "write `timestamp.local(m, \"Europe/Zurich\")` for the local time in this zone",
     ),
     call(
         &["toutctimestamp", "tzlocalize", "localize"],
-        "write `timestamp.from_local(m, \"Europe/Zurich\", \"earlier\")` for the moment of that local time",
+        "write `timestamp.from_local(m, \"Europe/Zurich\", \"earlier\")` for the moment of a local time in this zone",
     ),
     call(
         &["dateadd", "datesub", "adddate", "adddays", "interval", "duration", "timedelta"],
@@ -219,7 +219,7 @@ pub(super) const CALLS: &[Foreign] = &[
     call(&["addyears", "plusyears"], "write `date.add_years(d, 1)`"),
     call(
         &["eomonth", "lastday", "endofmonth"],
-        "write `date.end_of_month(d)`; that of the next month is `date.end_of_month(date.add_months(d, 1))`",
+        "write `date.end_of_month(d)`; the end of the next month is `date.end_of_month(date.add_months(d, 1))`",
     ),
     call(&["datetrunc", "timestamptrunc"], "write `date.truncate(d, \"month\")`"),
     call(&["monthsbetween"], "write `date.months_between(d, e)`"),
@@ -336,7 +336,7 @@ pub(super) const CALLS: &[Foreign] = &[
 pub(super) const VALUES: &[Foreign] = &[
     value(&["null", "none", "nil", "undefined", "nothing", "nat"], MISSING),
     value(&["pi"], PI),
-    value(&["nan"], "write `nan`; `is_nan(x)` asks for it"),
+    value(&["nan"], "write `nan`; `is_nan(x)` tests for it"),
     value(&["inf", "infinity", "ninf"], "write `inf`, or `-inf`"),
     value(&["newaxis"], "use a tensor for several axes: an array has only one"),
     value(&["today", "now", "curdate", "currentdate", "currenttimestamp", "sysdate"], CLOCK),

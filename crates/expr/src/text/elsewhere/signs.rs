@@ -27,7 +27,7 @@ const UNCHANGED: &str = "write `let next = x + 1.0`: the value of a name cannot 
 /// Words of other languages that are invalid where they stand or make the next token invalid, and names of arguments, each with the hint for what
 /// to write.
 pub(super) const WORDS: &[Foreign] = &[
-    word(&["is"], "write `not has(o)` to ask whether a value is missing, `has(o)` whether there is one"),
+    word(&["is"], "write `not has(o)` to ask whether a value is missing, `has(o)` whether it is present"),
     word(
         &["like", "ilike", "rlike", "regexp", "similar", "glob", "matches", "contains"],
         "write `starts_with(s, \"a\")`, `strings.contains(s, \"a\")` or `contains_regex(s, \"^a.*z$\")`",

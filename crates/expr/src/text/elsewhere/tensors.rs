@@ -31,11 +31,11 @@ pub(super) const TENSORS: &[Foreign] = &[
     ),
     tensors(
         &["sort", "argsort", "unique", "median", "quantile", "percentile", "topk", "denserank", "ordinalrank"],
-        "nothing sorts tensors in a model; in Rust a `TensorOp` of your own can",
+        "no operator sorts tensors; in Rust a `TensorOp` of your own can",
     ),
     tensors(
         &["cumprod", "cummax", "cummin", "cumcount"],
-        "nothing goes along an axis like this in a model; in Rust a `TensorOp` of your own can",
+        "no operator does this along an axis; in Rust a `TensorOp` of your own can",
     ),
     tensors(&["cumsum"], "`tensor.cum_sum(x, 0)` has running sums along an axis"),
     tensors(

@@ -64,7 +64,7 @@ pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "(a + b) + (c + d) -> math._add4(a, b, c, d), for floats",
         mode: Compat,
-        note: "the sum is rounded in another order",
+        note: "the terms are added, and the sums rounded, in another order",
         op: id::ADD,
         apply: |site, a| add4(site, pairs(site, a).filter(|_| site.is_float(a[0]))),
         ..RULE
@@ -84,14 +84,14 @@ pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "a + (b + (c + d)) -> math._add4(a, b, c, d), for floats",
         mode: Compat,
-        note: "the sum is rounded in another order",
+        note: "the terms are added, and the sums rounded, in another order",
         op: id::ADD,
         apply: |site, a| add4(site, from_the_right(site, a).filter(|_| site.is_float(a[0]))),
         ..RULE
     },
     Rewrite {
         name: "math.pow(x, 0.5) -> math._pow_half(x)",
-        note: "a square root, mended for -0.0 and -inf",
+        note: "a square root, corrected for -0.0 and -inf",
         op: id::POW,
         // With an optional base the exponent was made optional too; a missing base stays missing either way.
         apply: |site, a| site.is_number(a[1], 0.5).then(|| site.apply(id::POW_HALF, &[a[0]]))?,

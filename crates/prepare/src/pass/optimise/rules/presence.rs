@@ -188,7 +188,7 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "core._presence_and_or(x, a, x & b) -> x & (a | b)",
-        note: "so that `(x & a) | (x & b)` becomes it too",
+        note: "so that `(x & a) | (x & b)` is rewritten too",
         op: id::PRESENCE_AND_OR,
         apply: |site, a| {
             let found = of_one(site, [a[0], a[1]], a[2])?;
