@@ -273,7 +273,7 @@ pub(crate) static TO_FLOAT64: OpDef = OpDef {
 
 pub(crate) static TO_WEAK_FLOAT: OpDef = OpDef {
     name: "core._to_weak_float",
-    summary: "The number as weak_float: f64 that takes on the float type it meets.",
+    summary: "The number as weak_float: an f64 that is converted to the float type of the other operand.",
     typing: Typing::Rule(|args| cast_types(TO_WEAK_FLOAT.name, Scalar::WeakFloat, args)),
     meaning: Meaning::Overloads(&[
         strict!(|x: bool| -> WeakF64 { WeakF64(f64::from(x)) }, FROM_BOOL_RULE_F64),

@@ -132,7 +132,7 @@ fn declared_operand(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResul
 
 pub(crate) static DECLARED_OPERAND: OpDef = OpDef {
     name: "core._declared_operand",
-    summary: "`x`, which a declared type of numbers reaches: in f64 an i32, i64, f32 or weak float becomes an f64, in i64 an i32 an i64. All else is `x`.",
+    summary: "`x` as an operand of an expression with a declared type of numbers: for f64, an i32, i64, f32 or weak float becomes an f64; for i64, an i32 becomes an i64. Every other value is `x` itself.",
     params: &[param("x"), param("type")],
     meaning: Meaning::Instantiate(declared_operand),
     examples: &[
@@ -146,7 +146,7 @@ pub(crate) static DECLARED_OPERAND: OpDef = OpDef {
 
 pub(crate) static DECLARED: OpDef = OpDef {
     name: "core._declared",
-    summary: "`x`, which the text declares to be of this type: cast to it where that is implied elsewhere, a mask also to a boolean.",
+    summary: "`x`, which the text declares to be of this type: cast to the type if the cast is an implicit one, or if it is one from a mask to a boolean.",
     params: &[param("x"), param("type")],
     meaning: Meaning::Instantiate(declared),
     examples: &[ex("core._declared(1, f64?)", "f64?{1}"), ex("core._declared(1 > 2, bool)", "false")],

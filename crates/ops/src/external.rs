@@ -14,7 +14,7 @@ fn types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static EXTERN: OpDef = OpDef {
     name: "core._extern",
-    summary: "A call of the operator `name`, which the text declares to give this type and the host does not have.",
+    summary: "A call of the operator `name`, which the host does not have. The text declares the type of its result.",
     params: &[param("name"), param("type"), param("args")],
     variadic: true,
     typing: Typing::Rule(types),

@@ -106,7 +106,7 @@ const NOT_RULE: Rule = |t, a| {
 pub(crate) static LOGICAL_NOT: OpDef = OpDef {
     name: "bool.logical_not",
     aliases: &["logical_not"],
-    summary: "The opposite of a boolean; missing for missing.",
+    summary: "The opposite of a boolean.",
     typing: Typing::Promote(Promotion::Boolean),
     meaning: Meaning::Overloads(&[strict!(|x: bool| -> bool { !x }, NOT_RULE)]),
     laws: &[Law::Involution],

@@ -196,7 +196,7 @@ pub(crate) static PRESENCE_OR: OpDef = OpDef {
     name: "core.presence_or",
     of_structs: Some(id::STRUCT_OR),
     aliases: &["presence_or"],
-    summary: "`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`.",
+    summary: "`x` if it is present, else `y`. Both operands are evaluated. Written `??` or `|`.",
     params: &[param("x"), param("y")],
     integers: Integers::WidenBesideFloats(0),
     typing: Typing::Rule(presence_or_types),
@@ -241,7 +241,7 @@ macro_rules! presence_and_or {
 
 pub(crate) static PRESENCE_AND_OR: OpDef = OpDef {
     name: "core._presence_and_or",
-    summary: "`x` if it is present and the mask too, else `y`: `(x & mask) | y`. All are evaluated.",
+    summary: "`x` if `x` and the mask are present, else `y`: `(x & mask) | y`. All operands are evaluated.",
     params: &[param("x"), param("mask"), param("y")],
     typing: Typing::Rule(presence_and_or_types),
     meaning: for_scalars!(presence_and_or!()),

@@ -245,7 +245,7 @@ fn range_size(start: i64, stop: i64, step: i64) -> Result<i64, Fault> {
 
 pub(crate) static RANGE_SIZE: OpDef = OpDef {
     name: "seq._range_size",
-    summary: "How many elements a range has.",
+    summary: "The number of elements of a range.",
     params: &[param("start"), param("stop"), param("step")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::Invalid],
@@ -511,7 +511,7 @@ const INDEX_RULE: Rule = |t, a| {
 
 pub(crate) static INDEX: OpDef = OpDef {
     name: "seq._index",
-    summary: "The index, if it is one of a sequence of this size.",
+    summary: "The index itself. An error if a sequence of this size does not have it.",
     params: &[param("index").of(ArgumentForm::Position), param("size")],
     presence: PresenceRule::Strict,
     faults: &[FaultKind::IndexRange],

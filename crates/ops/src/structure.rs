@@ -60,7 +60,7 @@ pub(crate) static LAMBDA: OpDef = OpDef {
 
 pub(crate) static NAMED: OpDef = OpDef {
     name: "core._operator",
-    summary: "An operator as an operand of another, by name. Written as the bare name.",
+    summary: "An operator as an operand of another operator, by name. Written as the bare name.",
     params: &[param("name")],
     variadic: false,
     meaning: Meaning::Structure(Structure::Named),

@@ -117,7 +117,7 @@ const SQUARE_RULE: Rule = |t, a| {
 };
 pub(crate) static SQUARE: OpDef = OpDef {
     name: "tensor.square",
-    summary: "The number times itself. Integers wrap around.",
+    summary: "The number multiplied by itself. Integers wrap around.",
     meaning: Meaning::Overloads(&[
         strict!(|x: i32| -> i32 { x.wrapping_mul(x) }, SQUARE_RULE),
         strict!(|x: i64| -> i64 { x.wrapping_mul(x) }, SQUARE_RULE),
@@ -139,7 +139,7 @@ const RECIP_RULE: Rule = |t, a| {
 };
 pub(crate) static RECIP: OpDef = OpDef {
     name: "tensor.recip",
-    summary: "One divided by the number.",
+    summary: "1 divided by the number.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { 1.0 / x }, RECIP_RULE),

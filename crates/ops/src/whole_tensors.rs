@@ -43,11 +43,11 @@ macro_rules! whole {
 
 whole! {
     AT "tensor._at" (param("x"), param("labels")) "fn f(x) = tensor._at(x, \"i,j\"); 1"
-        "The tensor with a label for each of its axes. Written `x(\"i,j\")`.";
+        "The tensor with one label per axis. Written `x(\"i,j\")`.";
     BIND "tensor._bind" (param("x"), param("labels")) "fn f(x) = tensor._bind(x, \"i,j\"); 1"
-        "The tensor whose axes have these labels in what is labelled. Written `let x(\"i,j\") = ..`.";
+        "The tensor that a labelled expression defines, with its axes in the order of these labels. Written `let x(\"i,j\") = ..`.";
     ASSIGN "tensor._assign" (param("old"), param("x"), param("labels")) "fn f(x) = tensor._assign(x, x, \"i,j\"); 1"
-        "`x` as the new value of `old`: of its type, and of its extents. Written `old(\"i,j\") = ..`.";
+        "`x` as the new value of `old`, which must have the same type and the same extents. Written `old(\"i,j\") = ..`.";
     WHOLE_SUM "tensor._whole.sum" (param("x")) "fn f(x) = tensor._whole.sum(x); 1"
         "The sum of all elements. Written `x(\"i,j\").sum()`.";
     WHOLE_PRODUCT "tensor._whole.product" (param("x")) "fn f(x) = tensor._whole.product(x); 1"
@@ -65,7 +65,7 @@ whole! {
     WHOLE_SQUARED_NORM "tensor._whole.squared_norm" (param("x")) "fn f(x) = tensor._whole.squared_norm(x); 1"
         "The sum of all squares. Written `x(\"i,j\").squared_norm()`.";
     WHOLE_TRACE "tensor._whole.trace" (param("x")) "fn f(x) = tensor._whole.trace(x); 1"
-        "The sum of the diagonal of what has two axes. Written `x(\"i,j\").trace()`.";
+        "The sum of the diagonal of a tensor with two axes. Written `x(\"i,j\").trace()`.";
     SUM "tensor.sum" (param("x"), AXES, KEEP) "fn f(x) = tensor.sum(x, (0, 1)); 1"
         "The sum over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 0 if there are no elements.";
     PRODUCT "tensor.product" (param("x"), AXES, KEEP) "fn f(x) = tensor.product(x, 0); 1"
@@ -89,12 +89,12 @@ whole! {
     SOFTMAX "tensor.softmax" (param("x"), AXIS) "fn f(x) = tensor.softmax(x); 1"
         "`e / sum(e)` along an axis, by default the last, where `e` is `exp(x - max(x))`.", WidenFirst;
     LOG_SOFTMAX "tensor.log_softmax" (param("x"), AXIS) "fn f(x) = tensor.log_softmax(x); 1"
-        "The logarithm of `tensor.softmax`.", WidenFirst;
+        "The logarithm of `tensor.softmax` along an axis, by default the last.", WidenFirst;
     LOGSUMEXP "tensor.logsumexp" (param("x"), AXIS) "fn f(x) = tensor.logsumexp(x, 0); 1"
-        "`log(sum(exp(x)))` along an axis, which the result does not have.", WidenFirst;
+        "`log(sum(exp(x)))` along an axis, by default the last. The result does not have this axis.", WidenFirst;
     LAYER_NORM "tensor.layer_norm" (param("x"), AXIS, param_or("eps", Value::Scalar(ScalarValue::WeakFloat(1e-5))))
         "fn f(x) = tensor.layer_norm(x, -1, 1e-6); 1"
-        "`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis.", WidenFirst;
+        "`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis, by default the last.", WidenFirst;
     CROSS_ENTROPY "tensor.softmax_cross_entropy" (param("z"), param("y"))
         "fn f(z, y) = tensor.softmax_cross_entropy(z, y); 1"
         "The mean over all rows of `-sum(y * log_softmax(z))`, for two matrices.", Widen;

@@ -125,20 +125,20 @@ pub fn headline(def: &OpDef) -> &'static str {
 fn fault(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::DivisionByZero => "the divisor is zero",
-        FaultKind::CastRange => "the value is not one of the type's",
+        FaultKind::CastRange => "the value does not fit the type",
         FaultKind::MissingValue => "the argument is missing",
         FaultKind::Assertion => "the condition does not hold",
-        FaultKind::ArenaLimit => "the strings or arrays of one evaluation take more memory than allowed",
-        FaultKind::Invalid => "an argument is outside of the domain",
-        FaultKind::IterationLimit => "the loops of one evaluation run more rounds than allowed",
-        FaultKind::WorkLimit => "one evaluation does more work on strings than allowed",
-        FaultKind::SizeMismatch => "arrays that belong together are of unlike sizes",
-        FaultKind::IndexRange => "the index is not one of the sequence",
-        FaultKind::Parse => "the text is not of the form it is parsed as",
+        FaultKind::ArenaLimit => "the strings or arrays of one evaluation take more memory than their limit",
+        FaultKind::Invalid => "an argument is not valid for the operator",
+        FaultKind::IterationLimit => "the loops of one evaluation run more rounds than their limit",
+        FaultKind::WorkLimit => "one evaluation does more work on strings than its limit",
+        FaultKind::SizeMismatch => "arrays or sequences that must have one size have different sizes",
+        FaultKind::IndexRange => "the index is outside of the array or sequence",
+        FaultKind::Parse => "the text does not have the form that the operator parses",
         FaultKind::Cancelled => "the evaluation was cancelled",
-        FaultKind::Deadline => "the time of the evaluation is over",
+        FaultKind::Deadline => "the time limit of the evaluation is over",
         FaultKind::TimeRange => {
-            "the result is not of the years 1 to 9999, or does not fit into 64 bits of microseconds"
+            "the result is outside of the years 1 to 9999, or does not fit into 64 bits of microseconds"
         }
     }
 }
@@ -176,9 +176,9 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let types = match def.meaning {
         Meaning::Overloads(_) if matches!(def.typing, Typing::OfTensors) => vec!["whole tensors".to_owned()],
         Meaning::Overloads(_) => types,
-        Meaning::Expand(_) => vec!["stands for an expression of other operators".to_owned()],
-        Meaning::Choose(_) => vec!["those of the operators that it stands for".to_owned()],
-        Meaning::Instantiate(_) => vec!["settled while the types of the model are found".to_owned()],
+        Meaning::Expand(_) => vec!["those of the expression that replaces the operator".to_owned()],
+        Meaning::Choose(_) => vec!["those of the operator that replaces it".to_owned()],
+        Meaning::Instantiate(_) => vec!["determined when the types of the model are found".to_owned()],
         Meaning::Structure(_) => vec!["any".to_owned()],
     };
     facts.push(("Types", types));
@@ -223,10 +223,11 @@ pub fn markdown(registry: &Registry) -> String {
     let mut text = String::from(
         "# Operators\n\n\
          Made by `cembra ops --markdown` from the registry; do not edit.\n\n\
-         Types are spelled as in models: `T?` is an optional, `[T?]` an array. An operator with the entry *Presence* is\n\
-         listed with its bare types and takes optionals of the same. The text of any other operator says when its result\n\
-         is missing, if it can be. Arguments are cast to a common type where that loses nothing but precision (`i32`,\n\
-         `i64`, `f32`, `f64` in this order; a literal with a fraction takes the float type of the other arguments).\n",
+         Types are spelled as in models: `T?` is an optional, `[T?]` an array. An operator with the entry *Presence*\n\
+         is listed with its bare types, and also takes optionals of them. The text of any other operator says when its\n\
+         result is missing, if it can be. Arguments are cast to a common type where that loses nothing but precision\n\
+         (`i32`, `i64`, `f32`, `f64` in this order; a literal with a fraction takes the float type of the other\n\
+         arguments).\n",
     );
     let mut last = "";
     for def in public(registry) {

@@ -338,13 +338,10 @@ fn tensors_are_shown_with_types_and_labels() {
     // A tensor that is given labels, and expressions: whole ones have types.
     let (text, place) = hover(2, 24);
     assert_eq!(place, range(2, 21, 29));
-    assert_eq!(
-        text,
-        "```cem\ntensor[f32, 2]\n```\nThe tensor with a label for each of its axes. Written `x(\"i,j\")`."
-    );
+    assert_eq!(text, "```cem\ntensor[f32, 2]\n```\nThe tensor with one label per axis. Written `x(\"i,j\")`.");
     let (text, place) = hover(2, 13);
     assert_eq!(place, range(2, 11, 45));
-    assert!(text.starts_with("```cem\ntensor[f32, 2]\n```\nThe tensor whose axes have these labels"), "{text}");
+    assert!(text.starts_with("```cem\ntensor[f32, 2]\n```\nThe tensor that a labelled expression defines"), "{text}");
     let (text, _) = hover(4, 31);
     assert!(text.starts_with("```cem\ntensor[f64, 2]\n```\n```cem\ncore._plus(x, y)"), "{text}");
     let (text, _) = hover(5, 27);

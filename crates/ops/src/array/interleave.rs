@@ -57,7 +57,7 @@ pub(crate) static INTERLEAVE: OpDef = OpDef {
 
 pub(crate) static INTERLEAVE_CAST: OpDef = OpDef {
     name: "array._interleave",
-    summary: "What `array.interleave` stands for, whose operands are of one type.",
+    summary: "`array.interleave` of operands that have one type already.",
     typing: Typing::Rule(|args| types(INTERLEAVE_CAST.name, args)),
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,

@@ -97,7 +97,7 @@ fn converted(args: &ArrayOperands<'_>, ret: &QType) -> Result<Value, Fault> {
 
 pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
     name: "array._as_dense_array",
-    summary: "An array of Arolla's other form, `ARRAY`, as a dense array: what `array.as_dense_array` of it stands for.",
+    summary: "An array of Arolla's other form, `ARRAY`, as a dense array. `array.as_dense_array` of such an array becomes this operator.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
         typing: |name, args| conversion_types(name, args, ArrayKind::Dense),
@@ -110,7 +110,7 @@ pub(crate) static TO_DENSE_ARRAY: OpDef = OpDef {
 
 pub(crate) static TO_ARRAY: OpDef = OpDef {
     name: "array._as_array",
-    summary: "A dense array as one of Arolla's other form, `ARRAY`: what `array.as_array` of it stands for.",
+    summary: "A dense array as an array of Arolla's other form, `ARRAY`. `array.as_array` of a dense array becomes this operator.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Index,
         typing: |name, args| conversion_types(name, args, ArrayKind::Sparse),

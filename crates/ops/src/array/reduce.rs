@@ -165,7 +165,7 @@ pub(crate) static SUM: OpDef = OpDef {
 
 pub(crate) static SUM_SPARSE: OpDef = OpDef {
     name: "math._sum_sparse",
-    summary: "`math.sum`, but missing where there are no elements.",
+    summary: "`math.sum`, but missing for a group without present elements.",
     over_arrays: OverArrays::Kernel(&ArrayOperator {
         form: ArrayForm::Reduce(Order::Chains),
         typing: |name, args| aggregate_types(name, args, Scalar::is_numeric, |scalar| scalar, false),

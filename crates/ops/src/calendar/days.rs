@@ -37,7 +37,7 @@ const DAYS: OpDef = OpDef { typing: Typing::Overloads, faults: &[FaultKind::Time
 
 pub(crate) static ADD: OpDef = OpDef {
     name: "date._add_days",
-    summary: "The sum of a date and an `i64` of days. Preparation makes it from `math.add`. An error if no date holds it.",
+    summary: "The date an `i64` of days after a date. Preparation makes this operator from `math.add`. An error if no date can hold the result.",
     meaning: Meaning::Overloads(&[
         strict!(try |x: Date, y: i64| -> Date { made(y.checked_add(x.0.into())).ok_or(outside(x)) }, ADD_RULE),
         strict!(
@@ -53,7 +53,7 @@ pub(crate) static ADD: OpDef = OpDef {
 
 pub(crate) static SUBTRACT: OpDef = OpDef {
     name: "date._subtract_days",
-    summary: "The date an `i64` of days earlier. Preparation makes it from `math.subtract`. An error if no date holds it.",
+    summary: "The date an `i64` of days before a date. Preparation makes this operator from `math.subtract`. An error if no date can hold the result.",
     meaning: Meaning::Overloads(&[strict!(
         try |x: Date, y: i64| -> Date { made(i64::from(x.0).checked_sub(y)).ok_or(outside(x)) },
         SUBTRACT_RULE

@@ -342,7 +342,7 @@ const RAW: OpDef = OVERLOADED;
 
 pub(crate) static MICROS: OpDef = OpDef {
     name: "duration._micros",
-    summary: "The microseconds that a timestamp or a duration is made of.",
+    summary: "The microseconds of a duration, or of a timestamp since 1970-01-01T00:00:00Z.",
     meaning: Meaning::Overloads(&[
         strict!(|x: Timestamp| -> i64 { x.0 }, SAME),
         strict!(|x: Duration| -> i64 { x.0 }, SAME),
@@ -353,7 +353,7 @@ pub(crate) static MICROS: OpDef = OpDef {
 
 pub(crate) static OF_MICROS: OpDef = OpDef {
     name: "duration._of_micros",
-    summary: "The duration of so many microseconds.",
+    summary: "The duration with a number of microseconds.",
     meaning: Meaning::Overloads(&[strict!(|x: i64| -> Duration { Duration(x) }, SAME)]),
     examples: &[ex("M.duration._of_micros(1500i64)", "0.0015s")],
     ..RAW
@@ -361,7 +361,7 @@ pub(crate) static OF_MICROS: OpDef = OpDef {
 
 pub(crate) static TIMESTAMP_OF_MICROS: OpDef = OpDef {
     name: "timestamp._of_micros",
-    summary: "The timestamp so many microseconds after 1970-01-01T00:00:00Z.",
+    summary: "The timestamp a number of microseconds after 1970-01-01T00:00:00Z.",
     meaning: Meaning::Overloads(&[strict!(|x: i64| -> Timestamp { Timestamp(x) }, SAME)]),
     examples: &[ex("M.timestamp._of_micros(1500000i64)", "timestamp{1970-01-01T00:00:01.5Z}")],
     ..RAW

@@ -40,7 +40,7 @@ const DATE_RULE: Rule = |t, a| {
 
 pub(crate) static DATE: OpDef = OpDef {
     name: "date.make",
-    summary: "The date of a year from 1 to 9999, a month from 1 and a day from 1; missing if there is no such day.",
+    summary: "The date of a year from 1 to 9999, a month from 1 to 12 and a day from 1 to 31; missing if there is no such day.",
     params: &[param("year"), param("month"), param("day")],
     meaning: Meaning::Overloads(&[
         strict!(|year: i32, month: i32, day: i32| -> Option<Date> { Date::of_parts(year, month, day) }, DATE_RULE),

@@ -47,7 +47,7 @@ impl<T: Repr + 'static> Body for InputRead<T> {
 
 pub(crate) static ASK: OpDef = OpDef {
     name: "column._ask",
-    summary: "An input of the caller's, which is read when it is first asked for.",
+    summary: "An input of the caller that is read when a row first needs it.",
     params: &[param("inputs"), param("number")],
     faults: &[FaultKind::Invalid],
     meaning: Meaning::Overloads(super::ASKS),

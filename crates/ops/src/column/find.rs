@@ -133,7 +133,7 @@ static ROWS: [Overload; 6] = [
 
 pub(crate) static FIND: OpDef = OpDef {
     name: "column._find",
-    summary: "The value of a key in a dictionary of the caller's.",
+    summary: "The value for a key in a dictionary of the caller; missing if it has none.",
     params: &[param("map"), param("key")],
     faults: &[FaultKind::Invalid],
     meaning: Meaning::Overloads(FINDS.as_flattened()),
@@ -142,7 +142,7 @@ pub(crate) static FIND: OpDef = OpDef {
 
 pub(crate) static ROW: OpDef = OpDef {
     name: "column._has_key",
-    summary: "Present, as a row of no meaning, if a dictionary of the caller's has a key.",
+    summary: "Present if a dictionary of the caller has a key. The result is a row whose number has no meaning.",
     params: &[param("map"), param("key")],
     faults: &[FaultKind::Invalid],
     meaning: Meaning::Overloads(&ROWS),

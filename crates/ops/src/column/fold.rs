@@ -237,7 +237,7 @@ folds! {
 
 pub(crate) static FOLD: OpDef = OpDef {
     name: "column._fold",
-    summary: "The fold of `count` elements of a column, from the position `start` on.",
+    summary: "The fold of `count` elements of a column from position `start` on.",
     params: &[param("base"), param("stride"), param("start"), param("count")],
     meaning: Meaning::Overloads(OVERLOADS),
     ..COLUMN

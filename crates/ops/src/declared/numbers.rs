@@ -55,7 +55,7 @@ pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
 
 pub(crate) static WIDE: OpDef = OpDef {
     name: "core._wide",
-    summary: "`x` where a text makes f64 of integers: an i32, i64 or u64 as an f64. All else is `x`.",
+    summary: "`x` as an operand of an operator that makes floats of integers: an i32, i64 or u64 becomes an f64. Every other value is `x` itself.",
     params: UNARY.params,
     meaning: Meaning::Instantiate(|g, args| {
         let wide = becomes_wide(&g.qtype(args[0]), None);
@@ -72,7 +72,7 @@ pub(crate) static WIDE: OpDef = OpDef {
 
 pub(crate) static BESIDE: OpDef = OpDef {
     name: "core._beside",
-    summary: "`x` where a text makes f64 of integers that meet floats: an i32, i64 or u64 as an f64 if `y` is a float or an array of floats, and a written fraction if `y` is one that may be missing. All else is `x`.",
+    summary: "`x` as an operand beside `y`: an i32, i64 or u64 becomes an f64 if `y` is a float or an array of floats, and so does a written fraction if `y` is a written fraction that may be missing. Every other value is `x` itself.",
     params: BINARY.params,
     meaning: Meaning::Instantiate(|g, args| {
         let wide = becomes_wide(&g.qtype(args[0]), Some(&g.qtype(args[1])));

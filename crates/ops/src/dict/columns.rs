@@ -221,7 +221,7 @@ const OF_TABLES: OpDef = HIGHER_ORDER;
 
 pub(crate) static TABLE: OpDef = OpDef {
     name: "dict._columns",
-    summary: "A table of several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it of a file: the type of its values if these are structs, how many parts a key has, and dictionaries: of each part the number that stands for it, from 1 on; of whole keys the row, or the value; of rows the value of each field. If the last part of a key is looked for in ranges, three arrays of literals replace its dictionary: the group, the start and the end of each range, in the order of their rows; after them come dictionaries of rows: one with the values, or one for each field.",
+    summary: "A table with several columns, as `table t: (text, i64) -> {price: f64} = ..` makes it from a file. Its operands are the type of the values if they are structs, the number of parts of a key, and dictionaries: one per part of a key, from the part to a number from 1 on; one from whole keys to the row, or to the value; one per field of the values, from the row to the field. If the last part of a key is looked up in ranges, its dictionary is replaced by three arrays of literals: the group, the start and the end of each range, in the order of their rows. They are followed by dictionaries from the row: one to the values, or one per field.",
     params: &[param("value"), param("keys"), param("dictionaries")],
     variadic: true,
     meaning: Meaning::Instantiate(|g, args| {
@@ -342,7 +342,7 @@ pub(crate) static TABLE_CONTAINS: OpDef = OpDef {
 
 pub(crate) static IN_TABLE: OpDef = OpDef {
     name: "core._in_table",
-    summary: "`x in t` of a table of several columns.",
+    summary: "`x in t` for a table `t` with several columns.",
     params: &[param("x"), param("value")],
     meaning: Meaning::Instantiate(|g, args| match g.qtype(args[1]) {
         found if !is_table(&found) && !matches!(found, QType::Dict(..)) => Err(nothing_in(&found).into()),

@@ -100,7 +100,7 @@ impl<K: Bound> Lookup for RowInGroup<K> {
 
 pub(crate) static RANGED_ROW: OpDef = OpDef {
     name: "dict._ranged_row",
-    summary: "The row of the range that a key is in, among the ranges of a group; -1 where it is in none. `ranges` is a known dictionary of ranges in groups, whose values are rows, and the key is of the type of its bounds.",
+    summary: "The row of the range that contains a key, among the ranges of a group; -1 if no range does. `ranges` is a known dictionary of ranges in groups, whose values are rows; the key has the type of its bounds.",
     params: &[param("ranges"), param("group"), param("key")],
     typing: Typing::Rule(|args| {
         let (bounds, rows) = dict_types(RANGED_ROW.name, args, 0)?;

@@ -297,7 +297,7 @@ where
 
 pub(crate) static RANGED: OpDef = OpDef {
     name: "dict._ranged",
-    summary: "The value of the range that a key is in; missing where it is in none. `ranges` is a known dictionary of ranges, and the key of the type of its bounds.",
+    summary: "The value of the range that contains a key; missing if no range does. `ranges` is a known dictionary of ranges; the key has the type of its bounds.",
     params: &[param("ranges"), param("key")],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| {

@@ -144,7 +144,7 @@ impl<'a> Rows<'a> {
 
 pub(crate) static ROWS: OpDef = OpDef {
     name: "dict._rows",
-    summary: "The row that a key is in, or each of an array, counted from 0; missing if it is in none. No two of `keys` that are there are equal.",
+    summary: "The index in `keys` of a key, or of each key in an array, counted from 0; missing if `keys` does not have the key. The present elements of `keys` must differ.",
     params: &[param("keys"), param("key")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {
@@ -267,7 +267,7 @@ fn find_in_rows(
 
 pub(crate) static ROWS_IN: OpDef = OpDef {
     name: "dict._rows_in",
-    summary: "`dict._rows` for many rows, each with a dictionary of its own: the keys from its number in `starts` up to that in `ends`. `over` says which elements of `key` are of which row; without it there is one of each row.",
+    summary: "`dict._rows` for many rows, each with a dictionary of its own: the keys from the row's index in `starts` to before its index in `ends`. The edge `over` maps the elements of `key` to rows; without it, each row has one element.",
     params: &[param("keys"), param("starts"), param("ends"), param("key"), param_or("over", Value::Unspecified)],
     faults: &[
         FaultKind::Invalid,
@@ -320,7 +320,7 @@ pub(crate) static ROWS_IN: OpDef = OpDef {
 
 pub(crate) static CHECKED: OpDef = OpDef {
     name: "dict._checked",
-    summary: "`array` itself, if no two of `keys` that are there are equal.",
+    summary: "`array` itself. An error if two present elements of `keys` are equal.",
     params: &[param("array"), param("keys")],
     faults: &[FaultKind::Invalid, FaultKind::ArenaLimit],
     over_arrays: OverArrays::Kernel(&ArrayOperator {

@@ -172,7 +172,7 @@ const ADD4_RULE: Rule = |t, a| {
 };
 pub(crate) static ADD4: OpDef = OpDef {
     name: "math._add4",
-    summary: "The sum of four numbers, added from the left. Integers wrap around.",
+    summary: "The sum of four numbers, added from left to right. Integers wrap around.",
     params: &[param("a"), param("b"), param("c"), param("d")],
     meaning: Meaning::Overloads(&[
         strict!(

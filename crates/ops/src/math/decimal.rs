@@ -148,7 +148,7 @@ fn rounded_f32(x: f32, digits: i32, way: i32) -> f32 {
 
 pub(crate) static DECIMAL: OpDef = OpDef {
     name: "math._decimal",
-    summary: "`x` rounded to `digits` decimal digits, -22 to 22 of them, on its shortest decimal digits: halves away from zero, or to the even digit where `way` is 1; up where it is 2, down where it is 3, toward zero where it is 4.",
+    summary: "`x` rounded to `digits` decimal digits, from -22 to 22, by the shortest digits that read back as `x`. `way` is 0 for halves away from zero, 1 for halves to the even digit, 2 for up, 3 for down, 4 for towards zero.",
     params: &[param("x"), param("digits").of(ArgumentForm::Position), param("way").of(ArgumentForm::Position)],
     meaning: Meaning::Overloads(&[
         strict!(|x: f32, digits: i32, way: i32| -> f32 { rounded_f32(x, digits, way) }),

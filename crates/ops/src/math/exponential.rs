@@ -116,7 +116,7 @@ const LOG2_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log2F32, RuntimeFn::Log2F64
 pub(crate) static LOG2: OpDef = OpDef {
     name: "math.log2",
     aliases: &["log2"],
-    summary: "The logarithm to base 2.",
+    summary: "The logarithm to base 2: -inf at 0, NaN for negative numbers.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log2_f32(x) }, LOG2_RULE),
         strict!(|x: f64| -> f64 { math::log2_f64(x) }, LOG2_RULE),
@@ -130,7 +130,7 @@ const LOG10_RULE: Rule = |t, a| call(t, a, RuntimeFn::Log10F32, RuntimeFn::Log10
 pub(crate) static LOG10: OpDef = OpDef {
     name: "math.log10",
     aliases: &["log10"],
-    summary: "The logarithm to base 10.",
+    summary: "The logarithm to base 10: -inf at 0, NaN for negative numbers.",
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { math::log10_f32(x) }, LOG10_RULE),
         strict!(|x: f64| -> f64 { math::log10_f64(x) }, LOG10_RULE),

@@ -115,7 +115,7 @@ const POW_HALF_RULE: Rule = |t, a| {
 };
 pub(crate) static POW_HALF: OpDef = OpDef {
     name: "math._pow_half",
-    summary: "`x` to the power of 0.5, correctly rounded. Preparation makes it from `math.pow` with a literal 0.5.",
+    summary: "`x` to the power of 0.5, correctly rounded. Preparation makes this operator from `math.pow` with a literal 0.5.",
     typing: Typing::Promote(Promotion::Float),
     meaning: Meaning::Overloads(&[
         strict!(|x: f32| -> f32 { if x == f32::NEG_INFINITY { f32::INFINITY } else { x.sqrt() + 0.0 } }, POW_HALF_RULE),

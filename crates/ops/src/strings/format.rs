@@ -185,7 +185,7 @@ fn format<S: Format>(context: &mut Context, format: S, names: Text<'static>, run
 
 pub(crate) static FORMAT_PACKED: OpDef = OpDef {
     name: "strings._format",
-    summary: "The format with its fields filled in by a run of values: what `strings.format` is made of.",
+    summary: "The format with its fields filled in by a few of the arguments. `strings.format` is composed of this operator.",
     params: &[param("fmt").of(ArgumentForm::Format), param("names"), param("run")],
     faults: FAULTS,
     meaning: Meaning::Overloads(&[

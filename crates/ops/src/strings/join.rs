@@ -73,7 +73,7 @@ macro_rules! join_few {
 
 pub(crate) static JOIN_FEW: OpDef = OpDef {
     name: "strings._join",
-    summary: "Two to six strings one after the other: what `strings.join` is made of.",
+    summary: "Two to six strings one after the other. `strings.join` is composed of this operator.",
     params: &[param("first"), param("rest")],
     variadic: true,
     faults: &[FaultKind::ArenaLimit],

@@ -143,7 +143,7 @@ pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> NodeRe
 
 pub(crate) static PACK: OpDef = OpDef {
     name: "strings._pack",
-    summary: "The value as bytes that tell its kind: what `strings.printf` and `strings.format` hand to the operators that print.",
+    summary: "The value as bytes that include its kind, in the form that the operators behind `strings.printf` and `strings.format` take.",
     params: &[param("value")],
     faults: &[FaultKind::ArenaLimit],
     typing: Typing::Rule(|args| {

@@ -176,7 +176,7 @@ pub(super) const FAULTS: &[FaultKind] = &[FaultKind::Invalid, FaultKind::ArenaLi
 
 pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     name: "strings._printf",
-    summary: "The format with its fields filled in by a run of values: what `strings.printf` is made of.",
+    summary: "The format with its fields filled in by a few of the arguments. `strings.printf` is composed of this operator.",
     params: &[param("fmt").of(ArgumentForm::Format), param("run")],
     faults: FAULTS,
     meaning: Meaning::Overloads(&[

@@ -180,7 +180,7 @@ class _BoolOperators:
         """`if_true`, `if_false` or `if_missing` if the condition is true, false or missing. All operands are evaluated."""
         ...
     def logical_not(self, x: Any) -> Expr:
-        """The opposite of a boolean; missing for missing."""
+        """The opposite of a boolean."""
         ...
     def logical_or(self, x: Any, y: Any) -> Expr:
         """Three-valued or: true if one operand is true, false if both are false, else missing. Both operands are evaluated."""
@@ -287,7 +287,7 @@ class _CoreOperators:
         """Present if `x` is missing."""
         ...
     def presence_or(self, x: Any, y: Any) -> Expr:
-        """`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`."""
+        """`x` if it is present, else `y`. Both operands are evaluated. Written `??` or `|`."""
         ...
     def reduce_tuple(self, op: Any, tuple: Any) -> Expr:
         """The fields of a tuple combined by a function of two arguments, from left to right. A single field is itself the result."""
@@ -370,7 +370,7 @@ class _DateOperators:
         """The year to which the week of a date, or of a timestamp in UTC, belongs in ISO 8601: the year of the week's Thursday."""
         ...
     def make(self, year: Any, month: Any, day: Any) -> Expr:
-        """The date of a year from 1 to 9999, a month from 1 and a day from 1; missing if there is no such day."""
+        """The date of a year from 1 to 9999, a month from 1 to 12 and a day from 1 to 31; missing if there is no such day."""
         ...
     def month(self, x: Any) -> Expr:
         """The month of a date, or of a timestamp in UTC, from 1 to 12."""
@@ -667,13 +667,13 @@ class _MathOperators:
         """The natural logarithm: -inf at 0, NaN for negative numbers."""
         ...
     def log10(self, x: Any) -> Expr:
-        """The logarithm to base 10."""
+        """The logarithm to base 10: -inf at 0, NaN for negative numbers."""
         ...
     def log1p(self, x: Any) -> Expr:
         """The natural logarithm of `1 + x`, accurate near 0."""
         ...
     def log2(self, x: Any) -> Expr:
-        """The logarithm to base 2."""
+        """The logarithm to base 2: -inf at 0, NaN for negative numbers."""
         ...
     def log_sigmoid(self, x: Any) -> Expr:
         """The logarithm of `sigmoid(x)`, without overflow."""
@@ -1136,13 +1136,13 @@ class _TensorOperators:
         """The gradient of `y`, which is a float without axes, with respect to `x`: one derivative per element of `x`."""
         ...
     def layer_norm(self, x: Any, axis: Any = ..., eps: Any = ...) -> Expr:
-        """`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis."""
+        """`(x - mean(x)) / sqrt(mean((x - mean(x)) ** 2) + eps)` along an axis, by default the last."""
         ...
     def log_softmax(self, x: Any, axis: Any = ...) -> Expr:
-        """The logarithm of `tensor.softmax`."""
+        """The logarithm of `tensor.softmax` along an axis, by default the last."""
         ...
     def logsumexp(self, x: Any, axis: Any = ...) -> Expr:
-        """`log(sum(exp(x)))` along an axis, which the result does not have."""
+        """`log(sum(exp(x)))` along an axis, by default the last. The result does not have this axis."""
         ...
     def max(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
         """The largest element over some axes, or over all; NaN if one of them is NaN. +0 is larger than -0."""
@@ -1166,7 +1166,7 @@ class _TensorOperators:
         """The product over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 1 if there are no elements."""
         ...
     def recip(self, x: Any) -> Expr:
-        """One divided by the number."""
+        """1 divided by the number."""
         ...
     def relu(self, x: Any) -> Expr:
         """The number if it is above 0, else +0; NaN for NaN."""
@@ -1187,7 +1187,7 @@ class _TensorOperators:
         """The mean over all rows of `-sum(y * log_softmax(z))`, for two matrices."""
         ...
     def square(self, x: Any) -> Expr:
-        """The number times itself. Integers wrap around."""
+        """The number multiplied by itself. Integers wrap around."""
         ...
     def sum(self, x: Any, axes: Any = ..., keep: Any = ...) -> Expr:
         """The sum over some axes, or over all; with `keep` these axes stay, with an extent of 1. Integers wrap around. 0 if there are no elements."""
@@ -1462,13 +1462,13 @@ class _Operators:
         """The natural logarithm: -inf at 0, NaN for negative numbers."""
         ...
     def log10(self, x: Any) -> Expr:
-        """The logarithm to base 10."""
+        """The logarithm to base 10: -inf at 0, NaN for negative numbers."""
         ...
     def log1p(self, x: Any) -> Expr:
         """The natural logarithm of `1 + x`, accurate near 0."""
         ...
     def log2(self, x: Any) -> Expr:
-        """The logarithm to base 2."""
+        """The logarithm to base 2: -inf at 0, NaN for negative numbers."""
         ...
     def log_sigmoid(self, x: Any) -> Expr:
         """The logarithm of `sigmoid(x)`, without overflow."""
@@ -1486,7 +1486,7 @@ class _Operators:
         """`if_true`, `if_false` or `if_missing` if the condition is true, false or missing. All operands are evaluated."""
         ...
     def logical_not(self, x: Any) -> Expr:
-        """The opposite of a boolean; missing for missing."""
+        """The opposite of a boolean."""
         ...
     def logical_or(self, x: Any, y: Any) -> Expr:
         """Three-valued or: true if one operand is true, false if both are false, else missing. Both operands are evaluated."""
@@ -1587,7 +1587,7 @@ class _Operators:
         """Present if `x` is missing."""
         ...
     def presence_or(self, x: Any, y: Any) -> Expr:
-        """`x` if it is present, else `y`. Both are evaluated. Written `??` or `|`."""
+        """`x` if it is present, else `y`. Both operands are evaluated. Written `??` or `|`."""
         ...
     def printf(self, fmt: Any, *values: Any) -> Expr:
         """The format with its fields filled in by the arguments, as by C's `printf`: `%d`, `%x`, `%c` for integers, `%f`, `%e`, `%g`, `%a` for numbers, `%s` for strings, `%v` for any value, `%%` for a percent sign. All but `%v` may have flags, a width and a precision; a `*` takes the width or the precision from an argument. `%2$s` takes the second argument; then every field must name its argument. Widths and precisions count characters, or bytes if the format is bytes. An error if a field is for another kind of value."""

@@ -80,7 +80,7 @@ const CHOSEN: OpDef = OpDef { params: &[param("x")], ..HIGHER_ORDER };
 
 pub(crate) static HAS: OpDef = OpDef {
     name: "core._has_struct",
-    summary: "`core.has` of a struct: present if it is there.",
+    summary: "`core.has` of a struct: present if the struct is present.",
     meaning: Meaning::Instantiate(|g, args| match g.qtype(args[0]).as_tuple() {
         Some(_) => Ok(g.literal(Value::Scalar(ScalarValue::Unit))),
         None => Ok(parts(g, "core.has", args[0])?[0]),
@@ -91,7 +91,7 @@ pub(crate) static HAS: OpDef = OpDef {
 
 pub(crate) static NOT: OpDef = OpDef {
     name: "core._not_struct",
-    summary: "`core.presence_not` of a struct: present if it is missing.",
+    summary: "`core.presence_not` of a struct: present if the struct is missing.",
     meaning: Meaning::Instantiate(|g, args| {
         let [has, _] = parts(g, "core.presence_not", args[0])?;
         Ok(g.apply(id::PRESENCE_NOT, &[has])?)
@@ -116,7 +116,7 @@ pub(crate) static TO_OPTIONAL: OpDef = OpDef {
 
 pub(crate) static VALUE: OpDef = OpDef {
     name: "core._struct_value",
-    summary: "`core.get_optional_value` of a struct: an error if it is missing.",
+    summary: "`core.get_optional_value` of a struct: an error if the struct is missing.",
     meaning: Meaning::Instantiate(|g, args| {
         if g.qtype(args[0]).as_tuple().is_some() {
             return Ok(args[0]);
@@ -131,7 +131,7 @@ pub(crate) static VALUE: OpDef = OpDef {
 
 pub(crate) static OR: OpDef = OpDef {
     name: "core._or_struct",
-    summary: "`core.presence_or` of structs: the first if it is there, else the second.",
+    summary: "`core.presence_or` of structs: the first struct if it is present, else the second.",
     params: &[param("x"), param("y")],
     meaning: Meaning::Instantiate(|g, args| {
         let (a, b) = (g.qtype(args[0]), g.qtype(args[1]));
@@ -177,7 +177,7 @@ pub(crate) static AND: OpDef = OpDef {
 
 pub(crate) static WHERE: OpDef = OpDef {
     name: "core._where_struct",
-    summary: "`where` and `if` of structs: of what is chosen from, the fields that are needed are evaluated.",
+    summary: "`where` and `if` of structs. Only the needed fields of the chosen struct are evaluated.",
     params: &[param("condition"), param("if_true"), param("if_false")],
     meaning: Meaning::Instantiate(|g, args| {
         let condition = g.qtype(args[0]);

@@ -165,7 +165,7 @@ fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> 
 
 pub(crate) static MAKE: OpDef = OpDef {
     name: "array._make_list",
-    summary: "`array.make_dense_array` of structs: a list of them. Written `[{x: 1}, {x: 2}]`.",
+    summary: "`array.make_dense_array` of structs: a list of structs. Written `[{x: 1}, {x: 2}]`.",
     params: &[param("x0"), param("xs")],
     variadic: true,
     meaning: Meaning::Instantiate(make),

@@ -212,7 +212,7 @@ const KEPT: OpDef = OpDef { params: &[], presence: PresenceRule::Custom, over_ar
 
 pub(crate) static PART: OpDef = OpDef {
     name: "core._part",
-    summary: "A member of a tuple, an optional struct or a list as it is kept: of an optional struct whether it is there, and the struct; of a list the arrays of its fields.",
+    summary: "A member of the stored form of a tuple, an optional struct or a list: an optional struct is stored as a mask and a struct, a list as the arrays of its fields.",
     params: &[param("of"), param("index")],
     typing: Typing::Rule(|args| {
         let index = literal_integer(args[1].literal).and_then(|index| usize::try_from(index).ok());
@@ -230,7 +230,7 @@ pub(crate) static PART: OpDef = OpDef {
 
 pub(crate) static FORMED: OpDef = OpDef {
     name: "core._formed",
-    summary: "An optional struct or a list of structs of this type, from its members as they are kept: see `core._part`.",
+    summary: "An optional struct or a list of structs of this type, from the members of its stored form, which `core._part` describes.",
     params: &[param("type"), param("members")],
     variadic: true,
     typing: Typing::Rule(formed_types),
@@ -253,7 +253,7 @@ fn formed_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
 
 pub(crate) static FIELD: OpDef = OpDef {
     name: "core._field",
-    summary: "A field of an optional struct, which is an optional, or of a list of structs, which is an array. Written `t.x` or `t.0`.",
+    summary: "A field of an optional struct, as an optional, or of a list of structs, as an array. Written `t.x` or `t.0`.",
     params: &[param("of"), param("key")],
     meaning: Meaning::Instantiate(field),
     examples: &[
