@@ -29,18 +29,18 @@ const MOST: [(&str, usize); 25] = [
     ("lsp", 0),
     ("mpi", 0),
     ("native", 0),
-    ("ops", 5),
+    ("ops", 0),
     ("plan", 0),
     ("prepare", 4),
     ("python", 1),
     ("record", 0),
-    ("runtime", 8),
+    ("runtime", 0),
     ("table", 1),
     ("tape", 0),
     ("tensor", 1),
     ("tiles", 0),
     ("value", 5),
-    ("wide", 3),
+    ("wide", 0),
 ];
 
 /// The doc comments of a source file: lines of one kind that follow each other, joined by spaces.

@@ -21,9 +21,6 @@ pub use executor::JsonExecutor;
 pub use serialized::SerializeExecutor;
 pub use text::JsonRow;
 
-use moments::JsonMoments;
-use text::{JsonKind, JsonText};
-
 use crate::binding::listener::{Listener, Setter};
 use crate::binding::loader::{Accessor, Loader};
 use crate::{Error, ValueRef};
@@ -35,6 +32,7 @@ use serde_json::{Map, Value as Object};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::fmt::{self, Write};
+use text::{JsonKind, JsonText};
 
 /// A loader of rows that are JSON objects, and a listener that writes outputs into a JSON object. As a loader it knows every name, with the type that
 /// the model declares or `Options::input_type` sets. Keys of a row that are not inputs are ignored.

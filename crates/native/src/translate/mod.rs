@@ -215,10 +215,10 @@ impl Translation<'_, '_, '_> {
                 let Action::Where { on, off } = step.action else { return };
                 match self.body.value(plan.args(step)[0]).presence {
                     Presence::Present => {
-                        stack.extend([TranslationTask::Known(id, on), TranslationTask::Block(on, None)])
+                        stack.extend([TranslationTask::Known(id, on), TranslationTask::Block(on, None)]);
                     }
                     Presence::Missing => {
-                        stack.extend([TranslationTask::Known(id, off), TranslationTask::Block(off, None)])
+                        stack.extend([TranslationTask::Known(id, off), TranslationTask::Block(off, None)]);
                     }
                     Presence::Flag(flag) => {
                         let branch = self.body.begin_branch(id, flag, outer);

@@ -110,7 +110,7 @@ impl Pattern {
             for place in places {
                 match place {
                     OperandSource::Leaf(leaf) => {
-                        is_read.0[*leaf] = self.leaves[*leaf] == TileValue::Varies || is_read.0[*leaf]
+                        is_read.0[*leaf] = self.leaves[*leaf] == TileValue::Varies || is_read.0[*leaf];
                     }
                     OperandSource::Step(step) => is_read.1[*step] = true,
                 }
