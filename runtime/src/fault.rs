@@ -139,7 +139,7 @@ impl FaultKind {
                 };
                 // A duration has no year.
                 match [Scalar::Date, Scalar::Timestamp].iter().any(|moment| result.starts_with(moment.short_name())) {
-                    true => format!("{what} is not of the years 1 to 9999"),
+                    true => format!("{what} is outside the years 1 to 9999"),
                     false => format!("{what} does not fit into 64 bits of microseconds"),
                 }
             }

@@ -31,7 +31,7 @@ const MOST: [(&str, usize); 25] = [
     ("native", 0),
     ("ops", 0),
     ("plan", 0),
-    ("prepare", 4),
+    ("prepare", 0),
     ("python", 1),
     ("record", 0),
     ("runtime", 0),

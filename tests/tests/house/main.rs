@@ -2,5 +2,6 @@
 
 mod comments;
 mod house;
+mod messages;
 mod modules;
 mod pages;

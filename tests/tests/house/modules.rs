@@ -149,7 +149,7 @@ fn inner_module(code: &str) -> Option<(usize, usize)> {
 }
 
 /// Returns the text of a file without the tests at its end.
-fn without_tests(text: &str) -> &str {
+pub(super) fn without_tests(text: &str) -> &str {
     text.match_indices("#[cfg(test)]")
         .map(|(at, _)| at)
         .find_map(|at| {
@@ -161,7 +161,18 @@ fn without_tests(text: &str) -> &str {
 
 /// Returns Rust code without comments, and with empty texts and characters.
 fn without_literals(text: &str) -> String {
+    separated(text).0
+}
+
+/// Returns the texts in Rust code: its string literals as they are written, with lines that are joined by a backslash in one.
+pub(super) fn literals(text: &str) -> Vec<String> {
+    separated(text).1
+}
+
+/// Returns Rust code without comments and literals, and its string literals.
+fn separated(text: &str) -> (String, Vec<String>) {
     let text: Vec<char> = text.chars().collect();
+    let mut texts = Vec::new();
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut code = String::with_capacity(text.len());
     let mut at = 0;
@@ -174,17 +185,23 @@ fn without_literals(text: &str) -> String {
                 let start = at + 1 + marks;
                 if next(start) == '"' {
                     let ends = |at: &usize| text[*at] == '"' && (1..=marks).all(|mark| next(at + mark) == '#');
-                    at = (start + 1..text.len()).find(ends).map_or(text.len(), |end| end + 1 + marks);
+                    let end = (start + 1..text.len()).find(ends).unwrap_or(text.len());
+                    texts.push(text[start + 1..end].iter().collect());
+                    at = end + 1 + marks;
                 } else {
                     // A raw identifier, as `r#type`.
                     at = start;
                 }
             }
             '"' => {
-                at += 1;
+                let start = at + 1;
+                at = start;
                 while at < text.len() && text[at] != '"' {
                     at += if text[at] == '\\' { 2 } else { 1 };
                 }
+                let lines: String = text[start..at.min(text.len())].iter().collect();
+                let parts: Vec<&str> = lines.split("\\\n").collect();
+                texts.push(parts.iter().map(|part| part.trim_start_matches(['\n', ' '])).collect());
                 at += 1;
             }
             '\'' if next(at + 1) == '\\' => {
@@ -197,7 +214,7 @@ fn without_literals(text: &str) -> String {
             }
         }
     }
-    code
+    (code, texts)
 }
 
 /// Returns the imports of the `use` lines of a file.

@@ -168,7 +168,13 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
         facts.push(("Presence", vec!["the result is missing if an argument is missing".to_owned()]));
     }
     let faults = def.faults.iter().map(|kind| format!("`{}`: {}", kind.name(), fault(*kind)));
-    facts.push(("Faults", if def.is_total() { vec!["none".to_owned()] } else { faults.collect() }));
+    let replacement = match def.meaning {
+        Meaning::Expand(_) => Some("those of the expression that replaces the operator"),
+        Meaning::Choose(_) => Some("those of the operator that replaces it"),
+        _ => None,
+    };
+    let without_faults = || vec![replacement.unwrap_or("none").to_owned()];
+    facts.push(("Faults", if def.is_total() { without_faults() } else { faults.collect() }));
     if !def.laws.is_empty() {
         facts.push(("Laws", def.laws.iter().map(|one| law(*one).to_owned()).collect()));
     }
@@ -176,12 +182,14 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     let types = match def.meaning {
         Meaning::Overloads(_) if matches!(def.typing, Typing::OfTensors) => vec!["whole tensors".to_owned()],
         Meaning::Overloads(_) => types,
-        Meaning::Expand(_) => vec!["those of the expression that replaces the operator".to_owned()],
-        Meaning::Choose(_) => vec!["those of the operator that replaces it".to_owned()],
+        Meaning::Expand(_) | Meaning::Choose(_) => replacement.map(ToOwned::to_owned).into_iter().collect(),
         Meaning::Instantiate(_) => vec!["determined when the types of the model are found".to_owned()],
         Meaning::Structure(_) => vec!["any".to_owned()],
     };
-    facts.push(("Types", types));
+    // Kernels of arrays have rules for types instead of a list.
+    if !types.is_empty() {
+        facts.push(("Types", types));
+    }
     let examples = def.examples.iter().map(|example| format!("`{}` is `{}`", example.text, example.value));
     if !def.examples.is_empty() {
         facts.push(("Examples", examples.collect()));

@@ -78,7 +78,7 @@ pub(super) fn run(model: &mut TypedModel, _: &Program, options: &Options) -> Res
 
 /// The rules of an operator, in the order in which they are tried, each with its index among all rules.
 fn rules_of(registry: &Registry, op: OpId) -> impl Iterator<Item = (usize, &'static Rewrite)> + use<> {
-    /// For each of cembra's own operators, by index, its rules, each with its index among all rules.
+    /// For each of cembra's own operators, by index, its rules, each with its index among all rules: at most one list per operator of the registry.
     static BY_OP: OnceLock<Vec<Vec<(usize, &'static Rewrite)>>> = OnceLock::new();
     let table = BY_OP.get_or_init(|| {
         let mut table = vec![Vec::new(); registry.iter().count()];

@@ -41,3 +41,16 @@ fn pages_name_types_as_models_do() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(lines > 1000, "{lines} lines");
 }
+
+/// Words that users of other systems look for.
+const ELSEWHERE: &str = "VLOOKUP XLOOKUP HLOOKUP IFERROR IFNA ISBLANK ISNA SUMIF SUMIFS COUNTIFS CHOOSE CONCAT TODAY ROUNDUP #N/A \
+    COALESCE IFNULL NVL ISNULL DECODE CASE CAST LEAST GREATEST BETWEEN LIKE DATEDIFF date_trunc extract substring lag JOIN NULL try_cast \
+    groupby fillna isna where mask clip astype apply rolling shift cumsum merge nunique idxmax transform map_batches pl.when np.where np.select \
+    NaN None searchsorted argsort bincount vmap grad jit einsum softmax logsumexp has( size( startsWith DenseArray presence_or";
+
+#[test]
+fn words_of_other_systems_are_on_the_pages() {
+    let text: String = pages().iter().map(read).collect();
+    let absent: Vec<&str> = ELSEWHERE.split_whitespace().filter(|word| !text.contains(word)).collect();
+    assert!(absent.is_empty(), "{absent:?}");
+}
