@@ -2,14 +2,16 @@
 //! because Python functions that run in between may give the array another shape, type or memory.
 
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE};
-use numpy::{PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArray, PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-/// The contiguous numbers of a NumPy array with one axis.
+/// The contiguous numbers of a NumPy array, in row order.
 pub(crate) struct Numbers<'py, T> {
     array: Bound<'py, PyUntypedArray>,
     first: *mut T,
     len: usize,
+    /// The number of axes that the array had when its address was recorded.
+    axes: usize,
 }
 
 /// Returns true if the elements of a NumPy array may be written.
@@ -23,18 +25,23 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
     /// Returns access to the numbers of the NumPy array `object`. `None` if `object` is not an array with one axis whose elements are aligned,
     /// contiguous numbers of the type `T`.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> Option<Self> {
-        let array = object.cast::<PyArray1<T>>().ok()?.as_untyped().clone();
-        let (first, len) = Self::place(&array)?;
-        Some(Numbers { array, first, len })
+        Self::of_array(object.cast::<PyArray1<T>>().ok()?)
     }
 
-    /// The address of the first number, and the count. `None` if the array has not one axis, or its numbers are not aligned and contiguous.
+    /// Returns access to the numbers of an array with any number of axes. `None` if they are not aligned and contiguous.
+    pub(crate) fn of_array<D>(array: &Bound<'py, PyArray<T, D>>) -> Option<Self> {
+        let array = array.as_untyped();
+        let (first, len) = Self::place(array)?;
+        Some(Numbers { array: array.clone(), first, len, axes: array.ndim() })
+    }
+
+    /// The address of the first number, and the count. `None` if the numbers are not aligned and contiguous.
     fn place(array: &Bound<'py, PyUntypedArray>) -> Option<(*mut T, usize)> {
-        // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock; there is an extent for each axis.
-        let (first, len, flags) = unsafe {
+        let len = array.shape().iter().product();
+        // SAFETY: NUMPY-MEMORY: the array is alive, and its fields are read with the interpreter's lock.
+        let (first, flags) = unsafe {
             let fields = &(*array.as_array_ptr()).fields;
-            let len = (fields.nd == 1).then(|| *fields.dimensions)?;
-            (fields.data.cast::<T>(), usize::try_from(len).ok()?, fields.flags)
+            (fields.data.cast::<T>(), fields.flags)
         };
         let is_whole = flags & NPY_ARRAY_C_CONTIGUOUS != 0 && first.is_aligned() && !first.is_null();
         is_whole.then_some((first, len))
@@ -50,9 +57,9 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         self.len
     }
 
-    /// Returns true if the array still has the same address and the same number of elements.
+    /// Returns true if the array still has the same address, number of elements and number of axes.
     fn is_unchanged(&self) -> bool {
-        Self::place(&self.array) == Some((self.first, self.len))
+        self.array.ndim() == self.axes && Self::place(&self.array) == Some((self.first, self.len))
     }
 
     /// The array's numbers, for reading; `None` if the array was changed meanwhile. While the slice is in use, the array must be pinned, or no Python

@@ -4,6 +4,7 @@
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
 use crate::lending;
+use crate::numbers::Numbers;
 use crate::packages::{self, Package, class_has, frames};
 use crate::scalars::{Misfit, dtype_of, scalar_of_dtype};
 use arrow_array::Array;
@@ -34,16 +35,18 @@ fn filled<T: Element + numpy::Element>(
         return Some(lent);
     }
     let array = lending::whole(array).ok()?;
-    let given = array.try_readonly().ok()?;
+    let numbers = Numbers::<T>::of_array(&array);
     let fits = |tensor: &Tensor| {
         tensor.extents() == array.shape() && tensor.scalar_type() == T::SCALAR && tensor.layout().is_row_major()
     };
     let write = |tensor: &mut Tensor| {
         let elements = tensor.own_data().and_then(T::of_part)?;
-        match given.as_slice() {
-            // An array whose first axis is contiguous gives a slice, too.
-            Ok(given) if array.is_c_contiguous() && given.len() == elements.len() => elements.copy_from_slice(given),
-            _ => elements.iter_mut().zip(given.as_array()).for_each(|(element, given)| *element = *given),
+        match numbers.as_ref().and_then(Numbers::read) {
+            Some(given) if given.len() == elements.len() => elements.copy_from_slice(given),
+            _ => {
+                let given = array.try_readonly().ok()?;
+                elements.iter_mut().zip(given.as_array()).for_each(|(element, given)| *element = *given);
+            }
         }
         if T::SCALAR == Scalar::Boolean {
             let len = elements.len();
@@ -205,8 +208,8 @@ macro_rules! arrays {
                     && array.shape() == tensor.extents()
                     && tensor.layout().is_row_major()
                     && let Some(elements) = <$rust>::of(tensor.data())
-                    && let Ok(mut to) = array.try_readwrite()
-                    && let Ok(to) = to.as_slice_mut()
+                    && let Some(mut to) = Numbers::<$rust>::of_array(array)
+                    && let Some(to) = to.written()
                     && to.len() == elements.len()
                 {
                     to.copy_from_slice(elements);

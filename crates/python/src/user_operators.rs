@@ -276,7 +276,7 @@ trait OperandType: Sized {
 
 macro_rules! crossings {
     ($($rust:ident $scalar:ident),*) => { $(
-        impl Crossing for $rust {
+        impl OperandType for $rust {
             fn value(self) -> ScalarValue {
                 ScalarValue::$scalar(self)
             }
