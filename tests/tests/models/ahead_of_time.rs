@@ -256,7 +256,7 @@ fn evaluators_of_two_models_cannot_change_places() {
         ("let _ = a.evaluate(&crate::wide::Input { x: 0.0 });", "E0308"),
         ("let _ = MODEL;", "E0425"),
         (
-            "struct Mine; impl cembra_runtime::Declared for Mine { type Input<'t> = (); type Output<'t> = (); \
+            "struct Mine; impl cembra_runtime::ObjectFileModel for Mine { type Input<'t> = (); type Output<'t> = (); \
           fn object() -> &'static cembra_runtime::ObjectModel { Object::object() } }",
             "E0200",
         ),

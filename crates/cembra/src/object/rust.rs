@@ -30,7 +30,7 @@ pub enum Object {{}}
 
 // SAFETY: OBJECT-MODEL: the object file that was made together with this module defines the symbol, with this type, for a model
 // of these structs.
-unsafe impl cembra_runtime::Declared for Object {{
+unsafe impl cembra_runtime::ObjectFileModel for Object {{
     type Input<'t> = {input}{input_lives};
     type Output<'t> = {output}{output_lives};
 

@@ -422,7 +422,7 @@ fn facts(executor: &Executor, inputs: &[InputValue<'_>]) -> Vec<(String, String)
 fn unknown(field: &Field) -> Error {
     let name = Excerpt::quoted(&field.name);
     let message = format!("the steps depend on the value of `{name}`, which is not known");
-    let hint = format!("give the value by `-s {name}=..`, or in Rust by `Known::Operand`");
+    let hint = format!("give the value by `-s {name}=..`, or in Rust by `TensorInformation::Operand`");
     Error::tensors(TensorErrorKind::UnknownName, message).hint(hint)
 }
 

@@ -317,20 +317,20 @@ impl TiledSession {
     /// they are upper bounds, because an evaluation knows the true norms of intermediate results and a plan only upper estimates.
     ///
     /// ```
-    /// use cembra::tiles::{Known, Options, StepKind, TileExecutor, World};
+    /// use cembra::tiles::{TensorInformation, Options, StepKind, TileExecutor, World};
     /// use cembra::Model;
     ///
     /// let text = "tile i, j, k = 100; input a: tiled[f64, \"i,k\"]; b(\"i,j\") = a(\"i,k\") * a(\"k,j\")";
     /// let model = Model::parse(text)?.compile(&cembra::Options::default())?;
     /// let session = model.tiled(&World::from_environment()?, Options::default())?;
-    /// let steps = session.plan([("a", Known::Extents(&[10_000, 10_000]))])?;
+    /// let steps = session.plan([("a", TensorInformation::Extents(&[10_000, 10_000]))])?;
     /// // The axes of the second factor are turned first. Beside it, a thread holds sums of the second segment of a few tiles.
     /// assert_eq!(steps[0].work, StepKind::View);
     /// assert!((800_000_000..810_000_000).contains(&steps[1].held_bytes), "{}", steps[1].held_bytes);
     /// assert_eq!((steps[1].tiles, steps[1].bytes), (10_000, 800_000_000));
     /// assert_eq!(steps[1].work, StepKind::Product { products: 1_000_000, of: 1e6, operations: 2e12 });
     /// // One tile in ten.
-    /// let part = Known::Part { extents: &[10_000, 10_000], part: 0.1, seed: 1 };
+    /// let part = TensorInformation::Part { extents: &[10_000, 10_000], part: 0.1, seed: 1 };
     /// let StepKind::Product { products, .. } = session.plan([("a", part)])?[1].work else { unreachable!() };
     /// assert!((8_000..12_000).contains(&products), "{products}");
     /// # Ok::<(), cembra::Error>(())

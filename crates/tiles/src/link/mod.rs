@@ -4,15 +4,15 @@
 //! order over every link, and a link never adds numbers.
 //!
 //! ```
-//! use cembra_tiles::link::{MessageId, Payload, Patience, Room, run_ranks};
+//! use cembra_tiles::link::{MessageId, Payload, WaitPolicy, ExpectedMessage, run_ranks};
 //!
 //! // Each of four ranks sends its number to the next one.
 //! let results = run_ranks(4, |link| {
 //!     let (rank, size) = (link.rank(), link.size());
 //!     let id = MessageId { plan: 7, step: 0, tile: 0 };
 //!     let sent = link.send((rank + 1) % size, 0, Payload::of_bytes(id, vec![rank as u8])?)?;
-//!     let received = link.receive((rank + size - 1) % size, 0, Room::for_bytes(id, 1)?)?;
-//!     let done = Patience::default().all(vec![sent, received])?;
+//!     let received = link.receive((rank + size - 1) % size, 0, ExpectedMessage::for_bytes(id, 1)?)?;
+//!     let done = WaitPolicy::default().all(vec![sent, received])?;
 //!     Ok(done[1].clone().into_payload().map_or(0, |payload| payload.bytes()[0]))
 //! });
 //! let numbers: Result<Vec<u8>, _> = results.into_iter().collect();

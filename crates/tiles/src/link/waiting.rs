@@ -85,7 +85,7 @@ impl WaitPolicy {
     /// Waits until all requests are complete, and returns their outcomes in the same order.
     ///
     /// # Errors
-    /// The errors of [`one`](Patience::one).
+    /// The errors of [`one`](WaitPolicy::one).
     pub fn all(&self, mut requests: Vec<Request>) -> Result<Vec<Done>, Error> {
         let mut done: Vec<Option<Done>> = requests.iter().map(|_| None).collect();
         let mut wait = self.begin();
