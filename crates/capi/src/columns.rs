@@ -13,10 +13,9 @@ use crate::memory::{
 };
 use crate::row_value::{RowPath, not_given};
 use crate::session::{Session, with_session};
-use compiler::{
-    Array, ArrayBuilder, ArrayData, ArrayView, Bitmap, Date, Duration, InputColumn, OutputColumn, QType, Scalar,
-    ScalarValue, Timestamp, Value,
-};
+use compiler::columns::{ArrayView, Bitmap, InputColumn, OutputColumn};
+use compiler::values::{ArrayBuilder, ArrayData};
+use compiler::{Array, Date, Duration, QType, Scalar, ScalarValue, Timestamp, Value};
 use std::collections::HashMap;
 use std::fmt::Display;
 
@@ -73,14 +72,14 @@ macro_rules! values {
             )*
         }
 
-        impl<'a> Loaded<'a> {
+        impl<'a> CheckedColumn<'a> {
             /// Reads and checks the `count` values of `column`. `what` names the column in errors.
             ///
             /// # Safety
             /// C-MEMORY: as `cembra_compiler.h` requires for a `cembra_column` of `count` values.
             pub(crate) unsafe fn of(column: &Column, count: usize, what: impl Display + Copy) -> Result<Self, Failure> {
                 // SAFETY: C-MEMORY, promised by the caller.
-                unsafe { Loaded::with(column, count, presence(column, count, what)?, what) }
+                unsafe { CheckedColumn::with(column, count, presence(column, count, what)?, what) }
             }
 
             /// Reads and checks the `count` values of `column`, whose presence was read before. A missing text is not read.
@@ -118,7 +117,7 @@ macro_rules! values {
                 };
                 let are_alike = presence.is_none || scalar == Scalar::Unit || stride == 0;
                 let is_one = count > 0 && presence.words.is_none() && are_alike;
-                Ok(Loaded { scalar, count, values, presence, is_one })
+                Ok(CheckedColumn { scalar, count, values, presence, is_one })
             }
 
             /// The number of values in the column.
@@ -351,17 +350,17 @@ macro_rules! staged {
     ($($rust:ident $scalar:ident),*) => {
         impl<'a> Input<'a> {
             /// Converts the values for an input of the type `qtype`.
-            fn of(loaded: Loaded<'a>, qtype: &QType) -> Result<Input<'a>, Failure> {
+            fn of(loaded: CheckedColumn<'a>, qtype: &QType) -> Result<Input<'a>, Failure> {
                 let (rows, scalar) = (loaded.count, loaded.scalar);
                 let staged = if let Some(one) = loaded.one(qtype) {
-                    Staged::Shared(one)
+                    ColumnValues::Shared(one)
                 } else {
                     match loaded.values {
-                        Values::Units => Staged::Column(InputColumn::units(rows)),
-                        Values::Flags(flags) => Staged::Bits(gathered(flags.iter().map(|flag| flag.is_set()))?),
-                        Values::Texts(texts) => Staged::Texts(repeated(texts, rows)?),
-                        Values::Bytes(all) => Staged::Bytes(repeated(all, rows)?),
-                        $(Values::$scalar(all) => Staged::Column(match all.contiguous() {
+                        Values::Units => ColumnValues::Column(InputColumn::units(rows)),
+                        Values::Flags(flags) => ColumnValues::Bits(gathered(flags.iter().map(|flag| flag.is_set()))?),
+                        Values::Texts(texts) => ColumnValues::Texts(repeated(texts, rows)?),
+                        Values::Bytes(all) => ColumnValues::Bytes(repeated(all, rows)?),
+                        $(Values::$scalar(all) => ColumnValues::Column(match all.contiguous() {
                             Some(all) => InputColumn::values(all),
                             None => all.column(scalar),
                         }),)*

@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::layouts::{Fault, Problem};
 use crate::memory::Text;
-use compiler::{Diagnostic, FaultKind, Model, Renderer, Source, Sources, Warnings};
+use compiler::errors::{Diagnostic, Renderer, Source, Warnings};
+use compiler::program::Sources;
+use compiler::{FaultKind, Model};
 use std::any::Any;
 use std::borrow::Cow;
 use std::mem::MaybeUninit;

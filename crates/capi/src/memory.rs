@@ -5,7 +5,8 @@
 
 use crate::failure::Failure;
 use crate::kinds::{PRESENCE_ALL, PRESENCE_BITS, PRESENCE_BYTES};
-use compiler::{Date, Duration, InputColumn, Scalar, Timestamp};
+use compiler::columns::InputColumn;
+use compiler::{Date, Duration, Scalar, Timestamp};
 use std::ffi::{c_char, c_void};
 use std::fmt::Display;
 use std::marker::PhantomData;

@@ -3,7 +3,10 @@
 use crate::errors::{Error, Origin, border, quiet};
 use crate::failure::{Failure, given};
 use crate::memory::Text;
-use compiler::{Backend, GivenFiles, Limits, Model, Registry, Sources, parse_type};
+use compiler::operators::Registry;
+use compiler::program::{GivenFiles, Sources};
+use compiler::values::parse_type;
+use compiler::{Backend, Limits, Model};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 

@@ -10,7 +10,8 @@ use crate::session::{Session, with_session};
 use crate::views::{Terms, write_row};
 use crate::{structs, tensors};
 use compiler::doors::OutputRoom;
-use compiler::{Date, Duration, Literal, QType, ScalarValue, Timestamp, Value, cast_literal};
+use compiler::program::{Literal, cast_literal};
+use compiler::{Date, Duration, QType, ScalarValue, Timestamp, Value};
 
 impl Session {
     /// Evaluates the row with the values `given` and writes the results to `outputs`. Inputs left out at the end get their defaults.

@@ -11,7 +11,8 @@ use crate::layouts::{self, Column, Member};
 use crate::memory::{KnownPresence, pointed, slice};
 use crate::row_value::RowPath;
 use crate::tensors;
-use compiler::{Array, ArrayBuilder, QType, Scalar, ScalarValue, Value};
+use compiler::values::ArrayBuilder;
+use compiler::{Array, QType, Scalar, ScalarValue, Value};
 use std::sync::Arc;
 
 /// The most bytes of an array that is reused for the next row; a larger one is freed.

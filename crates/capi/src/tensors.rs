@@ -8,7 +8,8 @@ use crate::kinds;
 use crate::layouts;
 use crate::memory::{AnyBits, Flag, roomy, slice};
 use compiler::tensor::{Element, Layout};
-use compiler::{ArrayKind, Tensor, Value};
+use compiler::values::ArrayKind;
+use compiler::{Tensor, Value};
 use std::fmt::Display;
 
 /// Converts an array that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.

@@ -7,9 +7,8 @@ use crate::layouts::{self, Payload};
 use crate::memory::{ByteString, Flag, StridedMut, Text};
 use compiler::doors::OutputRoom;
 use compiler::tensor::Data;
-use compiler::{
-    Array, ArrayData, Cancellation, Date, Duration, QType, Scalar, ScalarValue, Tensor, Timestamp, Value, write_printed,
-};
+use compiler::values::{ArrayData, write_printed};
+use compiler::{Array, Cancellation, Date, Duration, QType, Scalar, ScalarValue, Tensor, Timestamp, Value};
 use std::ffi::c_void;
 use std::fmt;
 use std::rc::Rc;

@@ -824,7 +824,7 @@ def test_a_declared_type_decides_columns_of_objects():
             model(column)
         with pytest.raises(cembra.DataError, match=r"input `x`\[0\] is text, found int"):
             cembra.compile("input x: text?; x")(column)
-    with pytest.raises(cembra.DataError, match=r"input `x`\[1\] is i64, found float: .*first value"):
+    with pytest.raises(cembra.DataError, match=r"input `x`\[1\] is i64, found float: .*of the first one"):
         cembra.compile("x")(np.array([1, 2.5], object))
 
 

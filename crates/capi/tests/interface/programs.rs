@@ -3,7 +3,8 @@
 
 #![expect(clippy::print_stderr, reason = "a test says what it does not check")]
 
-use compiler::{Model, Options, Target};
+use compiler::native::Target;
+use compiler::{Model, Options};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
