@@ -813,7 +813,7 @@ def indices(tally, count, seed):
             for way, run in {"call": lambda: model(a, b), "run": lambda: model.run({"a": a, "b": b})[0], "names": lambda: model(b=b, a=a)}.items():
                 kind, again = "unlike indices of pandas", f"{way}, {name}: {list(of)[:4]} {list(other)[:4]}"
                 if not is_like:
-                    tally.refused(kind, run, [(".align", ".to_numpy()"), "index", ("`a`", "`b`")], again)
+                    tally.refused(kind, run, [(".align", ".to_numpy()"), "indices", ("`a`", "`b`")], again)
                     continue
                 try:
                     made = run()

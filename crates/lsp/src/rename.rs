@@ -29,7 +29,7 @@ pub(crate) fn renamable(analysis: &Analysis, byte: usize) -> Result<Range, Refus
 
 /// The edits that rename the name at the byte index `byte` of the text to `new`, in all files; or the reason why it cannot be
 /// renamed.
-#[expect(clippy::mutable_key_type, reason = "the protocol's own type, whose keys nobody changes")]
+#[expect(clippy::mutable_key_type, reason = "the protocol's own type, whose keys do not change")]
 pub(crate) fn rename(
     analysis: &Analysis,
     byte: usize,

@@ -252,7 +252,7 @@ impl ArrowSource {
                     continue;
                 }
                 return Err(DataError::unreadable(format!(
-                    "not Arrow: a message of rows should be here, not {found:?}"
+                    "the file is not an Arrow file: a message of rows must be here, found {found:?}"
                 )));
             };
             let Some(data) = dictionary.data() else {

@@ -80,7 +80,7 @@ impl Emission<'_> {
                     let (position, bytes) = self.registers.end_stretch(self.asm, self.program);
                     if let Some((Label(jump), [sites, divisions])) = over.take() {
                         self.asm.bind(Label(jump + bytes), self.asm.position());
-                        debug_assert!(jump >= position, "the jump is a part of its stretch");
+                        debug_assert!(jump >= position, "the jump is among the skippable instructions");
                         for site in &mut self.sites[sites..] {
                             site.jump.0 += bytes;
                             site.back += bytes;

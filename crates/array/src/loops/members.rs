@@ -359,7 +359,7 @@ impl<'p> Members<'p> {
                 None => return refuse("is an operator on whole arrays"),
             },
             Action::Loop { .. } => return refuse("is a loop that carries arrays"),
-            Action::Sweep(_) | Action::Where { .. } => return refuse("is inside of a sweep"),
+            Action::Sweep(_) | Action::Where { .. } => return refuse("is inside of a loop over elements"),
         }
         Ok(())
     }

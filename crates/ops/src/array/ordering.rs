@@ -5,6 +5,7 @@
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, Number};
+use std::ops::Range;
 
 /// Encodes a signed integer as an unsigned integer with the same order.
 const fn of_integer(value: i64) -> u64 {
@@ -26,20 +27,26 @@ fn of_float(value: f64) -> u64 {
 
 /// Returns the order-preserving bits of each element of an array. The bits of a missing element are arbitrary. `None` for an array of strings.
 pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
-    fn of<T: Number>(array: &Array, bits: impl Fn(T) -> u64) -> Vec<u64> {
-        array.numbers().unwrap_or_default().iter().map(|value| bits(*value)).collect()
+    bits_in(array, 0..array.len())
+}
+
+/// Returns the order-preserving bits of the elements of an array at the indices `part`, which the array must have. The bits of a missing element are
+/// arbitrary. `None` for an array of strings.
+pub(crate) fn bits_in(array: &Array, part: Range<usize>) -> Option<Vec<u64>> {
+    fn of<T: Number>(array: &Array, part: Range<usize>, bits: impl Fn(T) -> u64) -> Vec<u64> {
+        array.numbers().unwrap_or_default()[part].iter().map(|value| bits(*value)).collect()
     }
     Some(match array.scalar().representation() {
-        Scalar::Unit => vec![0; array.len()],
+        Scalar::Unit => vec![0; part.len()],
         Scalar::Boolean => {
             let bits = array.bits().unwrap_or_default();
-            (0..array.len()).map(|at| bits[at / 64] >> (at % 64) & 1).collect()
+            part.map(|at| bits[at / 64] >> (at % 64) & 1).collect()
         }
-        Scalar::Int32 => of(array, |value: i32| of_integer(value.into())),
-        Scalar::Int64 => of(array, of_integer),
-        Scalar::UInt64 => of(array, |value: u64| value),
-        Scalar::Float32 => of(array, |value: f32| of_float(value.into())),
-        Scalar::Float64 => of(array, of_float),
+        Scalar::Int32 => of(array, part, |value: i32| of_integer(value.into())),
+        Scalar::Int64 => of(array, part, of_integer),
+        Scalar::UInt64 => of(array, part, |value: u64| value),
+        Scalar::Float32 => of(array, part, |value: f32| of_float(value.into())),
+        Scalar::Float64 => of(array, part, of_float),
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@
 use super::{DICT, FEW};
 use crate::array::composites::cast;
 use crate::array::distinct::Numbers;
-use crate::array::ordering::bits;
+use crate::array::ordering::{bits, bits_in};
 use crate::array::{
     ARRAY, ArrayForm, ArrayOperands, ArrayOperator, FullRule, array_argument, array_of, int64s, invalid, made,
     out_of_range, sizes_differ,
@@ -17,7 +17,7 @@ use crate::definition::{
 use crate::id;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
-use cembra_value::{Array, Dict, Value};
+use cembra_value::{Array, ArrayBuilder, Dict, Value};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -80,6 +80,9 @@ enum Rows<'a> {
     Strings(HashMap<&'a [u8], u32, RandomState>),
 }
 
+/// The number of keys that are looked up at a time. Their bits stay in a first-level cache.
+const BLOCK: usize = 2048;
+
 impl<'a> Rows<'a> {
     /// Makes the table for an array of keys.
     ///
@@ -122,23 +125,24 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// If the evaluation was cancelled.
     fn find(&self, args: &ArrayOperands<'_>, keys: &Array) -> Result<Array, Fault> {
-        let mut found = Vec::with_capacity(args.room_for(keys.len(), 16)?);
-        match self {
-            Rows::Numbers(numbers, rows) => {
-                for (at, bits) in bits(keys).unwrap_or_default().into_iter().enumerate() {
-                    args.poll_at(at)?;
-                    let number = if keys.is_present(at) { numbers.find(0, bits) } else { None };
-                    found.push(number.map(|number| rows.as_ref().map_or(number, |rows| rows[number as usize])));
+        let mut found = ArrayBuilder::new(Scalar::Int64, args.room_for(keys.len(), 16)?);
+        let mut push = |row: Option<u32>| found.push_bits(row.map(u64::from));
+        for start in (0..keys.len()).step_by(BLOCK) {
+            args.poll()?;
+            let block = start..keys.len().min(start + BLOCK);
+            match self {
+                Rows::Numbers(numbers, rows) => {
+                    for (at, bits) in block.clone().zip(bits_in(keys, block).unwrap_or_default()) {
+                        let number = if keys.is_present(at) { numbers.find(0, bits) } else { None };
+                        push(number.map(|number| rows.as_ref().map_or(number, |rows| rows[number as usize])));
+                    }
                 }
-            }
-            Rows::Strings(rows) => {
-                for at in 0..keys.len() {
-                    args.poll_at(at)?;
-                    found.push(keys.string(at).and_then(|key| rows.get(key).copied()));
+                Rows::Strings(rows) => {
+                    block.for_each(|at| push(keys.string(at).and_then(|key| rows.get(key).copied())));
                 }
             }
         }
-        Ok(int64s(found.into_iter().map(|row| row.map(i64::from))))
+        Ok(found.finish())
     }
 }
 
