@@ -155,7 +155,7 @@ struct Message<H: Handle> {
     /// The expected header of a message to receive; `None` for a message to send.
     expected: Option<Header>,
     /// A pointer to the message's memory, made from a `Box`; null once the message is complete. No reference to the
-    /// whole `Flight` exists while MPI uses this memory.
+    /// whole `TransferMemory` exists while MPI uses this memory.
     flight: *mut TransferMemory,
 }
 

@@ -118,9 +118,9 @@ pub trait ReducibleElement: Element {
     const ZERO: Self::Wide;
     /// The product of no elements.
     const ONE: Self::Wide;
-    /// The neutral value of [`larger`](Reduced::larger): no element is below it.
+    /// The neutral value of [`larger`](ReducibleElement::larger): no element is below it.
     const LEAST: Self::Above;
-    /// The neutral value of [`smaller`](Reduced::smaller): no element is above it.
+    /// The neutral value of [`smaller`](ReducibleElement::smaller): no element is above it.
     const MOST: Self::Below;
 
     /// Returns the sum of two accumulators.

@@ -8,7 +8,7 @@ pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 /// tensor may have a view of very many elements.
 pub type StopCheck<'g> = &'g dyn Fn() -> Result<(), Error>;
 
-/// Counts the elements that a loop visits, and calls a [`StopCheck`] each time that [`ELEMENTS`](Watch::ELEMENTS) more were visited.
+/// Counts the elements that a loop visits, and calls a [`StopCheck`] each time that [`ELEMENTS`](VisitCounter::ELEMENTS) more were visited.
 pub struct VisitCounter<'g> {
     go_on: StopCheck<'g>,
     /// The number of elements since the last call.

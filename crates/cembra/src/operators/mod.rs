@@ -1,5 +1,5 @@
 //! The registry of operators, and operators of one's own: a function of Rust ([`UserFunction`]), an operator with a lowering to native code
-//! ([`UserOperator`]) that appends instructions to a [`Tape`], and rewrites of the typed graph ([`Extension`]). [`reference`] has the list of operators
+//! ([`UserOperator`]) that appends instructions to a [`Tape`], and rewrites of the typed graph ([`Extension`]). [`reference`](mod@reference) has the list of operators
 //! as text.
 
 pub mod reference;

@@ -108,7 +108,7 @@ pub static PASSES: &[Pass] = &[
 /// Prepares a program, given the types of its leaves.
 ///
 /// `leaf_type` is called with the name of every input. If there are data for the input, `leaf_type` returns their type, which must agree with the
-/// declaration in the program; otherwise it returns `None`. `observe` is called with the result of every pass. The result is not a [`Placed`] if the
+/// declaration in the program; otherwise it returns `None`. `observe` is called with the result of every pass. The result is not a [`RegionModel`] if the
 /// options stop preparation before nodes have regions.
 ///
 /// # Errors
