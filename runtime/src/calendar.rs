@@ -215,7 +215,7 @@ impl Timestamp {
         shown.0.checked_sub(behind).map(Timestamp).ok_or(TimeTextError)
     }
 
-    /// Parses a local time without a zone. Returns the timestamp that has this time in UTC. The form is that of
+    /// Parses a local time without a zone. Returns the timestamp that has this time in UTC. The text is written as for
     /// [`from_data_text`](Timestamp::from_data_text), but without an offset.
     ///
     /// # Errors

@@ -358,11 +358,12 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// values. String views in outputs refer to inputs, to literals, or to the scratch.
     ///
     /// # Safety
-    /// COLUMNS: `begin` was called for the run. `numbers` are the strip's dictionary indices for the inputs in `numbered`, in that order.
-    /// `columns` are those of the model's inputs, then of its outputs, in order, of the forms that the function was made for and of the types of
-    /// the model, each with memory for all rows (bits: of inputs to the byte of the last row, of outputs in whole words of 64). `rows` is at most
-    /// what the layout says. No output overlaps an input or another output, unless the function allows it. The scratch has this function's layout,
-    /// and the context its limits; nothing else uses them, or the outputs.
+    /// COLUMNS: `begin` was called for the run. `numbers` are the strip's dictionary indices for the inputs in
+    /// `numbered`, in that order. `columns` has a column for each input of the model, then for each output, in order.
+    /// The columns have the layouts that the function was compiled for and the types of the model. Each has memory for
+    /// all rows (bits: of inputs to the byte of the last row, of outputs in whole words of 64). `rows` is at most what
+    /// the layout says. No output overlaps an input or another output, unless the function allows it. The scratch has
+    /// this function's layout, and the context its limits; nothing else uses them, or the outputs.
     unsafe fn run(
         &self,
         columns: &[Column],
@@ -397,10 +398,11 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
     /// COLUMNS: as for [`BatchFunction::run`], without scratch.
     unsafe fn play(&self, columns: &[Column], rows: usize, ahead: &[usize], context: &mut Context) -> bool;
 
-    /// Evaluates many lines (equally long sequences of rows) with as little overhead between lines as possible. `counts` are the rows per line and
-    /// the number of lines. `columns` are those of the first line, and `shifts` the bytes from the start of each column in one line to its start in
-    /// the next. `ahead` are addresses to prefetch from, each with the bytes by which it moves per line. Returns true if a row failed. If the code
-    /// cannot run over lines, returns `None` and does nothing.
+    /// Evaluates many lines (blocks of equally many rows), one after the other, with as little overhead between lines
+    /// as possible. `counts` has the rows per line and the number of lines. `columns` has the columns of the first
+    /// line. `shifts` has, for each column, the bytes from its start in one line to its start in the next. `ahead` has
+    /// addresses to prefetch from, each with the bytes by which the address advances per line. Returns `Some(true)` if
+    /// a row failed. Returns `None`, and does nothing, if the code cannot run over lines.
     ///
     /// # Safety
     /// COLUMNS: as for `play`, for the columns of each line.

@@ -123,7 +123,8 @@ impl Context {
     /// Sets the table of kernel calls for generated code.
     ///
     /// # Safety
-    /// CODE-ALIVE: the table is that of the code that runs with this context from now on, and lives as long as calls are made.
+    /// CODE-ALIVE: the table must belong to the code that runs with this context from now on, and must live as long as
+    /// calls are made.
     #[inline]
     pub unsafe fn set_calls(&mut self, calls: *const KernelCall) {
         self.calls = calls;

@@ -35,7 +35,7 @@ impl Memory {
     /// same value would not be.
     ///
     /// # Safety
-    /// OWNED-MEMORY: nothing writes meanwhile.
+    /// OWNED-MEMORY: nothing may write to the memory during the call.
     pub(crate) unsafe fn copy(&self) -> Memory {
         let copy = Memory::zeroed(self.size());
         // SAFETY: OWNED-MEMORY: both have this size and do not overlap; that nothing writes is promised by the caller.

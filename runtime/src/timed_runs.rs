@@ -83,7 +83,8 @@ impl TimedRuns {
         RunMark(self.last.load(Ordering::SeqCst))
     }
 
-    /// Raises the flag that ends runs, if `run` is still the last run and has not ended. If the run ends meanwhile, the next run lowers the flag.
+    /// Raises the flag that ends runs, if `run` is still the last run and has not ended. If the run ends after this
+    /// check but before the flag is raised, the next run lowers the flag.
     pub(crate) fn raise(&self, run: RunMark) {
         self.is_raising.store(true, Ordering::SeqCst);
         if self.last() == run {

@@ -225,8 +225,8 @@ fn run() {
     }
 }
 
-/// Handlers for forks of the process. The forking thread holds the lock meanwhile, so the child does not inherit a lock that is held by a thread
-/// which the child does not have. The first run in the child starts a thread.
+/// Handlers for forks of the process. The forking thread holds the lock during the fork, so the child does not inherit
+/// a lock that is held by a thread which the child does not have. The first run in the child starts a thread.
 #[cfg(unix)]
 mod forks {
     use super::{CLOCK, Queue, queue};

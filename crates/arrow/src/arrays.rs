@@ -46,8 +46,9 @@ pub fn to_model_with(array: ArrayRef, room: &OutputRoom) -> Result<Array, Error>
     to_model_as(array, of, room)
 }
 
-/// Converts an Arrow array to an array value of models with elements of type `of`, like [`to_model_with`]. Numbers of another type are converted to
-/// `of` if `of` can hold each of them. Timestamps at midnight are converted to dates if `of` is the date type.
+/// Converts an Arrow array to an array that models accept, like [`to_model_with`]. The elements of the result have the
+/// type `of`. Numbers of another type are converted to `of`, if `of` can represent all values of that type. Timestamps
+/// at midnight are converted to dates if `of` is the date type.
 ///
 /// # Errors
 /// The errors of [`to_model_with`], or an error if the elements cannot be converted to `of`.

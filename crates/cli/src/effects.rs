@@ -17,7 +17,7 @@ enum Origin {
     Json,
     /// The values are in Parquet or Arrow, whose columns have types.
     Typed,
-    /// The values are those of `-s` on the command line.
+    /// The values are given by `-s` on the command line.
     Constant,
 }
 

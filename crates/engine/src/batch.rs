@@ -140,7 +140,7 @@ impl Batch {
     /// Evaluates the model on all rows on one thread and returns one column per output. `inputs` has one column per input.
     ///
     /// # Errors
-    /// If a column does not fit its input, or a row fails; the error is that of the first row that fails.
+    /// If a column does not fit its input, or if a row fails: then the error of the first row that fails.
     pub fn run(&self, inputs: &[InputColumn<'_>]) -> Result<Vec<OutputColumn>, Error> {
         Ok(self.run_with(&RunOptions::default(), inputs)?.columns)
     }
@@ -208,8 +208,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// If a column does not fit its input; if a row fails and failed rows stop the run (the error is that of the first one); or if the run was
-    /// cancelled or its time was over.
+    /// If a column does not fit its input; if a row fails and failed rows stop the run (this returns the error of the
+    /// first row that fails); or if the run was cancelled or its time was over.
     pub fn run_with(&self, options: &RunOptions, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
         let outputs = self.outputs().iter().map(|_| None).collect();
         self.run_into(options, inputs, outputs)

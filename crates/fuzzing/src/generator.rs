@@ -52,8 +52,8 @@ pub(crate) fn program(random: &mut Rng, config: &Config) -> Program {
 /// The number of programs for an operator whose operands have to be tried.
 const OPEN: usize = 4;
 
-/// Returns programs whose only operator is that of `entry`: one program per group of its forms (lists of accepted operands), with as many inputs as
-/// possible.
+/// Returns programs whose only operator is the operator of `entry`: one program per group of its forms (lists of
+/// accepted operands), with as many inputs as possible.
 pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
     let mut programs = Vec::new();
     let catalogue = Catalogue::standard();

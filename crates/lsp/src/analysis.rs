@@ -145,8 +145,8 @@ impl Analysis {
         self.names.at(u32::try_from(byte).ok()?)
     }
 
-    /// The definition of the name at the byte index `byte` of the main text; `None` if there is no name at `byte`, or if the name is that of an
-    /// operator or a file.
+    /// The definition of the name at the byte index `byte` of the main text; `None` if there is no name at `byte`, or
+    /// if it is the name of an operator or a file.
     pub(crate) fn named_at(&self, byte: usize) -> Option<&NamedPlace> {
         match self.referent_at(byte)?.1 {
             Referent::Name(name) => self.names.named_at(name),

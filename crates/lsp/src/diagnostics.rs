@@ -1,4 +1,5 @@
-//! Conversion of a text's problems to diagnostics of the protocol. The library finds the problems. Their messages are those of `cembra check`.
+//! Conversion of a text's problems to diagnostics of the protocol. The library finds the problems, so their messages
+//! are the same as in `cembra check`.
 
 use crate::analysis::Analysis;
 use cembra::errors::{Code, Diagnostic};

@@ -58,7 +58,7 @@ pub(crate) fn literal_integer(value: Option<&Value>) -> Option<i64> {
     }
 }
 
-/// Adds nodes that read the field `index` of `value`. There must be such a field.
+/// Adds graph nodes that read the field `index` of `value`. There must be such a field.
 pub(crate) fn field(graph: &mut dyn Expansion, value: NodeHandle, index: usize) -> NodeResult {
     let index = graph.literal(Value::from(index as i64));
     graph.apply(id::GET_NTH, &[value, index])

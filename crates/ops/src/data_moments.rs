@@ -1,5 +1,5 @@
 //! Parses dates and timestamps in data files that have a custom format or are in the local time of a zone. The formats
-//! and zones are those of the operators on dates, such as `strings.parse_date`.
+//! and zones are the same as for operators on dates, such as `strings.parse_date`.
 
 use crate::calendar::zones;
 use cembra_runtime::{Date, Timestamp};

@@ -266,7 +266,7 @@ pub trait Expansion {
     }
     /// Adds a literal to the graph.
     fn literal(&mut self, value: Value) -> NodeHandle;
-    /// Adds a node that applies an operator to values.
+    /// Adds a graph node that applies an operator to values.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -305,10 +305,10 @@ pub trait Instantiation: Expansion {
     /// If more steps have been counted than are allowed.
     fn spend(&mut self, steps: usize) -> Result<(), ExpansionError>;
 
-    /// The sequence with this handle; `None` if the handle is that of a value or a function.
+    /// Returns the sequence with this handle; `None` if it is the handle of a value or a function.
     fn sequence(&self, arg: NodeHandle) -> Option<Rc<Sequence>>;
 
-    /// Adds a sequence and returns its handle.
+    /// Adds a sequence to the graph and returns its handle.
     fn make_sequence(&mut self, sequence: Sequence) -> NodeHandle;
 
     /// Casts `arg` to the wider type `wide`, by implicit casts. Tuples are cast field by field, arrays element by element.
@@ -328,8 +328,8 @@ pub trait Instantiation: Expansion {
     /// If the function does not accept these types, or its results are not scalars.
     fn map(&mut self, function: NodeHandle, args: &[NodeHandle]) -> Result<NodeHandle, ExpansionError>;
 
-    /// Adds a loop and returns its state after the last round. The loop starts with the state `init` and continues as long as
-    /// the condition is present. The type of the state is the common type of `init` and `next`.
+    /// Adds a loop to the graph and returns its state after the last round. The loop starts with the state `init` and
+    /// continues as long as the condition is present. The type of the state is the common type of `init` and `next`.
     ///
     /// # Errors
     /// If the condition is not a mask, the state has no common type, or loops nest too deep.

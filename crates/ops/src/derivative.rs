@@ -55,7 +55,7 @@ impl DerivativeCall<'_> {
         self.graph.apply(op, operands)
     }
 
-    /// Adds the literal `number` in the type of the result.
+    /// Adds a literal node to the graph: `number`, in the type of the result.
     pub(crate) fn number(&mut self, number: f64) -> NodeHandle {
         let value = match self.graph.qtype(self.result).scalar() {
             Some(Scalar::Float32) => ScalarValue::Float32(number as f32),
@@ -73,13 +73,13 @@ impl DerivativeCall<'_> {
         }
     }
 
-    /// Adds the product of the result's cotangent and `factor`.
+    /// Adds a node to the graph for the product of the result's cotangent and `factor`, and returns the node.
     pub(crate) fn times(&mut self, factor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::MULTIPLY, &[cotangent, factor])
     }
 
-    /// Adds the quotient of the result's cotangent and `divisor`.
+    /// Adds a node to the graph for the quotient of the result's cotangent and `divisor`, and returns the node.
     pub(crate) fn over(&mut self, divisor: NodeHandle) -> NodeResult {
         let cotangent = self.cotangent;
         self.apply(id::DIVIDE, &[cotangent, divisor])
@@ -89,16 +89,16 @@ impl DerivativeCall<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// Adds a node for `factor`, or 0 where `limit` is 0. It is for a product with `limit` whose limit is 0 there,
-    /// although `factor` may be infinite.
+    /// Adds a node to the graph for `factor`, but 0 where `limit` is 0. The node replaces `factor` in a product with
+    /// `limit`: where `limit` is 0, the product must be 0 even if `factor` is infinite.
     pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
         self.apply(id::TENSOR_WHERE, &[vanishes, zero, factor])
     }
 
-    /// Adds a node for `x` with +0 in place of -0. So a function whose domain begins at 0 has at -0 the same slope as
-    /// at +0.
+    /// Adds a node to the graph for `x` with +0 in place of -0. A function whose domain begins at 0 then has the same
+    /// slope at -0 as at +0.
     pub(crate) fn without_minus_zero(&mut self, x: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         self.apply(id::ADD, &[x, zero])

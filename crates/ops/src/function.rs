@@ -13,18 +13,18 @@ use cembra_value::{ScalarValue, Value};
 /// Default fields for the records of operators on functions and sequences.
 pub(crate) const HIGHER_ORDER: OpDef = OpDef { params: &[], typing: Typing::Instantiated, ..OWN };
 
-/// Adds the INT64 literal `value` to the graph.
+/// Adds a literal node of type INT64 to the graph, with the value `value`.
 pub(crate) fn integer(graph: &mut dyn Instantiation, value: i64) -> NodeHandle {
     graph.literal(Value::Scalar(ScalarValue::Int64(value)))
 }
 
-/// Adds a node that reads the field `index` of a tuple.
+/// Adds a graph node that reads the field `index` of a tuple.
 pub(crate) fn field(graph: &mut dyn Instantiation, tuple: NodeHandle, index: usize) -> NodeResult {
     let index = integer(graph, index as i64);
     graph.apply(id::GET_NTH, &[tuple, index])
 }
 
-/// Adds nodes that read all fields of an operand, which must be a tuple.
+/// Adds graph nodes that read all fields of an operand, which must be a tuple.
 fn fields(
     graph: &mut dyn Instantiation,
     operator: &str,

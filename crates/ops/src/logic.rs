@@ -233,7 +233,7 @@ fn logic_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeF
     Ok(Signature { operands: args.iter().map(|a| a.qtype.clone()).collect(), ret })
 }
 
-/// Adds nodes for an operand as a mask: a boolean `b` becomes `b == true`.
+/// Adds graph nodes for an operand as a mask: a boolean `b` becomes `b == true`.
 fn as_mask(graph: &mut dyn Expansion, arg: NodeHandle) -> NodeResult {
     match graph.qtype(arg) {
         QType::Nothing => Ok(graph.literal(Value::Missing(Scalar::Unit))),

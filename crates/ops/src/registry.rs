@@ -59,8 +59,8 @@ impl Registry {
         }
     }
 
-    /// Adds an operator, whose record lives as long as the process. If the user has already added an operator with this name,
-    /// it is replaced.
+    /// Adds an operator to the registry. Its record lives as long as the process. If the user has already added an
+    /// operator with this name, it is replaced.
     pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
         if let Some(id) = self.find(def.name) {
             self.defs[id.index()] = Box::leak(Box::new(def));

@@ -51,7 +51,8 @@ enum Elements {
     Mapped { function: NodeHandle, sources: Vec<Rc<Sequence>> },
     /// The elements are tuples of the elements of these sequences at the tuple's index.
     Zipped(Vec<Rc<Sequence>>),
-    /// The elements are those of `source` from the index `start` on. `known_size` is their number; `None` if it is not known during type inference.
+    /// The elements of `source` from the index `start` on. `known_size` is the number of these elements; `None` if it
+    /// is not known during type inference.
     Sliced { source: Rc<Sequence>, start: NodeHandle, known_size: Option<usize> },
 }
 
@@ -93,7 +94,7 @@ impl Sequence {
         (0..size).map(element).collect::<Result<_, _>>().map(Some)
     }
 
-    /// Adds nodes for the element at an index, which must be in range.
+    /// Adds graph nodes for the element at an index, which must be in range.
     fn at(&self, graph: &mut dyn Instantiation, index: NodeHandle) -> NodeResult<ExpansionError> {
         match &self.elements {
             Elements::Range { start, step } => {
@@ -133,7 +134,8 @@ fn known(graph: &dyn Instantiation, value: NodeHandle) -> Option<i64> {
     }
 }
 
-/// Adds two INT64; the result is a literal if both are, so that a known index stays known.
+/// Adds a graph node for the sum of two INT64. If both are literals, the node is a literal, so that a known index stays
+/// known.
 fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResult {
     match (known(graph, a), known(graph, b)) {
         (Some(0), _) => Ok(b),
@@ -143,7 +145,7 @@ fn sum(graph: &mut dyn Instantiation, a: NodeHandle, b: NodeHandle) -> NodeResul
     }
 }
 
-/// Adds nodes for the elements of several sequences at one index.
+/// Adds graph nodes for the elements of several sequences at one index.
 fn elements(
     graph: &mut dyn Instantiation,
     sources: &[Rc<Sequence>],
@@ -152,7 +154,7 @@ fn elements(
     sources.iter().map(|source| source.at(graph, index)).collect()
 }
 
-/// Adds nodes that select one of several values by an index.
+/// Adds graph nodes that select one of several values by an index.
 fn chosen(graph: &mut dyn Instantiation, values: &[NodeHandle], index: NodeHandle) -> NodeResult<ExpansionError> {
     if let Some(value) = known(graph, index).and_then(|at| values.get(usize::try_from(at).ok()?)) {
         return Ok(*value);

@@ -62,8 +62,8 @@ pub(crate) static PLUS: OpDef = OpDef {
 /// The most digits that numbers are rounded to, before or after the point.
 const MOST_DIGITS: i32 = 15;
 
-/// Adds nodes that round `x` to `digits` decimal digits: `x` is scaled by a power of 10 (by 100 for 2 digits), rounded,
-/// and scaled back. If the scaled number is so large that it has no fraction, the result is `x`.
+/// Adds graph nodes that round `x` to `digits` decimal digits: `x` is scaled by a power of 10 (by 100 for 2 digits),
+/// rounded, and scaled back. If the scaled number is so large that it has no fraction, the result is `x`.
 fn round_to(g: &mut dyn Expansion, x: NodeHandle, digits: i32) -> NodeResult {
     let of_type = |value: f64| match scalar(g, x) {
         Some(Scalar::Float32) => ScalarValue::Float32(value as f32),

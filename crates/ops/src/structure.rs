@@ -123,7 +123,7 @@ fn like_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, TypeFa
     }
 }
 
-/// Adds a present constant of the type of `arg`; the value of `arg` is not used.
+/// Adds a literal node to the graph: a present constant of the type of `arg`; the value of `arg` is not used.
 fn constant_like(graph: &mut dyn Expansion, arg: NodeHandle, value: i32) -> NodeResult {
     let qtype = graph.qtype(arg);
     let scalar = qtype.scalar().unwrap_or(Scalar::Int32);

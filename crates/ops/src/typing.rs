@@ -62,7 +62,7 @@ impl TypeFault {
         TypeFault { code: Code::TypeMismatch, message: message.into(), operand, hint: None }
     }
 
-    /// Adds a suggestion what to write instead.
+    /// Adds to the error a hint that says what to write instead.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

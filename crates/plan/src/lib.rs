@@ -150,14 +150,15 @@ pub struct Block {
     pub result: Option<ValueId>,
 }
 
-/// An input of a plan: its name, its leaf in the model, and the value that it is stored in.
+/// An input of a plan: its name, its leaf in the model, and the plan's value (with a slot in the frame) that holds the
+/// input during an evaluation.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// The name of the input's leaf.
     pub name: Arc<str>,
     /// The index of the input's leaf in the prepared model.
     pub leaf: u32,
-    /// The value of the plan that the input is stored in.
+    /// The value of the plan that holds the input during an evaluation.
     pub value: ValueId,
 }
 

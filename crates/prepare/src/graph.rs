@@ -476,7 +476,8 @@ impl TypedGraph {
         }
     }
 
-    /// Adds an operator other than a cast, for an expression node that differs from all others added so far.
+    /// Adds a node to the graph that applies an operator other than a cast. The node belongs to an expression node that
+    /// differs from all others added so far.
     pub(crate) fn add_of_distinct(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.add(kind, operands, qtype, origin);
@@ -485,7 +486,8 @@ impl TypedGraph {
         self.push(kind, operands, qtype, origin)
     }
 
-    /// Adds a literal, or finds an equal literal in the index. The second result is true if the literal was found.
+    /// Adds a literal node to the graph, or finds an equal one in the index of nodes. The second result is true if the
+    /// literal was found.
     fn find_or_push_literal(&mut self, value: Value, origin: NodeId) -> (Id, bool) {
         let hash = hash_literal(&self.seed, &value);
         let TypedGraph { index, nodes, values, .. } = self;
@@ -501,7 +503,7 @@ impl TypedGraph {
         (id, false)
     }
 
-    /// Adds an operator, or finds an equal one in the index.
+    /// Adds a node to the graph that applies an operator, or finds an equal one in the index of nodes.
     fn find_or_push(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         let hash = hash_node(&self.seed, kind, operands);
         let TypedGraph { index, nodes, operands: all, .. } = self;
@@ -528,7 +530,8 @@ impl TypedGraph {
         id
     }
 
-    /// Adds all missing nodes to the index, before a lookup of any node.
+    /// Adds all nodes of the graph that are not yet in the index of nodes to this index. This must be done before a
+    /// lookup of any node.
     #[inline]
     fn complete_index(&mut self) {
         if !self.is_index_complete {

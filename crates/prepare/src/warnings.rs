@@ -1,8 +1,9 @@
 //! Warnings about a typed model that probably does not compute what its author meant: digits that are lost, comparisons that always or never hold,
 //! branches that are never chosen. Warnings that need no types are found in `cembra-expr`.
 //!
-//! The graph has no rewrites except expansions, so a node is what the user wrote if its operator is that of its origin. A function is
-//! typed for each of its calls, so warnings about a function are limited to nodes that do not depend on its arguments.
+//! The graph has no rewrites except expansions, so a node is what the user wrote if it has the same operator as its
+//! origin. A function is typed for each of its calls, so warnings about a function are limited to nodes that do not
+//! depend on its arguments.
 
 mod tensors;
 
@@ -91,7 +92,8 @@ impl WrittenOperator<'_> {
         }
     }
 
-    /// Adds the place of an operand, with the label `text`, to a warning. Returns the warning unchanged if the operand has no place.
+    /// Adds to a warning the place of an operand, with the label `text`. Returns the warning unchanged if the operand
+    /// has no place.
     fn also(&self, warning: Diagnostic, operand: Option<&NodeId>, text: &str) -> Diagnostic {
         match operand.and_then(|operand| self.place_of(*operand)) {
             Some(place) => warning.also(place, text),

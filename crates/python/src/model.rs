@@ -860,7 +860,8 @@ impl Model {
         })
     }
 
-    /// Returns the model as text at a stage of compiling, such as `plan` or `asm`. The types of inputs are those of the first signature.
+    /// Returns the model as text at a stage of compiling, such as `plan` or `asm`. The inputs have the types of the
+    /// first signature.
     #[pyo3(signature = (stage="plan"))]
     fn explain(&self, py: Python<'_>, stage: &str) -> PyResult<String> {
         let found = Stage::ALL.iter().find(|known| known.name() == stage).ok_or_else(|| {

@@ -62,16 +62,17 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         self.array.ndim() == self.axes && Self::place(&self.array) == Some((self.first, self.len))
     }
 
-    /// The array's numbers, for reading; `None` if the array was changed meanwhile. While the slice is in use, the array must be pinned, or no Python
-    /// code may run.
+    /// Returns the array's numbers, for reading; `None` if the array was changed after its address was recorded. While
+    /// the slice is in use, one of two conditions must hold: the array is pinned, or no Python code runs.
     pub(crate) fn read(&self) -> Option<&[T]> {
         // SAFETY: NUMPY-MEMORY: the array is kept alive, and still has `len` elements at this address. A type that was set since has elements of the
         // same size.
         self.is_unchanged().then(|| unsafe { std::slice::from_raw_parts(self.first, self.len) })
     }
 
-    /// The array's numbers, for writing; `None` if the array was changed meanwhile, or is read-only. While the slice is in use, the array must be
-    /// pinned, or no Python code may run.
+    /// Returns the array's numbers, for writing; `None` if the array was changed after its address was recorded, or if
+    /// it is read-only. While the slice is in use, one of two conditions must hold: the array is pinned, or no Python
+    /// code runs.
     pub(crate) fn written(&mut self) -> Option<&mut [T]> {
         // SAFETY: NUMPY-MEMORY: as in `read`, and no input of the run has a byte of this memory.
         (is_writable(&self.array) && self.is_unchanged())

@@ -1,6 +1,8 @@
-//! Models that call user-defined operators over columns. For many rows such a model is cut into phases. A phase evaluates the operands of some
-//! calls. Then the functions of these calls make columns of results, which later phases read as inputs. A call whose operands depend on the
-//! parameter of a function or of a loop stays in its phase, and is evaluated row by row.
+//! Models that call Python functions over columns (user-defined operators that take and return whole columns). For many
+//! rows such a model is cut into phases: parts that are evaluated for all rows, one part after the other. A phase
+//! computes the operands of some calls. Then Python runs these calls, and each returns a column of results, which later
+//! phases read as an input. A call whose operands depend on the parameter of a function or of a loop stays in its
+//! phase, and is evaluated row by row.
 
 use crate::errors;
 use crate::user_operators::OverColumns;
@@ -19,7 +21,8 @@ const MOST_PHASES: usize = 16;
 
 /// A model that is compiled for many rows, cut into phases at the calls of Python functions over columns.
 pub(crate) struct Phases {
-    /// The columns that phases read. Each is an input of the model, or `None` for the results of a call.
+    /// For each column that some phase reads as an input: the input of the model that has the column's values, or
+    /// `None` if the values are the results of a call of a Python function.
     pub(crate) columns: Vec<Option<Field>>,
     /// The phases that compute operands of calls, in order; empty for a model that does not call operators over columns.
     pub(crate) before: Vec<Phase>,

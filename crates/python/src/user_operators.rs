@@ -80,7 +80,8 @@ static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 /// `SystemExit`, end a run: they concern the program, not one row.
 pub(crate) struct RunEnd {
     token: Cancellation,
-    /// True if even a few rows may take long. Then the run gets a thread of its own, and this thread checks for signals meanwhile.
+    /// True if even a few rows may take long. Then the run gets a thread of its own, and the calling thread checks for
+    /// signals until the run ends.
     is_long: bool,
     raised: Mutex<Option<PyErr>>,
 }

@@ -32,7 +32,8 @@ pub(crate) enum TapeValue {
 #[derive(Debug)]
 pub struct Line<P> {
     tape: Tape,
-    /// The inputs of the tape in order, each as the part (such as a register) of the backend that runs the tape.
+    /// The inputs of the tape, in order. Each is given as a part `P` of the backend that runs the tape, such as a
+    /// register.
     inputs: Vec<P>,
     /// The values recorded so far.
     values: ScopedValueMap<TapeValue>,

@@ -50,7 +50,7 @@ pub struct FunctionParts {
 }
 
 impl FunctionParts {
-    /// Makes one piece (function) of the whole plan.
+    /// Puts the whole plan into a single piece (function), without cutting it.
     pub(crate) fn whole(plan: &Plan) -> FunctionParts {
         let steps = 0..plan.block(BlockId::TOP).steps.len();
         let all = FunctionPart { steps, outputs: 0..plan.outputs().len(), ..FunctionPart::NOTHING };

@@ -311,8 +311,8 @@ pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) 
     Arc::new(StructArray::new(fields.collect(), arrays, None))
 }
 
-/// Converts boolean masks to the Arrow form of units in results: true becomes true, false becomes null. `None` if the array is not of
-/// booleans.
+/// Converts an array of booleans to the Arrow array that represents values of type unit in results: true (a present
+/// unit) stays true, false (a missing unit) becomes null. `None` if `masks` is not an array of booleans.
 pub fn masks_as_nulls(masks: &ArrayRef) -> Option<ArrayRef> {
     let absent = BooleanArray::new(!masks.as_boolean_opt()?.values(), None);
     arrow_select::nullif::nullif(masks, &absent).ok()

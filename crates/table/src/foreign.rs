@@ -1,5 +1,6 @@
-//! Writes values of any Arrow type as text and as JSON, including types that models do not have. The text is that of a CSV field; in it, lists,
-//! structs and maps are written as JSON. A timestamp of a column with a time zone is shown in UTC with `Z`; the zone is only in the column's type.
+//! Writes values of any Arrow type as text and as JSON, including types that models do not have. Text is written as in
+//! a CSV field, but lists, structs and maps in it are written as JSON. A timestamp of a column with a time zone is
+//! shown in UTC with `Z`; the zone is only in the column's type.
 //!
 //! | Arrow | text | JSON |
 //! |---|---|---|

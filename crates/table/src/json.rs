@@ -377,7 +377,7 @@ impl RowForm {
     /// to the results as they are written, if the columns cannot hold them.
     ///
     /// # Errors
-    /// If a value cannot be read; the error is that of the first one.
+    /// If a value cannot be read: then the error of the first such value.
     fn values(&self, object: &Object, row: &mut Vec<Value>, members: &mut Option<String>) -> Result<(), DataError> {
         row.clear();
         let mut wrong = Ok(());

@@ -29,12 +29,12 @@ const MOST_HEADER: usize = u16::MAX as usize;
 /// The bytes of elements that are read at once.
 const PIECE_BYTES: usize = 1 << 16;
 
-/// Returns true if `first`, the first bytes of a file, are those of a `.npy` file.
+/// Returns true if a file whose first bytes are `first` is a `.npy` file.
 pub fn is_npy(first: &[u8]) -> bool {
     first.starts_with(MAGIC)
 }
 
-/// Returns true if `first`, the first bytes of a file, are those of a zip archive.
+/// Returns true if a file whose first bytes are `first` is a zip archive.
 pub fn is_npz(first: &[u8]) -> bool {
     ARCHIVES.iter().any(|archive| first.starts_with(archive))
 }

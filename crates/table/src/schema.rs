@@ -87,8 +87,8 @@ pub struct Inferred {
     pub name: String,
     /// The type that was inferred from the data.
     pub qtype: QType,
-    /// The line of the row that decided the type: the first row after which the type stayed the same. `None` if the type is that of the
-    /// file's column, or if all values of the first rows are missing.
+    /// The line of the row that decided the type: the first row after which the type stayed the same. `None` if the
+    /// type is given by the file's column, or if all values of the first rows are missing.
     pub line: Option<u64>,
     /// True if this is a column that is copied to the results, false if it is an input.
     pub kept: bool,

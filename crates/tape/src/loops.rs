@@ -16,7 +16,7 @@ pub enum Port {
     /// this layout.
     Shared,
     /// The layout has [`CHAINS`](cembra_runtime::CHAINS) partial sums of an `F64` output, at any address. The output's
-    /// number in row `r` is added to the sum at position `r` modulo `CHAINS`. Rows are added in order.
+    /// number in row `r` is added to the sum with index `r` modulo `CHAINS`. Rows are added in order.
     Chains,
 }
 
@@ -44,18 +44,18 @@ impl Port {
 /// # Safety
 /// PORTS: `play` must read and write only the memory that its contract names.
 pub unsafe trait TapeLoop: Debug + Send + Sync {
-    /// Runs the tape on `rows` rows, and returns true if a `FaultIf` holds in any of them. Then the loop may have
-    /// stopped anywhere, and the contents of the outputs are unspecified.
+    /// Runs the tape on `rows` rows. Returns true if a `FaultIf` (an instruction that fails) holds in any row. After
+    /// true, the loop may have stopped at any row, and the contents of the outputs are unspecified.
     ///
     /// Mask inputs are read up to the byte of the last row. Mask outputs are written in whole words of 64 bits, with
     /// zeros after the last row.
     ///
     /// # Safety
     /// PORTS: `ports` must have a pointer for each input of the tape, in the order in which inputs were recorded, to
-    /// elements in the input's memory layout. After them comes a pointer for each output, in the order in which they
-    /// were declared: to memory for the rows (whole words for masks), or to the partial sums. No output may overlap
-    /// another output. An output may overlap an input only if both are the same array of one type with an element per
-    /// row. Numbers that the tape uses as views of strings must be views as in STRING-VIEW.
+    /// elements in the input's memory layout. After the inputs comes a pointer for each output, in the order in which
+    /// outputs were declared: to memory for the rows (whole words for masks), or to the partial sums. No output may
+    /// overlap another output. An output may overlap an input only if both are the same array of one type with an
+    /// element per row. Numbers that the tape uses as views of strings must be views as in STRING-VIEW.
     unsafe fn play(&self, ports: &[*mut u8], rows: usize, context: &mut Context) -> bool;
 
     /// Runs the tape as [`TapeLoop::play`] does, for outputs that are too large to stay in the caches. A backend that
@@ -69,9 +69,9 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Runs the tape as [`TapeLoop::play`] does, and prefetches memory from the addresses in `ahead` if the backend
-    /// supports it: for each row, as many bytes from each address as the row's elements have. A backend may use only
-    /// some of the addresses. The addresses need not be valid.
+    /// Runs the tape as [`TapeLoop::play`] does. If the backend supports it, the loop also prefetches memory from the
+    /// addresses in `ahead`: for each row and address, as many bytes as an element of the row has. A backend may use
+    /// only some of the addresses. The addresses need not be valid.
     ///
     /// # Safety
     /// PORTS: the requirements of [`TapeLoop::play`] must hold.
@@ -81,14 +81,14 @@ pub unsafe trait TapeLoop: Debug + Send + Sync {
         unsafe { self.play(ports, rows, context) }
     }
 
-    /// Runs the tape on `counts[1]` lines (blocks of contiguous rows, such as those of a matrix) of `counts[0]` rows
-    /// each, as [`TapeLoop::play_fetching`] does. From line to line, each pointer in `ports` advances by the number of
-    /// bytes that `shifts` has at the pointer's index. Each address in `ahead` advances by the number of bytes that is
-    /// paired with it. Returns `Some(true)` if a `FaultIf` holds in any row. Returns `None`, and does nothing, if the
-    /// backend cannot do this faster than the caller can with one call per line.
+    /// Runs the tape on each of `counts[1]` lines, one after the other, as [`TapeLoop::play_fetching`] does. A line is
+    /// a block of `counts[0]` rows whose elements are contiguous, such as a row of a matrix. After each line, the
+    /// pointer at index `i` of `ports` advances by `shifts[i]` bytes, and each address in `ahead` by the number of
+    /// bytes that is paired with it. Returns `Some(true)` if a `FaultIf` holds in any row, else `Some(false)`. Returns
+    /// `None`, and does nothing, if the backend cannot do this faster than with one call per line.
     ///
     /// # Safety
-    /// PORTS: for each line, `ports` must meet the requirements of [`TapeLoop::play`].
+    /// PORTS: for each line (block of rows), the advanced pointers must meet the requirements of [`TapeLoop::play`].
     unsafe fn play_lines(
         &self,
         ports: &[*mut u8],

@@ -392,7 +392,7 @@ impl ProductOrder {
     }
 }
 
-/// The pairs of factors, and of products of factors, that may be multiplied next.
+/// The candidates for the next multiplication, which combine two factors, or products of factors, into one product.
 ///
 /// The product of a pair does not change when two other factors are multiplied: a label that the pair shares with them
 /// is also a label of their product. So each pair is considered once: when its second factor is added, or, if its
@@ -502,7 +502,8 @@ impl Uses {
     }
 }
 
-/// A pair of factors that may be multiplied next. The least candidate is the best.
+/// A candidate for the next multiplication: two factors that may be combined into one product. The least candidate, in
+/// the order of this type, is the best.
 struct Candidate {
     /// True if the factors share no label.
     is_apart: bool,

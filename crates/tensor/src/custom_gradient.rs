@@ -133,9 +133,10 @@ impl fmt::Debug for CustomVjp {
 }
 
 impl TensorGraph {
-    /// Adds a function with a user-defined gradient. `forward` builds the results from the inputs, and also residuals: whatever nodes the
-    /// gradient needs. `backward` is given the residuals and the cotangents of all results. For each input it builds a cotangent of the
-    /// input's type and extents, or returns `None`. Other nodes that `forward` uses are constant for the gradient.
+    /// Adds to the graph a function with a user-defined gradient. `forward` builds the results from the inputs, and
+    /// also residuals: whatever nodes the gradient needs. `backward` is given the residuals and the cotangents of all
+    /// results. For each input it builds a cotangent of the input's type and extents, or returns `None`. Other nodes
+    /// that `forward` uses are constant for the gradient.
     ///
     /// Both build ordinary nodes, so the gradient is rewritten, planned and differentiated like any other part of a graph. Forward mode is computed
     /// as the reverse of the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.

@@ -571,8 +571,8 @@ impl TensorGraph {
         self.place(&[operand, within], &seen, Operation::PlaceSlice(slices.into()), &extents)
     }
 
-    /// Returns zeros of extents `extents`, except at the positions that the layout `seen` selects. The elements there
-    /// are those of the first operand.
+    /// Adds a node with the extents `extents`. At the positions that the layout `seen` selects, it has the elements of
+    /// the first operand; elsewhere it has zeros.
     fn place(
         &mut self,
         operands: &[TensorNodeId],

@@ -212,7 +212,7 @@ pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<()
     Err(Error::tensors(TensorErrorKind::OperandCount, format!("{count} {inputs} for {leaves} inputs")))
 }
 
-/// Checks that an input's type `scalar` and its `extents` are those of a leaf.
+/// Checks that an input's type `scalar` and its `extents` are equal to those that a leaf declares.
 ///
 /// # Errors
 /// If the type or the extents differ.

@@ -290,7 +290,7 @@ impl ReversePass {
         at
     }
 
-    /// Adds a cotangent to the sum of those gathered for a node.
+    /// Adds a cotangent to the sum of the cotangents that were gathered for a node so far.
     fn gather(&mut self, graph: &mut TensorGraph, node: TensorNodeId, cotangent: Cotangent) -> Result<(), Error> {
         let Some(state) = self.states.get_mut(&position(node)) else { return Ok(()) };
         state.cotangent = Some(match state.cotangent {

@@ -22,7 +22,7 @@ impl TensorBytes {
         TensorBytes { bytes: 0, peak: 0, most }
     }
 
-    /// Adds the bytes of a tensor that is about to be created.
+    /// Adds to the counter the bytes of a tensor that is about to be created.
     ///
     /// # Errors
     /// If the tensor exceeds the limit, alone or together with the other tensors.

@@ -17,8 +17,9 @@ use cembra_tensor::{Labels, MatrixProduct, PlainProduct};
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// Evaluates products, sums and functions of tiled tensors. A result is computed completely or not at all. Neither its bits, nor the error if several
-/// tiles fail, depend on the number of threads. Clones share the memory that dropped results leave for reuse.
+/// Evaluates products, sums and functions of tiled tensors. A result is computed completely or not at all. The number
+/// of threads affects neither the bits of the result nor, if several tiles fail, the error. Clones share the memory
+/// that dropped results leave for reuse.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};

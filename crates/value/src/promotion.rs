@@ -18,9 +18,9 @@ pub fn common_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     })
 }
 
-/// The scalar type for values of the types `a` and `b` that are combined outside of a model's text. It is that of
-/// [`common_scalar`], but an integer and a float give FLOAT64, because FLOAT32 does not hold the digits of an integer.
-/// `None` if the types have no common type.
+/// Returns the scalar type for values of the types `a` and `b` that are combined outside of a model's text. The type is
+/// found as in [`common_scalar`], except for an integer and a float: their type is FLOAT64, because FLOAT32 cannot
+/// represent the digits of an integer. `None` if the types have no common type.
 #[must_use]
 pub fn lossless_scalar(a: Scalar, b: Scalar) -> Option<Scalar> {
     match common_scalar(a, b)? {

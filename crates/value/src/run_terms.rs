@@ -7,7 +7,7 @@ use cembra_runtime::{Cancellation, Context};
 /// The treatment of rows whose evaluation fails, in a run over many rows.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OnError {
-    /// A row that fails stops the run, whose error is that of the first such row.
+    /// A row that fails stops the run. The run returns the error of the first row that failed.
     #[default]
     Fail,
     /// The run continues after a row that fails. The outputs of that row are missing.

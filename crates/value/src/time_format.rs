@@ -50,7 +50,8 @@ enum Field {
 /// The number of parts that a date or time may have.
 const FIELDS: usize = Field::Offset as usize + 1;
 
-/// The letters: for each, its meaning, the part of a moment that it stands for, and the name of the part in messages.
+/// The letters of formats. For each: its meaning, the part of a date or time that it stands for, and the name of this
+/// part in messages.
 const LETTERS: [(char, Letter, Field, &str); 16] = [
     ('Y', Letter::Year, Field::Year, "year"),
     ('y', Letter::ShortYear, Field::Year, "year"),

@@ -227,7 +227,7 @@ pub enum Value {
     Tuple(Fields<Value>),
     /// The only value of a shape type.
     Shape(ShapeType),
-    /// An array of scalars. The kind is that of Arolla's two array types.
+    /// An array of scalars. The kind says which of Arolla's two array types it has.
     Array(ArrayKind, Arc<Array>),
     /// The shape of an array of this kind: the number of its elements.
     ArrayShape(ArrayKind, usize),
@@ -395,7 +395,7 @@ impl Value {
     /// Writes the fields of a tuple; a separate function, so that `write_to` is short.
     ///
     /// # Safety
-    /// FRAME-SLOT, as for `write_to`; `fields` are those of this value.
+    /// FRAME-SLOT, as for `write_to`; `fields` must be the fields of this value.
     #[inline(never)]
     unsafe fn write_fields(&self, fields: &Fields<Value>, frame: FramePtr, offset: u32) {
         let qtype = self.qtype();
@@ -435,7 +435,7 @@ impl Value {
     /// Reads the fields of a tuple; a separate function, so that `read_from` is short.
     ///
     /// # Safety
-    /// FRAME-SLOT and STRING-VIEW, as for `read_from`; `fields` are those of the type.
+    /// FRAME-SLOT and STRING-VIEW, as for `read_from`; `fields` must be the fields of the type.
     #[inline(never)]
     unsafe fn read_fields(qtype: &QType, fields: &Fields<QType>, frame: FramePtr, offset: u32) -> Value {
         let values = fields.iter().zip(qtype.field_offsets());

@@ -130,7 +130,8 @@ pub(crate) struct Op {
     pub(crate) immediate: u8,
     /// True if lanes of the instruction's result become zero where its mask is not set.
     pub(crate) zeroing: bool,
-    /// The index, in the iteration, of the step (one vector of rows) that the instruction belongs to.
+    /// The step that the instruction belongs to: an iteration of the compiled loop has one or more steps, each of which
+    /// computes one vector of rows. The first step has index 0.
     pub(crate) step: u8,
     pub(crate) result: Value,
     pub(crate) operands: [Value; 4],
@@ -138,7 +139,8 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// Makes an instruction of the iteration's first step, without operands, result or mask.
+    /// Makes an instruction without operands, result or mask. It belongs to the first step (vector of rows) of an
+    /// iteration of the compiled loop.
     pub(crate) const fn new(kind: MachineOpKind, length: Length) -> Op {
         Op {
             kind,

@@ -170,8 +170,8 @@ pub(super) fn within<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, bound: F) -> 
     m.less(magnitude, bound)
 }
 
-/// The polynomial with these coefficients, lowest first. Long polynomials are split into the even and the odd powers. That
-/// takes one more multiplication, but half the time if nothing else can be computed meanwhile.
+/// The polynomial with these coefficients, lowest first. Long polynomials are split into the even and the odd powers.
+/// That takes one more multiplication, but half the time if there is nothing else to compute in parallel.
 #[inline(always)]
 pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x: A::Number, c: [F; N]) -> A::Number {
     if N < 6 {

@@ -164,8 +164,8 @@ impl LoopFold {
         self.kind == FoldKind::FloatSum
     }
 
-    /// Adds the node `value ?? other`: `value`, or `other` where `value` is missing. Returns `value` itself if no
-    /// element can be missing.
+    /// Adds the node `value ?? other` to the graph: `value`, or `other` where `value` is missing. Returns `value`
+    /// itself if no element can be missing.
     fn or(&self, nodes: &mut Nodes, value: Id, other: Id) -> Result<Id, LoopFailure> {
         if self.element.is_optional() { nodes.apply(id::PRESENCE_OR, &[value, other]) } else { Ok(value) }
     }

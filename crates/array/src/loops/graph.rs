@@ -256,13 +256,13 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Adds the node that aggregates all `len` elements of a column.
+    /// Adds a node to the graph that aggregates all `len` elements of a column.
     fn gather_all(&mut self, step: &Step, fold: Fold, len: Id) -> Result<Id, LoopFailure> {
         let zero = self.nodes.number(0);
         self.gather(step, fold, zero, len)
     }
 
-    /// Adds the node that aggregates `len` elements of a column, from the position `start` on.
+    /// Adds a node to the graph that aggregates `len` elements of a column, from the position `start` on.
     fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, LoopFailure> {
         let another = || LoopFailure::new(Some(step.origin), "gathers elements of another type");
         let column = self.column(step.args[0]).ok_or_else(another)?;
@@ -302,8 +302,8 @@ impl<'p> Builder<'p> {
         self.nodes.apply(id::PRESENCE_AND, &[found, has])
     }
 
-    /// Adds the node that looks up `key` in a dictionary. The result is the value for the key, of type `value`; or, if
-    /// `value` is `None`, whether the key exists.
+    /// Adds a node to the graph that looks up `key` in a dictionary. The result is the value for the key, of type
+    /// `value`; or, if `value` is `None`, whether the key exists.
     fn ask(&mut self, map: &InputPath, key: Id, value: Option<Scalar>, qtype: &QType) -> Result<Id, LoopFailure> {
         let at = self.maps.iter().position(|known| known == map).unwrap_or_else(|| {
             self.maps.push(map.clone());
@@ -581,8 +581,8 @@ impl<'p> Builder<'p> {
         Ok(self.nodes.add(kind, &[base, stride, position], &element))
     }
 
-    /// Adds the node that writes an element of an array. The element's position is the result of the previous write,
-    /// `before`, so that the writes stay in order.
+    /// Adds a node to the graph that writes an element of an array. The element's position is the result of the
+    /// previous write, `before`, so that the writes stay in order.
     fn write(&mut self, array: ValueId, element: Id, list: usize, before: Id) -> Result<Id, LoopFailure> {
         let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);

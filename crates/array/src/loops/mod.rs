@@ -31,7 +31,8 @@ use members::Members;
 pub struct LoopFailure {
     /// The expression node that is not supported; `None` if the reason concerns no single node.
     pub origin: Option<NodeId>,
-    /// The reason, as the rest of a sentence about the node, such as "is a scan".
+    /// The reason why no plan with loops can be made, as a verb phrase whose subject is the operator of the node
+    /// `origin`, or "a value" without it. Example: "is a scan".
     pub why: &'static str,
 }
 

@@ -25,7 +25,7 @@ impl Nodes {
         self.graph.literal(value, self.origin)
     }
 
-    /// Adds a literal of type INT64.
+    /// Adds a literal node of type INT64 to the graph.
     pub(super) fn number(&mut self, number: i64) -> Id {
         self.literal(Value::from(number))
     }
@@ -38,13 +38,14 @@ impl Nodes {
         self.graph.add(kind, operands, qtype, self.origin)
     }
 
-    /// Adds the application of an operator. The operator's overload follows from the types of the operands.
+    /// Adds a node to the graph that applies an operator. The operator's overload follows from the types of the
+    /// operands.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, LoopFailure> {
         let made = self.graph.apply(self.registry, op, operands, self.origin);
         made.map_err(|_| LoopFailure::new(Some(self.origin), "has elements of other types than it takes"))
     }
 
-    /// Adds nodes that read the first `count` fields of a tuple.
+    /// Adds nodes to the graph that read the first `count` fields of a tuple.
     pub(super) fn parts(&mut self, tuple: Id, count: usize) -> Result<Vec<Id>, LoopFailure> {
         let part = |at: usize| {
             let at = self.number(at as i64);

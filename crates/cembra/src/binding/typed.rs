@@ -205,8 +205,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     /// ```
     ///
     /// # Errors
-    /// If a row fails: the error is that of the first one, and outputs from there on are unspecified. Also if the numbers of inputs and outputs
-    /// differ, or the run ends by the executor's token, deadline or limits.
+    /// If a row fails: returns the error of the first row that fails; the outputs from this row on are unspecified.
+    /// Also if the numbers of inputs and outputs differ, or the run ends by the executor's token, deadline or limits.
     pub fn run_many(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         if inputs.len() != outputs.len() {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());

@@ -173,8 +173,8 @@ impl InputValue<'_> {
 }
 
 impl TiledPart {
-    /// Selects the inputs of the part from `inputs`, those of the whole model, and `before`, the outputs of the
-    /// previous part.
+    /// Selects the inputs of this part of the model. They are among `inputs`, the inputs of the whole model, and
+    /// `before`, the outputs of the previous part.
     fn given<'v>(&self, inputs: &[InputValue<'v>], before: &'v [TiledValue]) -> Vec<InputValue<'v>> {
         let given = |from: &PartInput| match *from {
             PartInput::OfModel(at) => inputs.get(at).copied(),

@@ -68,7 +68,9 @@ fn each_row_has_its_own_list() {
 fn the_program_over_rows_is_explained() {
     let explain = |text: &str| Model::parse(text).unwrap().explain(&Options::default(), Stage::Lanes).unwrap();
     let listing = explain(SCORER);
-    for line in ["is which elements are in which row of `xs`", "is the scalars of `k`", "array.expand(", "math.sum("] {
+    for line in
+        ["is the edge that assigns elements to the rows of `xs`", "is the scalars of `k`", "array.expand(", "math.sum("]
+    {
         assert!(listing.contains(line), "{line}: {listing}");
     }
     assert_eq!(

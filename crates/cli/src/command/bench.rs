@@ -44,8 +44,9 @@ const FILL: Duration = Duration::from_millis(10);
 
 /// Measures how long a model takes to compile and to evaluate a row, in both backends
 ///
-/// The rows are those of DATA, or else random: numbers in -10 to 10, 30 % of optional values missing, lists and dictionaries of up to 20
-/// elements. Models with arrays are measured by calls of a session, one for each row.
+/// The rows are read from DATA. Without DATA they are random: numbers in -10 to 10, 30 % of optional values missing,
+/// lists and dictionaries of up to 20 elements. Models with arrays are measured by calls of a session, one for each
+/// row.
 #[derive(clap::Args, Debug)]
 #[command(
     override_usage = "cembra bench [OPTIONS] <MODEL> [DATA]...\n       cembra bench [OPTIONS] -e <EXPR> [DATA]...",

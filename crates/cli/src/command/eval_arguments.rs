@@ -171,7 +171,10 @@ impl Args {
             Some(OutputFormat::Parquet) => Format::Parquet,
             Some(OutputFormat::Arrow) => Format::Arrow,
             Some(OutputFormat::Npy | OutputFormat::Npz) => {
-                return Err(usage(NAME, "`--format npy` and `npz` must be used for models with tensors, not for rows"));
+                return Err(usage(
+                    NAME,
+                    "`--format npy` and `--format npz` can only be used for models with tensors, not for rows",
+                ));
             }
             None => match self.ending() {
                 Some(ending) => Format::of_ending(&ending)

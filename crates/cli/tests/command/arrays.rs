@@ -121,7 +121,7 @@ fn other_commands_say_what_they_cannot_do() {
     }
     let lanes = shell.stdout(&["explain", "m.cem", "--stage", "lanes"]);
     assert!(
-        lanes.starts_with("Over many rows:\n") && lanes.contains("which elements are in which row of `x`"),
+        lanes.starts_with("Over many rows:\n") && lanes.contains("the edge that assigns elements to the rows of `x`"),
         "{lanes}"
     );
     let apart = shell.stdout(&["explain", "-e", "input x: [f64]; x[0]", "--stage", "lanes"]);

@@ -67,10 +67,10 @@ pub struct ListRows {
 #[derive(Debug)]
 struct RowsProgram {
     compiled: Compiled,
-    /// For each input of the array program: the column of the model that the input is made from, and the part that it
-    /// takes.
+    /// The source of each input of the array program: a column of the model, and the values that are taken from the
+    /// column.
     sources: Vec<Source>,
-    /// The pairs of columns whose lists must have equal lengths in each row.
+    /// For each pair of columns in the list: in each row, the lists of the two columns must have equal lengths.
     alike: Vec<(usize, usize)>,
     /// For each column, whether a list that all rows share is stored once, and not repeated for each row.
     sought: Vec<bool>,
@@ -78,7 +78,8 @@ struct RowsProgram {
     outputs: Vec<OutputForm>,
 }
 
-/// The part of a model's column that an input of the array program is made from. The number is the index of the column.
+/// The values of a model's column that an input of the array program is made from. The number is the index of the
+/// column.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Scalars(usize),
@@ -343,9 +344,9 @@ impl RowsProgram {
             let (what, at) = match *source {
                 Source::Scalars(at) => ("the scalars of", at),
                 Source::Elements(at) => ("the elements of all rows of", at),
-                Source::Edge(at) => ("which elements are in which row of", at),
-                Source::Starts(at) => ("where each row begins among the elements of", at),
-                Source::Ends(at) => ("where each row ends among the elements of", at),
+                Source::Edge(at) => ("the edge that assigns elements to the rows of", at),
+                Source::Starts(at) => ("the position of each row's first element, among all elements of", at),
+                Source::Ends(at) => ("the position after each row's last element, among all elements of", at),
             };
             text += &format!("L.{} is {what} `{}`\n", input.name, names[at]);
         }

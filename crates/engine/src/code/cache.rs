@@ -102,8 +102,8 @@ impl<K, T: Clone> Cache<K, T> {
         }
     }
 
-    /// Adds an entry for a key, unless another thread has added it meanwhile. In a full cache the least recently
-    /// requested entry is replaced.
+    /// Adds an entry for a key to the cache, unless another thread has added one since the caller looked. In a full
+    /// cache the least recently requested entry is replaced.
     fn insert(&self, hash: u64, is_it: impl Fn(&K) -> bool, key: impl Fn() -> K) -> Arc<Entry<K, T>> {
         self.change(|table| {
             if let Some(entry) = find(table, hash, is_it) {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const MOST_TURNS: usize = 16;
 
 /// The error for a model that converts tensors to other values, and these to tensors again, more than `MOST_TURNS`
-/// times. Its position is that of the first output of `rest`.
+/// times. It is reported at the first output of `rest`.
 fn too_many_turns(rest: &Program) -> Diagnostic {
     let message =
         format!("the model converts tensors to other values and back more than {MOST_TURNS} times, which is the limit");

@@ -133,20 +133,20 @@ impl MixedModel {
 }
 
 impl ModelPart {
-    /// Returns the part as an executor of its own.
+    /// Returns this part of the model as an executor of its own.
     #[must_use]
     pub fn executor(&self) -> Executor {
         Executor::of_part(&self.executable)
     }
 
-    /// The sources of the part's inputs, in their order.
+    /// Returns the source of each input of this part of the model, in the order of the inputs.
     #[must_use]
     pub fn inputs(&self) -> &[PartInput] {
         &self.inputs
     }
 
-    /// Converts an output of the preceding part to the type of the part's input: an array to a tensor, or a tensor to an array. Values of other types
-    /// are cloned.
+    /// Converts an output of the preceding part of the model to the type of this part's input: an array to a tensor, or
+    /// a tensor to an array. Values of other types are cloned.
     ///
     /// # Errors
     /// If an element of an array is missing, or has a type that tensors cannot have. The error is reported at `span`.
@@ -160,7 +160,8 @@ impl ModelPart {
         }
     }
 
-    /// Evaluates the part. `values` are the inputs of the model, `given` the outputs of the preceding part.
+    /// Evaluates this part of the model. `values` are the inputs of the whole model, `given` the outputs of the
+    /// preceding part.
     fn evaluate(
         &self,
         memory: &mut Option<PartMemory>,

@@ -682,7 +682,8 @@ impl Executor {
         &self.0
     }
 
-    /// Makes the executor of a part of another executable. The background compilation of the part was started together with the whole.
+    /// Makes the executor of one part of a mixed model (a model with tensors and other values). The background
+    /// compilation of the part was started together with the whole.
     pub(crate) fn of_part(part: &Arc<Executable>) -> Executor {
         Executor(part.clone())
     }

@@ -1,5 +1,6 @@
-//! Calls a compiled function on one line of numbers per input: numbers in memory at equal distances. Such a call has the least overhead, but is
-//! possible only if the function needs nothing but columns. [`Strips`](crate::rows::Strips) runs several lines, runs other functions too, and
+//! Calls a compiled function on one line per input. A line is an array of numbers that lie at equal distances in
+//! memory. Such a call has the least overhead, but is possible only if the function needs nothing but columns.
+//! [`Strips`](crate::rows::Strips) runs a function on several lines, runs functions that need more than columns, and
 //! prefetches.
 
 use crate::rows::ColumnValue;
@@ -8,7 +9,8 @@ use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The layout of a line (numbers in memory at equal distances): the type of the numbers, and the distance from one to the next.
+/// The layout of a line (an array of numbers that lie at equal distances in memory): the type of the numbers, and the
+/// distance from one number to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LineLayout {
     /// The type of the numbers in the line.
@@ -41,7 +43,8 @@ pub enum ResultTarget {
 /// The most columns of a function that is called on one line, including its output.
 const MOST: usize = 8;
 
-/// The start of a line (numbers in memory at equal distances): a slice, and the index of the line's first number in it.
+/// The start of a line (an array of numbers that lie at equal distances in memory): a slice, and the index in the slice
+/// of the line's first number.
 #[derive(Clone, Copy, Debug)]
 pub struct LineStart<'a> {
     /// The start of the memory; `len` is the count of numbers in it.
@@ -56,7 +59,8 @@ pub struct LineStart<'a> {
 }
 
 impl<'a> LineStart<'a> {
-    /// Makes the start of a line: the number with index `at` of `numbers`. The index is checked only when a line is run.
+    /// Describes the start of a line (an array of numbers): the number with index `at` of `numbers`. The index is
+    /// checked only when a function runs on the line.
     #[must_use]
     #[inline]
     pub const fn of<T: ColumnValue>(numbers: &'a [T], at: usize) -> LineStart<'a> {
@@ -113,17 +117,20 @@ impl LineInput {
         Some(LineInput { input, scalar: pace.scalar, size, back, span: far.unsigned_abs() })
     }
 
-    /// Returns the address of the line's first number; `None` if it has another type, or the line is not within the memory.
+    /// Returns the address of the line's first number; `None` if the numbers have another type than the input, or if
+    /// the line is not within its memory.
     #[inline]
     fn first(&self, start: &LineStart<'_>) -> Option<*mut u8> {
-        // A line that begins before the memory wraps to an index far behind it.
+        // A line that begins before its memory gets an index that wraps around to a number far beyond the memory's
+        // length.
         let fits =
             start.scalar == self.scalar && start.at.wrapping_sub(self.back) < start.len.saturating_sub(self.span);
         fits.then(|| start.memory.wrapping_add(start.at.wrapping_mul(self.size)).cast_mut())
     }
 }
 
-/// A compiled function that is called on one line per input: `rows` numbers in memory at equal distances.
+/// A compiled function that is called on one line per input: an array of `rows` numbers that lie at equal distances in
+/// memory.
 #[derive(Debug)]
 pub struct LineCall {
     /// The function's machine code, if it takes nothing but columns. A call then reads no other object.
@@ -137,7 +144,8 @@ pub struct LineCall {
 }
 
 impl LineCall {
-    /// Binds a function to lines of `rows` numbers. `None` if the function takes other columns than one per input and one output, or if `rows` is 0.
+    /// Binds a function to one line (an array of `rows` numbers) per input. `None` if the function takes other columns
+    /// than one per input and one output, or if `rows` is 0.
     pub(in crate::rows) fn of(
         function: Arc<dyn BareFunction>,
         paces: &[LineLayout],
@@ -160,9 +168,12 @@ impl LineCall {
         self.inputs.iter().map(|input| input.input as usize)
     }
 
-    /// Evaluates the function on the lines that begin at `starts`, one per input, and overwrites `output`. Returns false if there are too few starts,
-    /// a line has another type or is not within its memory, the thread's floating-point mode is not the default, or a row fails or may fail. Then the
-    /// contents of `output` are unspecified.
+    /// Evaluates the function on one line (array of numbers) per input, and overwrites `output` with the results.
+    /// `starts` has the start of each line.
+    ///
+    /// Returns false if there are fewer starts than inputs, if a line has another type or is not within its memory, if
+    /// the thread's floating-point mode is not the default, or if the evaluation of a row fails or may fail. After
+    /// false, the contents of `output` are unspecified.
     #[must_use]
     #[inline]
     pub fn run<'a>(&mut self, starts: impl Iterator<Item = LineStart<'a>>, output: LineMut<'_>) -> bool {
@@ -172,8 +183,9 @@ impl LineCall {
             && unsafe { self.play(starts, output.first) }
     }
 
-    /// Evaluates the function on the lines that begin at `starts`, one per input, and adds the results to `sums`. Before the call, no sum may be -0.
-    /// Returns false for the same reasons as [`run`](LineCall::run); then the contents of `sums` are unspecified.
+    /// Evaluates the function on one line (array of numbers) per input, and adds the results to `sums`. `starts` has
+    /// the start of each line. Before the call, no sum may be -0. Returns false for the same reasons as
+    /// [`run`](LineCall::run); after false, the contents of `sums` are unspecified.
     #[must_use]
     #[inline]
     pub fn sum<'a>(&mut self, starts: impl Iterator<Item = LineStart<'a>>, sums: &mut Chains) -> bool {
@@ -181,7 +193,7 @@ impl LineCall {
         self.output.1 == ResultTarget::Chains && unsafe { self.play(starts, std::ptr::from_mut(sums).cast()) }
     }
 
-    /// Runs the function on lines, one start per input.
+    /// Runs the function on one line (array of numbers) per input. `starts` has the start of each line.
     ///
     /// # Safety
     /// COLUMNS: the output has the type and the memory that the function writes.

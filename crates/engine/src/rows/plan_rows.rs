@@ -140,8 +140,8 @@ impl PlanRows {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
-    /// Returns a function for lines (numbers in memory at equal distances) with the types and distances `paces`; `None` if the interpreter evaluates
-    /// their rows one by one.
+    /// Returns a function for lines (arrays of numbers that lie at equal distances in memory) with the types and
+    /// distances `paces`; `None` if the interpreter evaluates the rows of such lines one by one.
     pub(crate) fn strips(&self, paces: &[LineLayout], sink: ResultTarget) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;

@@ -291,9 +291,10 @@ impl RowPlan {
     /// row once. A job runs once.
     ///
     /// # Errors
-    /// If a row fails and failed rows stop the run: the error is that of the first one, and the caller's memory is unspecified. If the run was
-    /// cancelled, or strings are too long or too many. If the job has already run, the job or the backend is from another batch, or the backend is
-    /// for other layouts; nothing was evaluated then.
+    /// If a row fails and failed rows stop the run: returns the error of the first row that fails, and the contents of
+    /// the caller's output memory are unspecified. If the run was cancelled, or strings are too long or too many. If
+    /// the job has already run, the job or the backend is from another batch, or the backend is for other layouts;
+    /// nothing was evaluated then.
     pub fn run<E: Send>(
         &self,
         job: &mut Job<'_>,
@@ -493,7 +494,8 @@ impl RowPlan {
     /// is evaluated.
     ///
     /// # Safety
-    /// COLUMNS: the columns are of the job, and all other rows of the strip were written.
+    /// COLUMNS: the strip's columns must be columns of `job`, and all rows of the strip except the failed ones must
+    /// have been written.
     unsafe fn failed_rows<E>(
         &self,
         job: &Job<'_>,

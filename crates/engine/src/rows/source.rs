@@ -296,8 +296,8 @@ impl<'a> Source<'a> {
     /// first copied to `words`.
     ///
     /// # Safety
-    /// COLUMNS: the column was compared with the type and has these rows; there are as many words as `staged_words` says, and nothing else uses
-    /// them.
+    /// COLUMNS: the column must have been compared with the type, and must have these rows. `words` must point to as
+    /// many words as `staged_words` returns, which nothing else uses.
     pub(in crate::rows) unsafe fn column(&self, start: usize, rows: usize, words: *mut u64) -> Column {
         let at = |first: *const u8, stride: isize| first.wrapping_offset(stride * start.cast_signed()).cast_mut();
         let [stride, presence_stride] = self.strides();

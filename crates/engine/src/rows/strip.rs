@@ -17,11 +17,12 @@ pub(in crate::rows) struct Strip<'r> {
 }
 
 impl Strip<'_> {
-    /// Moves the outputs of the rows before `end` to their columns. Returns the reason if some of their strings could not be stored, else `None`.
+    /// Moves the outputs of the rows before `end` from the strip to the columns of the outputs. Returns the reason if
+    /// some strings of these rows could not be stored, else `None`.
     ///
     /// # Safety
-    /// COLUMNS: the columns are of the job, and these rows were written. STRING-VIEW: the scratch holds the strings of the rows that are not
-    /// finished.
+    /// COLUMNS: `self.columns` must be columns of the job that has `targets`, and the rows before `end` must have been
+    /// written. STRING-VIEW: `scratch` must hold the strings of all rows whose outputs are not yet moved.
     pub(in crate::rows) unsafe fn finish(
         &mut self,
         targets: &[Target<'_>],

@@ -1,5 +1,6 @@
-//! Runs a compiled function on lines of numbers: numbers in memory at equal distances. The function is bound to the distances once, and then run
-//! again and again in memory of its own, with as little overhead as possible. Use a batch for threads, missing rows, or the error of a row.
+//! Runs a compiled function on lines: arrays of numbers that lie at equal distances in memory, one number per row. The
+//! function is bound once to the distances. Then it runs many times, in memory of its own, with as little overhead as
+//! possible. Use a batch instead for several threads, for missing rows, or to get the error of a row.
 
 use crate::rows::line::{LineCall, LineLayout, LineMut, LineStart, ResultTarget, size};
 use crate::rows::{ColumnLayouts, ColumnValue, Player, RowPlan};
@@ -9,8 +10,9 @@ use cembra_runtime::{
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Lines of numbers in memory. The distance between the numbers of a line is constant, and so is the distance between the first numbers of
-/// consecutive lines. When the lines are run, both distances are checked against the memory.
+/// The lines (arrays of numbers) of one input. Within a line, the numbers lie at equal distances in memory. The first
+/// numbers of consecutive lines also lie at equal distances. Both distances are checked against the memory when a
+/// function runs on the lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     start: LineStart<'a>,
@@ -19,15 +21,16 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Makes lines, the first of which begins at `start`. In a line, each number is `step` numbers after the one before. Each line begins `shift`
-    /// numbers after the line before.
+    /// Describes lines (arrays of numbers), the first of which begins at `start`. Within a line, each number is `step`
+    /// numbers after the previous one. Each line begins `shift` numbers after the start of the previous line.
     #[must_use]
     #[inline]
     pub const fn of(start: LineStart<'a>, [step, shift]: [isize; 2]) -> Lines<'a> {
         Lines { start, step, shift }
     }
 
-    /// Returns the address of the first number; `None` unless `count` lines of `rows` numbers are within the memory.
+    /// Returns the address of the first line's first number; `None` unless `count` lines (arrays) of `rows` numbers
+    /// each are within the memory.
     #[inline]
     fn begin(&self, [rows, count]: [usize; 2]) -> Option<*const u8> {
         let LineStart { at, len, .. } = self.start;
@@ -47,18 +50,19 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A hint to prefetch memory: an address for the first line, and the distance from it to the address for each next line. The hint gives no access to
-/// the memory.
+/// A hint to prefetch memory while a function runs on several lines (arrays of numbers), one after the other: an
+/// address for the first line, and the distance from the address for one line to the address for the next line. The
+/// hint gives no access to the memory.
 #[derive(Clone, Copy, Debug)]
 pub struct PrefetchHint {
     address: usize,
-    /// The distance from one line to the next, in bytes.
+    /// The distance from the address for one line (array of numbers) to the address for the next line, in bytes.
     shift: isize,
 }
 
 impl PrefetchHint {
-    /// Makes a hint to prefetch the number with index `first` of `numbers` for the first line, and `shift` numbers further on for each next line. The
-    /// index may be beyond the slice.
+    /// Makes a hint: for the first line (array of numbers), prefetch the number with index `first` of `numbers`; for
+    /// each further line, the number that is `shift` numbers after the previous one. The index may be beyond the slice.
     #[must_use]
     pub fn of<T: ColumnValue>(numbers: &[T], first: usize, shift: isize) -> PrefetchHint {
         let size = size_of::<T>();
@@ -66,13 +70,14 @@ impl PrefetchHint {
         PrefetchHint { address, shift: shift.wrapping_mul(size.cast_signed()) }
     }
 
-    /// Returns the address for the line with index `at`.
+    /// Returns the address to prefetch for the line (array of numbers) with index `at`.
     const fn of_line(&self, at: usize) -> usize {
         self.address.wrapping_add_signed(self.shift.wrapping_mul(at.cast_signed()))
     }
 }
 
-/// Returns the column layouts of lines, given the distances of input numbers and the destinations of results.
+/// Returns the layouts of columns that consist of lines (arrays of numbers at equal distances in memory): one layout
+/// per input, from its distance, and one per output, from the destination of its results.
 #[must_use]
 pub fn line_forms(inputs: &[LineLayout], outputs: &[ResultTarget]) -> ColumnLayouts {
     let mut known: SmallVec<[isize; 8]> = SmallVec::new();
@@ -100,8 +105,8 @@ pub fn line_forms(inputs: &[LineLayout], outputs: &[ResultTarget]) -> ColumnLayo
     ColumnLayouts(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
-/// A compiled function with one output, bound to the types and distances of its input lines (numbers in memory at equal distances), with the memory
-/// that it needs.
+/// A compiled function with one output, with the memory that it needs. It is bound to the number types of its input
+/// lines (arrays), and to the distances between the numbers of a line.
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
@@ -111,18 +116,19 @@ pub struct Strips {
     output: (Scalar, ResultTarget),
     scratch: Scratch,
     context: Context,
-    /// The columns of the inputs, then of the output, with their strides. Each column begins at the current line's first number.
+    /// The columns of the inputs, then the column of the output, with their strides. Each column begins at the first
+    /// number of the current line (array of numbers).
     columns: Box<[Column]>,
-    /// The bytes from one line to the next, for each input.
+    /// For each input, the bytes from the start of one line (array of numbers) to the start of the next.
     shifts: Box<[isize]>,
     /// The most rows that one call of the function evaluates (a strip).
     most: usize,
 }
 
 impl RowPlan {
-    /// Binds the function of `player` to lines with the types and distances `paces`, and to the destination `sink`. `None` if the model has other
-    /// types, or if `player` is from another batch or has no function for the [layouts](line_forms) of such lines. `context` must have the model's
-    /// limits.
+    /// Binds the function of `player` to input lines (arrays of numbers) with the types and distances `paces`, and to
+    /// the destination `sink`. `None` if the model has other types, or if `player` is from another batch or has no
+    /// function for the [layouts](line_forms) of such lines. `context` must have the model's limits.
     #[must_use]
     pub fn strips(
         &self,
@@ -148,10 +154,12 @@ impl RowPlan {
 }
 
 impl Strips {
-    /// Evaluates the function on `rows` numbers of each of `count` lines, and writes the results of the lines one after
-    /// the other. Returns false if lines do not have the types and distances that the function is bound to, the
-    /// thread's floating-point mode is not the default, or a row fails or may fail. Then the contents of the output
-    /// memory are unspecified.
+    /// Evaluates the function on each of `count` lines, one after the other, and writes their results to `output`, one
+    /// line after the other. A line is an array of `rows` numbers per input.
+    ///
+    /// Returns false if lines do not have the types and distances that the function is bound to, if the thread's
+    /// floating-point mode is not the default, or if the evaluation of a row fails or may fail. After false, the
+    /// contents of the output memory are unspecified.
     #[must_use]
     #[inline]
     pub fn run<'a>(
@@ -168,9 +176,11 @@ impl Strips {
         self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[]) }
     }
 
-    /// Evaluates the function on `rows` numbers of each of `count` lines, and adds the results of each line to the next of `sums`. Before the call,
-    /// no sum may be -0. Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. Then the contents of
-    /// `sums` are unspecified.
+    /// Evaluates the function on each of `count` lines, one after the other, and adds the results of the line with
+    /// index `i` to `sums[i]`. A line is an array of `rows` numbers per input. Before the call, no sum may be -0.
+    ///
+    /// Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. After false,
+    /// the contents of `sums` are unspecified.
     #[must_use]
     #[inline]
     pub fn sum_each<'a>(
@@ -187,15 +197,16 @@ impl Strips {
             && unsafe { self.lines([rows, count], ahead) }
     }
 
-    /// Binds the function to a single line of `rows` numbers per input, with a context that has the model's limits. `None` unless the function is a
-    /// single loop that reads and writes columns in place.
+    /// Binds the function to a single line (an array of `rows` numbers) per input, with a context that has the model's
+    /// limits. `None` unless the function is a single loop that reads and writes columns in place.
     #[must_use]
     pub fn one_line(&self, rows: usize, context: Context) -> Option<LineCall> {
         LineCall::of(self.bare.clone()?, &self.inputs, self.output.0, self.output.1, rows, context)
     }
 
-    /// Sets the columns to the first line of each input and to `output`. Returns false if the lines do not have the
-    /// types and distances that the function is bound to, or the thread's floating-point mode is not the default.
+    /// Sets the input columns to the first line (array of numbers) of each input, and the output column to `output`.
+    /// Returns false if the lines do not have the types and distances that the function is bound to, or if the thread's
+    /// floating-point mode is not the default.
     #[inline]
     fn begin<'a>(&mut self, inputs: impl Iterator<Item = Lines<'a>>, counts: [usize; 2], output: *mut u8) -> bool {
         let mut known = 0;
@@ -210,11 +221,13 @@ impl Strips {
         known == self.inputs.len() && cembra_runtime::math::default_float_mode()
     }
 
-    /// Runs the function on `rows` rows of each of `count` lines. The columns must be those of the first line. Returns false if a row fails or may
+    /// Runs the function on each of `count` lines, one after the other. A line is an array of `rows` numbers per input.
+    /// Before the call, the columns must be at the first line. Returns false if the evaluation of a row fails or may
     /// fail.
     ///
     /// # Safety
-    /// COLUMNS: columns are of the forms that the function was made for, and all lines have the rows.
+    /// COLUMNS: the columns must have the layouts that the function was compiled for, and each of the `count` lines
+    /// must have `rows` numbers.
     #[inline]
     unsafe fn lines(&mut self, [rows, count]: [usize; 2], ahead: &[PrefetchHint]) -> bool {
         let written = match self.output.1 {
@@ -255,7 +268,8 @@ impl Strips {
         true
     }
 
-    /// Moves the columns to the next line, whose output is `written` bytes further on.
+    /// Moves the columns to the next line (array of numbers). The next line of the output begins `written` bytes after
+    /// the current one.
     fn next(&mut self, written: isize) {
         for (column, shift) in self.columns.iter_mut().zip(self.shifts.iter().chain([&written])) {
             column.data = column.data.wrapping_offset(*shift);
@@ -266,7 +280,7 @@ impl Strips {
     /// row fails or may fail.
     ///
     /// # Safety
-    /// COLUMNS: the columns are of the forms that the function was made for, and have the rows.
+    /// COLUMNS: the columns must have the layouts that the function was compiled for, and at least `rows` rows.
     unsafe fn line(&mut self, rows: usize, ahead: &[usize]) -> bool {
         self.scratch.ahead.clear();
         self.scratch.ahead.extend_from_slice(ahead);
@@ -288,7 +302,7 @@ impl Strips {
                     self.scratch.ahead.iter_mut().for_each(|address| *address = address.wrapping_add(read));
                 }
             } else {
-                // Back to the start of the line.
+                // The columns return to the start of the line (array of numbers).
                 self.go(count.wrapping_sub(rows).cast_signed());
             }
         }

@@ -45,7 +45,7 @@ enum Data<'a> {
     /// The values are strings of a new column. Code writes views of them, and their bytes are copied after each strip
     /// (block of rows).
     Strings,
-    /// The values are dictionary keys of strings in a new column; the keys are those of an input.
+    /// The values are dictionary keys of strings in a new column. The keys are copied from an input.
     Numbered(SharedWords<Vec<u64>>, Numbering<'a>),
     /// Code writes the values to cells, in the layout of frames (the memory of an evaluation). Each cell is then
     /// converted to a `Value`.
@@ -240,7 +240,8 @@ impl<'a> Target<'a> {
     /// Returns the column that code writes for the rows from row `start` on, a multiple of 64: in place, or in `words`.
     ///
     /// # Safety
-    /// COLUMNS: the memory has these rows; there are as many words as `staged_words` says, and nothing else uses them.
+    /// COLUMNS: the memory must have these rows. `words` must point to as many words as `staged_words` returns, which
+    /// nothing else uses.
     pub(in crate::rows) unsafe fn column(&self, start: usize, words: *mut u64) -> Column {
         let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
         let [stride, presence_stride] = self.strides();

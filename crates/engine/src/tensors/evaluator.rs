@@ -203,8 +203,8 @@ pub fn matrices() -> &'static dyn MatrixProduct {
     return &crate::tensors::product::PlainProduct;
 }
 
-/// The fewest elements of a line along the innermost axis for which lines are evaluated one by one, in place. Shorter
-/// lines are copied in blocks.
+/// The fewest elements per line (array of elements along the innermost axis) for which lines are evaluated one by one,
+/// in place. Shorter lines are copied in blocks.
 const LONG_RUN: usize = 1 << 13;
 
 /// The most elements per block, if operands are copied because their elements are not at equal distances.
@@ -226,7 +226,8 @@ impl Evaluator {
     }
 }
 
-/// The elements of each tensor as a line. Each tensor's elements must be at equal distances.
+/// Returns each tensor's elements as a line (array of elements). The elements of a tensor must lie at equal distances
+/// in memory.
 fn lines(tensors: &[Tensor]) -> Vec<Line<'_>> {
     let line = |tensor| -> Line<'_> {
         let tensor: &Tensor = tensor;
@@ -267,7 +268,8 @@ impl<'e> TensorHost<'e> {
         in_elements(&Error::ended_by(self.terms.token))
     }
 
-    /// Compiles an element expression to be evaluated on lines of elements, whose distances are `steps`, one per input.
+    /// Compiles an element expression to be evaluated on lines (arrays of elements). `steps` has, for each input, the
+    /// distance between the elements of a line.
     ///
     /// # Errors
     /// If the expression cannot be compiled.
@@ -275,8 +277,8 @@ impl<'e> TensorHost<'e> {
         Ok(Box::new(BodyLines::of(self.evaluator.rows(body)?, body, steps)?))
     }
 
-    /// Compiles an element expression to be summed over lines of elements, whose distances are `steps`, one per input. `None` if no machine code can
-    /// sum several rows at a time.
+    /// Compiles an element expression to be summed over lines (arrays of elements). `steps` has, for each input, the
+    /// distance between the elements of a line. `None` if no machine code can sum several rows at a time.
     ///
     /// # Errors
     /// If the expression cannot be compiled.

@@ -1,6 +1,7 @@
-//! Compiled element expressions, bound to the distances between their operands' elements: the kernels that plans run for each line of elements. If a
-//! line cannot be run this way, because an element fails or may fail, or because only the interpreter evaluates the expression, the expression's plan
-//! is run on rows instead, which reports the error.
+//! Compiled element expressions (the code for one element of a tensor), bound to the distances between their operands'
+//! elements: the kernels that plans run for each line. A line is an array of elements that lie at equal distances in
+//! memory. A kernel cannot run on a line if an element fails or may fail, or if only the interpreter evaluates the
+//! expression. Then the expression's plan runs on rows instead, and reports the error.
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{
@@ -23,8 +24,8 @@ pub(crate) fn misfit() -> Error {
     Error::tensors(TensorErrorKind::SizeMismatch, "the memory is not of the type and size of the elements")
 }
 
-/// Compiles an element expression to a function for lines with the distances `steps` between elements; `None` if no
-/// function evaluates several rows at a time.
+/// Compiles an element expression to a function for lines (arrays of elements). `steps` has, for each operand, the
+/// distance between the elements of a line. `None` if no function evaluates several rows at a time.
 fn strips(
     plan: &PlanRows,
     body: &Body,
@@ -37,7 +38,8 @@ fn strips(
     plan.strips(&paces, sink)
 }
 
-/// A compiled element expression that is evaluated on lines (elements in memory at equal distances), with memory of its own.
+/// A compiled element expression that is evaluated on lines (arrays of elements that lie at equal distances in memory),
+/// with memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodyLines {
     plan: Arc<PlanRows>,
@@ -53,7 +55,7 @@ impl BodyLines {
     }
 }
 
-/// The lines of a plan's inputs; ends early if `lines` or `shifts` are too short.
+/// The lines (arrays of elements) of a plan's inputs. The iterator ends early if `lines` or `shifts` are too short.
 #[inline]
 fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Iterator<Item = Lines<'l>> {
     order.iter().map_while(move |at| {
@@ -62,7 +64,7 @@ fn inputs<'l>(order: &Order, lines: &[Line<'l>], shifts: &[isize]) -> impl Itera
     })
 }
 
-/// The element at position `first`, where a line begins.
+/// The start of a line (array of elements): the element at position `first`.
 #[inline]
 fn start(data: &Data, first: usize) -> LineStart<'_> {
     with_data!(data, elements => LineStart::of(elements, first))
@@ -78,17 +80,19 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 }
 
 impl BodyLines {
-    /// Makes a kernel that evaluates one line of `length` elements per call. `lines` are the lines of tensors that the kernel reads. `None` if the
-    /// call needs more than these lines, or if an input is not read.
+    /// Makes a kernel that evaluates one line (an array of `length` elements) per call. `lines` are the lines of
+    /// tensors that the kernel reads. `None` if the call needs more than these lines, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
 
-    /// Evaluates `length` elements of each line, and overwrites `to` with the expression's first output. If `to` has room for several lines, this is
-    /// repeated, each time for lines that begin `shifts` elements further on.
+    /// Evaluates the expression on lines (arrays of `length` elements), and overwrites `to` with its first output.
+    /// `lines` has the first line of each input. If `to` has room for several lines of results, the evaluation is
+    /// repeated, each time on lines that begin `shifts` elements later.
     ///
     /// # Errors
-    /// If lines or memory do not fit, or an element fails.
+    /// If the lines are not within their memory, if their types or the type of `to` do not fit the expression, or if an
+    /// element fails.
     pub(crate) fn run(
         &mut self,
         lines: &[Line<'_>],
@@ -113,7 +117,8 @@ impl BodyLines {
     }
 }
 
-/// A compiled element expression with a float result, which is summed over lines (elements in memory at equal distances). It has memory of its own.
+/// A compiled element expression with a float result that is summed over lines (arrays of elements that lie at equal
+/// distances in memory). It has memory of its own.
 #[derive(Debug)]
 pub(crate) struct BodySums {
     plan: Arc<PlanRows>,
@@ -122,8 +127,8 @@ pub(crate) struct BodySums {
 }
 
 impl BodySums {
-    /// Compiles the plan of an element expression to be summed over lines (elements in memory at equal distances); `None` if no machine code sums
-    /// several rows at a time.
+    /// Compiles the plan of an element expression to a kernel that sums its results over lines (arrays of elements);
+    /// `None` if no machine code sums several rows at a time.
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
         let strips = strips(&plan, body, &order, steps, ResultTarget::Chains).map_err(|error| in_elements(&error))?;
@@ -132,16 +137,19 @@ impl BodySums {
 }
 
 impl BodySums {
-    /// Makes a kernel that sums one line of `length` elements per call. `lines` are the lines of tensors that the kernel reads. `None` if the call
-    /// needs more than these lines, or if an input is not read.
+    /// Makes a kernel that sums one line (an array of `length` elements) per call. `lines` are the lines of tensors
+    /// that the kernel reads. `None` if the call needs more than these lines, or if an input is not read.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }
 
-    /// Adds the expression's first output to chains of partial sums, for `counts[0]` elements of each line: element `i` is added to chain `i` modulo
-    /// the number of chains. Before the call, no chain may be -0. The addition is repeated `counts[1]` times, each time for lines that begin `shifts`
-    /// elements further on, and with the next of `sums`. Returns false if the elements cannot be added in this way, because `sums` is too short or an
-    /// element fails or may fail; then the contents of `sums` are unspecified.
+    /// Sums the expression's first output over lines (arrays of `counts[0]` elements). `lines` has the first line of
+    /// each input. The result for element `i` of a line is added to the chain (partial sum) with index `i` modulo the
+    /// number of chains. This is repeated `counts[1]` times, each time for lines that begin `shifts` elements later,
+    /// and with the next element of `sums`. Before the call, no chain may be -0.
+    ///
+    /// Returns false if `sums` is too short, or if an element fails or may fail. After false, the contents of `sums`
+    /// are unspecified.
     pub(crate) fn sum_each(
         &mut self,
         lines: &[Line<'_>],
@@ -155,12 +163,12 @@ impl BodySums {
     }
 }
 
-/// A compiled element expression that is evaluated or summed on a single line (elements in memory at equal distances) of each tensor, with as little
-/// overhead as possible.
+/// A compiled element expression that is evaluated or summed on a single line (an array of elements that lie at equal
+/// distances in memory) of each tensor, with as little overhead as possible.
 #[derive(Debug)]
 pub(crate) struct BodyLine {
     call: LineCall,
-    /// The lines that the call reads.
+    /// The lines (arrays of elements) that the call reads.
     lines: SmallVec<[InputLine; 4]>,
 }
 
@@ -181,8 +189,9 @@ impl BodyLine {
         all.then(|| Box::new(BodyLine { call, lines }))
     }
 
-    /// Evaluates the expression on `tensors`, which must be as many as the expression was compiled for. Returns false if that cannot be done, because
-    /// a tensor has other elements or strides, or an element fails or may fail; then the contents of `to` are unspecified.
+    /// Evaluates the expression on `tensors`, which must be as many as the expression was compiled for. Returns false
+    /// if a tensor has other extents, strides or element types than expected, or if an element fails or may fail; after
+    /// false, the contents of `to` are unspecified.
     #[inline]
     pub(crate) fn run(&mut self, tensors: &[Tensor], to: OneTarget<'_>) -> bool {
         let BodyLine { call, lines } = self;
@@ -194,7 +203,8 @@ impl BodyLine {
     }
 }
 
-/// Runs the plan of an element expression over lines of `rows` elements, with the limits and threads of `terms`, and overwrites `outputs`.
+/// Runs the plan of an element expression on one line (an array of `rows` elements) per input, with the limits and
+/// threads of `terms`, and overwrites `outputs`.
 pub(crate) fn run(
     plan: &PlanRows,
     lines: &[Line<'_>],
@@ -216,7 +226,8 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The value of a line whose elements are all the same one, with step 0; otherwise `None`.
+/// The common value of a line (array of elements) that reads the same element again and again, with step 0; `None` for
+/// other lines.
 fn shared(line: &Line<'_>) -> Option<Value> {
     let at = Some(line.first).filter(|at| line.step == 0 && *at < line.data.len())?;
     Some(with_data!(line.data, elements => elements[at].into()))

@@ -1,12 +1,14 @@
-//! Lines of elements; a line is a sequence of elements in memory at equal distances. The types here describe where a line is, which lines an element
-//! expression reads, and where the results for a line are written. The binding of a plan decides which lines are processed; `kernels.rs` evaluates
-//! element expressions on them.
+//! Lines: arrays of elements that lie at equal distances in memory. The types here describe the memory of a line, the
+//! lines that an element expression (the code for one element of a tensor) reads, and the destination of a line's
+//! results. The binding of a plan decides which lines are processed; `kernels.rs` evaluates element expressions on
+//! them.
 
 use cembra_runtime::Chains;
 use cembra_tensor::{Data, DataMut, Layout, Strides, Tensor};
 use smallvec::SmallVec;
 
-/// A line: elements in memory at equal distances, given by the memory, the first position and the distance.
+/// A line: an array of elements that lie at equal distances in memory. It is given by the memory, the position of the
+/// first element, and the distance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line<'a> {
     /// The memory that contains the line's elements.
@@ -17,21 +19,21 @@ pub(crate) struct Line<'a> {
     pub(crate) step: isize,
 }
 
-/// A line that an element expression reads from a tensor: the index of the tensor, the layout that it must have, and the offset of the line's first
-/// element from the tensor's first element.
+/// A line (array of elements) that an element expression reads from a tensor: the index of the tensor, the layout that
+/// the tensor must have, and the distance from the tensor's first element to the line's first element.
 #[derive(Clone, Debug)]
 pub(crate) struct InputLine {
     input: usize,
     further: usize,
-    /// The extent and the stride of the only axis, as in most tensors that are lines.
+    /// The extent and the stride of the tensor's axis, if it has only one; most tensors with a line have one.
     axis: (usize, isize),
-    /// The extents and strides of all axes, if their number is not 1.
+    /// The extents and strides of the tensor's axes; `None` if it has only one axis.
     axes: Option<Box<[(usize, isize)]>>,
 }
 
 impl InputLine {
-    /// Makes a line of the tensor with index `input`, which must have this layout. The line begins `further` elements after the tensor's first
-    /// element.
+    /// Describes a line (array of elements) in the tensor with index `input`, which must have the layout `layout`. The
+    /// line begins `further` elements after the tensor's first element.
     pub(crate) fn of(input: usize, further: usize, layout: &Layout) -> InputLine {
         let axes: Box<[(usize, isize)]> = layout.axes().collect();
         let (axis, axes) = if let [axis] = axes[..] { (axis, None) } else { ((0, 0), Some(axes)) };
@@ -44,8 +46,9 @@ impl InputLine {
         self.input
     }
 
-    /// Finds the memory of the line and the position of its first element. `None` if there is no tensor with its index, or
-    /// if the tensor has other extents or strides. The element type and the length of the memory are not compared.
+    /// Returns the memory of the line and the position of its first element. `None` if `tensors` has no tensor with the
+    /// line's index, or if that tensor has other extents or strides. The element type and the length of the memory are
+    /// not compared.
     #[must_use]
     #[inline]
     pub(crate) fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {
@@ -59,23 +62,24 @@ impl InputLine {
     }
 }
 
-/// The destination of the results for one line (elements in memory at equal distances): memory, or partial sums.
+/// The destination of the results for one line (array of elements): memory, or partial sums.
 #[derive(Debug)]
 pub(crate) enum OneTarget<'d> {
     /// The results are written to memory: one result for each element of the line.
     Elements(DataMut<'d>),
-    /// The results are added to chains of partial sums: element `i` to chain `i` modulo the number of chains. Before the line is run, no chain may be
-    /// -0.
+    /// The results are added to chains (partial sums): result `i` to the chain with index `i` modulo the number of
+    /// chains. Before the line is evaluated, no chain may be -0.
     Sums(&'d mut Chains),
 }
 
-/// A hint to prefetch memory that will be read soon, while a line (elements in memory at equal distances) is summed. From a position on, one element
-/// is prefetched for each element of the line. The position may be outside of the memory.
+/// A hint to prefetch memory that will be read soon, while lines (arrays of elements) are summed. For each element of a
+/// line that is summed, one element is prefetched, from a position on. The position may be outside of the memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinePrefetch<'a> {
     /// The memory that contains the elements to prefetch.
     pub(crate) data: &'a Data,
-    /// The position in that memory from which to prefetch while the first line is summed.
+    /// The position in that memory from which elements are prefetched while the first line (array of elements) is
+    /// summed.
     pub(crate) first: usize,
     /// The distance, in elements, from the position to prefetch for one line to the position for the next line.
     pub(crate) shift: isize,

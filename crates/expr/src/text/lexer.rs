@@ -69,7 +69,8 @@ impl<'s> Lexer<'s> {
         Lexer { base: placed.start, ..Lexer::within(placed.text, 0..placed.text.len()) }
     }
 
-    /// Returns a lexer at the start of the bytes `part` of a text, after a byte order mark if the part begins with one.
+    /// Returns a lexer for `part`, some bytes of a text. It starts at the first byte, or after a byte order mark if
+    /// `part` begins with one.
     pub(super) fn within(source: &'s str, part: Range<usize>) -> Self {
         let (start, source) = (part.start, &source[..part.end]);
         let position = if source[start..].starts_with('\u{FEFF}') { start + 3 } else { start };

@@ -156,7 +156,8 @@ impl<'s> FieldNames<'s> {
 /// A tuple type whose fields are being read, or the type of a list of structs.
 struct Open<'s> {
     bracket: Span,
-    /// True if the type that is being read is that of a list, `[{..}]`. It has a single field: the type of the elements.
+    /// True if the type that is being read is the type of a list, `[{..}]`. It has a single field: the type of the
+    /// elements.
     is_list: bool,
     /// The field names read so far; `None` if the fields have no names.
     names: Option<FieldNames<'s>>,

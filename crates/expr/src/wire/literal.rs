@@ -136,5 +136,5 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
 }
 
 fn read_scalar(scalar: Scalar, assembly: &Assembly<'_>) -> Result<ScalarValue, Diagnostic> {
-    scalar.value.ok_or_else(|| assembly.damaged_node("its value is of no type"))
+    scalar.value.ok_or_else(|| assembly.damaged_node("a scalar of its literal has no type"))
 }

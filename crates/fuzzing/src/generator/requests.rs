@@ -1,6 +1,7 @@
-//! Generates programs on requests, as a service receives them: the inputs are a list of structs with texts and optional fields, a second list, a
-//! dictionary and an optional struct. The programs are written as text, statement by statement; a statement that is ill-typed is left out. The
-//! names and types of inputs are those of [`crate::requests`], which also runs these programs on JSON and on Rust structs.
+//! Generates programs on requests, as a service receives them: the inputs are a list of structs with texts and optional
+//! fields, a second list, a dictionary and an optional struct. The programs are written as text, statement by
+//! statement; a statement that is ill-typed is left out. The names and types of inputs are defined in
+//! [`crate::requests`], which also runs these programs on JSON and on Rust structs.
 
 use crate::Config;
 use crate::any_value;

@@ -59,7 +59,8 @@ fn same_tensors(a: &Tensor, b: &Tensor) -> bool {
     a.scalar_type() == b.scalar_type() && same_bits(a, b)
 }
 
-/// Returns the values of nodes from a session that is compiled for them. They are those of its second run, which reuses the memory of the first.
+/// Returns the values of nodes from a session that is compiled for them. The session runs twice; the values are from
+/// the second run, which reuses the memory of the first.
 fn in_session(graph: &TensorGraph, outputs: &[TensorNodeId], inputs: &[Tensor]) -> Values {
     let values = || {
         let mut session = shared_out(graph.compile(outputs, &in_order(Backend::Native))?.session());

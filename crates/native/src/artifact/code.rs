@@ -256,7 +256,8 @@ fn stack(code: &CompiledCode) -> usize {
     code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
 }
 
-/// Returns the signature of compiled plans, which is that of `RawFunction`.
+/// Returns the signature of compiled plans, in the terms of the code generator. It is the same as that of the Rust type
+/// `RawFunction`.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 4]);

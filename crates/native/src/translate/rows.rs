@@ -1,6 +1,6 @@
 //! Rows: the code of a plan in a loop over the rows of columns. Inputs are loaded at the start of each row, and outputs
-//! are stored at its end; the code in between is that of a single evaluation. If a row fails, the code returns, and
-//! `Progress` has the index of this row. The caller records it, and calls the code again for the next row.
+//! are stored at its end; the code in between is the same as for a single evaluation. If a row fails, the code returns,
+//! and `Progress` has the index of this row. The caller records it, and calls the code again for the next row.
 
 use super::body::Body;
 use super::columns::{Row, RowOffset, SHARED_STRIDES, Stride, kept_strides};

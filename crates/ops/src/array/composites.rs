@@ -18,7 +18,7 @@ const X_INTO: OpDef =
 
 const TRUE: Value = Value::Scalar(ScalarValue::Boolean(true));
 
-/// Adds a literal of type `WEAK_FLOAT`, which adapts to the float type of other operands.
+/// Adds a literal node to the graph: a number of type `WEAK_FLOAT`, which adapts to the float type of other operands.
 fn number(g: &mut dyn Expansion, value: f64) -> NodeHandle {
     g.literal(Value::Scalar(ScalarValue::WeakFloat(value)))
 }

@@ -51,7 +51,7 @@ pub(crate) fn bits_in(array: &Array, part: Range<usize>) -> Option<Vec<u64>> {
     })
 }
 
-/// Returns true if `bits`, the order-preserving bits of an element of `array`, are those of a NaN.
+/// Returns true if `bits`, the order-preserving bits of an element of `array`, encode a NaN.
 pub(crate) const fn is_nan(array: &Array, bits: u64) -> bool {
     bits == NAN && array.scalar().is_float()
 }

@@ -57,9 +57,9 @@ fn numbered_parts(of: &TableForm) -> usize {
     }
 }
 
-/// Adds nodes for the operand from which the row of a key is found: the key itself if it has one part, the combined
-/// number of its parts, or already the row if the last part is looked up in ranges. For a key that the table does not
-/// have, the operand matches no row; if a part of the key is missing, it is missing.
+/// Adds graph nodes for the operand from which the row of a key is found: the key itself if it has one part, the
+/// combined number of its parts, or already the row if the last part is looked up in ranges. For a key that the table
+/// does not have, the operand matches no row; if a part of the key is missing, it is missing.
 fn key_of(
     g: &mut dyn Instantiation,
     operator: &str,
@@ -103,7 +103,7 @@ fn key_of(
     row_in_ranges(g, operator, ranges, whole, own)
 }
 
-/// Adds a node for the row of a key whose last part is `key`: the row of the range that contains `key`, among the
+/// Adds a graph node for the row of a key whose last part is `key`: the row of the range that contains `key`, among the
 /// ranges of `group`.
 fn row_in_ranges(
     g: &mut dyn Instantiation,
@@ -126,13 +126,13 @@ fn row_in_ranges(
     Ok(g.apply(id::DICT_RANGED_ROW, &[ranges, group, key])?)
 }
 
-/// Adds a node for the member of the table that maps keys to rows, or to values. It follows the members for the parts
-/// of keys and for ranges.
+/// Adds a graph node for the member of the table that maps keys to rows, or to values. It follows the members for the
+/// parts of keys and for ranges.
 fn rows_of(g: &mut dyn Instantiation, table: NodeHandle, of: &TableForm) -> NodeResult<ExpansionError> {
     Ok(part(g, table, numbered_parts(of) + usize::from(of.is_of_ranges))?)
 }
 
-/// Adds a node for the mask that is present if `row` is a row of the table, and not [`NO_ROW`].
+/// Adds a graph node for the mask that is present if `row` is a row of the table, and not [`NO_ROW`].
 fn is_row(g: &mut dyn Instantiation, row: NodeHandle) -> NodeResult<ExpansionError> {
     let first = g.literal(Value::from(0_i64));
     Ok(g.apply(id::GREATER_EQUAL, &[row, first])?)

@@ -55,8 +55,8 @@ fn set_of(g: &dyn Expansion, x: NodeHandle, elements: &[NodeHandle]) -> Option<D
     Dict::new(Array::from_scalars(common, once.into_iter().map(Some)), units).ok()
 }
 
-/// Adds nodes for the mask that is present if one of `masks` is. The masks are joined in a balanced tree, so that a
-/// long list does not nest deep.
+/// Adds graph nodes for the mask that is present if one of `masks` is. The masks are joined in a balanced tree, so that
+/// a long list does not nest deep.
 fn any(g: &mut dyn Expansion, mut masks: Vec<NodeHandle>) -> NodeResult {
     while masks.len() > 1 {
         let join = |pair: &[NodeHandle]| match pair {

@@ -82,14 +82,14 @@ fn as_key(g: &mut dyn Expansion, keys: Scalar, key: NodeHandle) -> Result<(Scala
     Ok((common, cast(g, key, common)?))
 }
 
-/// Adds nodes for the rows of `key` in `keys`, an array of keys.
+/// Adds graph nodes for the rows of `key` in `keys`, an array of keys.
 fn rows_of(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle) -> NodeResult {
     let scalar = g.qtype(keys).of_each().scalar().unwrap_or(Scalar::Unit);
     let (common, key) = as_key(g, scalar, key)?;
     rows::rows(g, keys, key, common)
 }
 
-/// Adds nodes for the value of a key; it is `absent` if the dictionary does not have the key, or if its value is
+/// Adds graph nodes for the value of a key; it is `absent` if the dictionary does not have the key, or if its value is
 /// missing.
 fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     match dict_of(g, operator, dict)? {
@@ -105,8 +105,8 @@ fn get(g: &mut dyn Expansion, operator: &str, dict: NodeHandle, key: NodeHandle,
     }
 }
 
-/// Adds nodes for the value of a key in a literal dictionary; it is `absent` if the dictionary does not have the key,
-/// or if its value is missing.
+/// Adds graph nodes for the value of a key in a literal dictionary; it is `absent` if the dictionary does not have the
+/// key, or if its value is missing.
 fn get_known(
     g: &mut dyn Expansion,
     found: Arc<Dict>,
@@ -134,7 +134,7 @@ fn get_known(
     or_absent(g, found, absent)
 }
 
-/// Adds nodes for `found`, with `absent` in place of a missing value.
+/// Adds graph nodes for `found`, with `absent` in place of a missing value.
 fn or_absent(g: &mut dyn Expansion, found: NodeHandle, absent: NodeHandle) -> NodeResult {
     match g.value(absent) {
         Some(Value::Missing(_) | Value::Nothing) => Ok(found),
@@ -151,8 +151,8 @@ fn value_type(dict: &QType) -> Scalar {
     values.unwrap_or(Scalar::Unit)
 }
 
-/// Adds nodes that compare `key` with each key of the dictionary. The result is the value of the key that is equal, or
-/// `absent`.
+/// Adds graph nodes that compare `key` with each key of the dictionary. The result is the value of the key that is
+/// equal, or `absent`.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     let scalar = g.qtype(key).scalar().unwrap_or(Scalar::Unit);
@@ -211,7 +211,7 @@ pub(crate) static CONTAINS: OpDef = OpDef {
     ..DICT
 };
 
-/// Adds nodes for the mask that is present if a dictionary, or the tuple of its arrays, has a key.
+/// Adds graph nodes for the mask that is present if a dictionary, or the tuple of its arrays, has a key.
 fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeResult {
     match dict_of(g, CONTAINS.name, dict)? {
         Source::Literal(dict) => contains(g, dict.of_units(), key),
@@ -222,8 +222,8 @@ fn contained(g: &mut dyn Expansion, dict: NodeHandle, key: NodeHandle) -> NodeRe
     }
 }
 
-/// Adds nodes for the mask that is present if `key` is a key of `set`, a dictionary whose values are units, or is in
-/// one of its ranges.
+/// Adds graph nodes for the mask that is present if `key` is a key of `set`, a dictionary whose values are units, or is
+/// in one of its ranges.
 fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
     let set = Arc::new(set);
     let dict = g.literal(Value::Dict(set.clone()));

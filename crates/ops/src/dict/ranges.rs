@@ -15,7 +15,7 @@ use cembra_value::{Array, Dict, ScalarValue, Value};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Adds nodes for the value of the range that contains `key`. If no range contains it, the value is `absent`.
+/// Adds graph nodes for the value of the range that contains `key`. If no range contains it, the value is `absent`.
 pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let bounds = found.keys().scalar();
     let (common, key) = as_key(g, bounds, key)?;
@@ -33,8 +33,8 @@ pub(super) fn get(g: &mut dyn Expansion, found: &Arc<Dict>, key: NodeHandle, abs
 /// With more bounds, a call that bisects is as fast for one key, and comparing many keys at a time gains little.
 const COMPARED: usize = 17;
 
-/// Adds nodes that compare `key` with each bound. The result is the value of the last segment (interval from one bound
-/// to the next) whose lower bound is not above the key, or `absent`. A NaN is in no segment.
+/// Adds graph nodes that compare `key` with each bound. The result is the value of the last segment (interval from one
+/// bound to the next) whose lower bound is not above the key, or `absent`. A NaN is in no segment.
 fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHandle) -> NodeResult {
     let mut made = absent;
     for (bound, value) in dict.entries() {

@@ -31,14 +31,14 @@ pub(super) fn arrays_of(g: &mut dyn Expansion, dict: NodeHandle) -> Result<Optio
     }
 }
 
-/// Adds nodes for the row of each key in `key` (its index in `keys`), after casting `keys` and `key` to the type
+/// Adds graph nodes for the row of each key in `key` (its index in `keys`), after casting `keys` and `key` to the type
 /// `common`.
 pub(super) fn rows(g: &mut dyn Expansion, keys: NodeHandle, key: NodeHandle, common: Scalar) -> NodeResult {
     let (keys, key) = (cast(g, keys, common)?, cast(g, key, common)?);
     g.apply(id::DICT_ROWS, &[keys, key])
 }
 
-/// Adds nodes for the elements of `values` at the indices `rows`.
+/// Adds graph nodes for the elements of `values` at the indices `rows`.
 pub(super) fn values_at(g: &mut dyn Expansion, values: NodeHandle, rows: NodeHandle) -> NodeResult {
     let values = match g.qtype(rows) {
         QType::Array(ArrayKind::Sparse, _) => g.apply(id::ARRAY_TO_ARRAY, &[values])?,

@@ -10,7 +10,7 @@ use cembra_runtime::{FaultKind, QType};
 use cembra_value::{ScalarValue, Value};
 use std::rc::Rc;
 
-/// Adds nodes that convert a bound of a slice to an index from 0 to `size`; a negative bound counts from the end.
+/// Adds graph nodes that convert a bound of a slice to an index from 0 to `size`; a negative bound counts from the end.
 fn bound(g: &mut dyn Instantiation, at: NodeHandle, size: NodeHandle) -> NodeResult {
     let zero = integer(g, 0);
     match (known(g, at), known(g, size)) {

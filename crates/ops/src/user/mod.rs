@@ -84,14 +84,15 @@ impl UserOperator {
         self
     }
 
-    /// Adds a function on scalars and strings, or on these and `Option`s. If several functions are added, they are overloads:
-    /// the first whose types fit is called. A text argument is valid only during the call: see [`UserFunction`].
+    /// Adds to the operator a function on scalars and strings, or on these and `Option`s. If several functions are
+    /// added, they are overloads: the first whose types fit is called. A text argument is valid only during the call:
+    /// see [`UserFunction`].
     #[must_use]
     pub fn function<Args: Arguments, F: UserFunction<Args>>(self, function: F) -> Self {
         self.add(function, None)
     }
 
-    /// Adds a function that can fail. Its error is the reason: see [`Fallible`].
+    /// Adds to the operator a function that can fail. Its error is the reason: see [`Fallible`].
     #[must_use]
     pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
     where
@@ -100,8 +101,8 @@ impl UserOperator {
         self.add(Fallible(function), None)
     }
 
-    /// Adds a function with a lowering rule: the same computation as instructions, for machine code. See
-    /// `docs/add-an-operator.md`.
+    /// Adds to the operator a function with a lowering rule: the same computation as instructions, for machine code.
+    /// See `docs/add-an-operator.md`.
     ///
     /// The rule runs once, here. Its instructions are checked when the operator is registered: every instruction takes values
     /// of its types, integers are divided by a number that is neither 0 nor -1, texts are arguments of the rule, and the result
@@ -117,10 +118,11 @@ impl UserOperator {
         self.add(function, Some(recording))
     }
 
-    /// Adds a function that is made when a model is compiled, from the operator's first argument, which must be a literal text: a table, a forest, a
-    /// program in another language. Reading the text costs nothing per evaluation. The operator's arguments after the first are the function's
-    /// arguments. The function lives as long as the model. The closure `compile` lives as long as the process; if it fails, its error tells the
-    /// problem with the text, and the model does not compile.
+    /// Adds to the operator a function that is made when a model is compiled, from the operator's first argument, which
+    /// must be a literal text: a table, a forest, a program in another language. Reading the text costs nothing per
+    /// evaluation. The operator's arguments after the first are the function's arguments. The function lives as long as
+    /// the model. The closure `compile` lives as long as the process; if it fails, its error tells the problem with the
+    /// text, and the model does not compile.
     #[must_use]
     pub fn compiled<Args, F, E>(mut self, compile: impl Fn(&str) -> Result<F, E> + Send + Sync + 'static) -> Self
     where
@@ -175,7 +177,8 @@ impl Registry {
         Ok(registry.leak())
     }
 
-    /// Adds an operator. It lives as long as the process, so register at start-up, not per request.
+    /// Adds an operator to the registry. The operator lives as long as the process, so register at start-up, not per
+    /// request.
     ///
     /// # Errors
     /// If the name is taken or not of the form `family.name`, the functions cannot be overloads of one operator, or a rule is
@@ -187,8 +190,9 @@ impl Registry {
         self.replace(operator)
     }
 
-    /// Adds an operator as [`register`](Registry::register) does, or replaces the user's operator of this name. A model that was parsed with an
-    /// earlier clone of the registry keeps the replaced operator. The replaced operator lives on as long as the process.
+    /// Adds an operator to the registry as [`register`](Registry::register) does, or replaces the user's operator of
+    /// this name. A model that was parsed with an earlier clone of the registry keeps the replaced operator. The
+    /// replaced operator lives on as long as the process.
     ///
     /// ```
     /// use cembra_ops::{Registry, UserOperator};
@@ -201,8 +205,8 @@ impl Registry {
     /// ```
     ///
     /// # Errors
-    /// If the name is that of an operator of the language or not of the form `family.name`, the functions cannot be overloads
-    /// of one operator, or a rule is refused.
+    /// If an operator of the language has the name, the name does not have the form `family.name`, the functions cannot
+    /// be overloads of one operator, or a rule is refused.
     pub fn replace(&mut self, operator: UserOperator) -> Result<OpId, Error> {
         let UserOperator { name, summary, params, pure, overloads } = operator;
         let word = |text: &str| {

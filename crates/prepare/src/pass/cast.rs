@@ -11,7 +11,8 @@ use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 impl TypedGraph {
-    /// Adds the operator `op` on operands of any types that the operator accepts, with implicit casts, bound to its overload.
+    /// Adds a node to the graph that applies the operator `op` to operands of any types that the operator accepts, with
+    /// implicit casts, bound to its overload.
     ///
     /// # Errors
     /// If the operator does not take these types.
@@ -25,8 +26,8 @@ impl TypedGraph {
         self.bind(registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
-    /// Adds the operator `op` with casts as [`apply`](TypedGraph::apply) does, but never replaces it. `apply` uses another operator in place of `op`
-    /// for some types.
+    /// Adds a node for the operator `op` to the graph, with casts, as [`apply`](TypedGraph::apply) does, but never
+    /// replaces it. `apply` uses another operator in place of `op` for some types.
     ///
     /// # Errors
     /// A message, if the operator does not take these types.
@@ -42,8 +43,9 @@ impl TypedGraph {
     }
 }
 
-/// Adds an operator that was resolved for these operands, with casts of the operands. The operands of an operator without an overload are not cast,
-/// because the operator only makes tuples or reads their fields, or is composite and its expression casts the operands.
+/// Adds a node to the graph that applies an operator which was resolved for these operands, with casts of the operands.
+/// The operands of an operator without an overload are not cast, because the operator only makes tuples or reads their
+/// fields, or is composite and its expression casts the operands.
 pub(super) fn bind_resolved(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -66,10 +68,11 @@ pub(super) fn bind_resolved(
     Ok(graph.add(kind, &cast, ret, origin))
 }
 
-/// Adds a conditional over arrays. With a condition per element it is an ordinary operator. A single condition chooses between arrays, which are
-/// first cast to the element type of the result. If one branch is a scalar, it cannot become an array, because only the other branch determines the
-/// number of elements. Then both branches are operands of an operator, and the scalar branch gets a conditional of its own, so that it is evaluated
-/// only if it is chosen.
+/// Adds a conditional over arrays to the graph. With a condition per element it is an ordinary operator. A single
+/// condition chooses between arrays, which are first cast to the element type of the result. If one branch is a scalar,
+/// it cannot become an array, because only the other branch determines the number of elements. Then both branches are
+/// operands of an operator, and the scalar branch gets a conditional of its own, so that it is evaluated only if it is
+/// chosen.
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,
@@ -132,7 +135,7 @@ pub(super) fn cast_to(
     casts.into_iter().try_fold(operand, |operand, op| cast_by(graph, registry, op, operand, origin))
 }
 
-/// Adds the cast operator `op` on a value, whose type the operator must accept.
+/// Adds a node to the graph that applies the cast operator `op` to a value, whose type the operator must accept.
 pub(super) fn cast_by(
     graph: &mut TypedGraph,
     registry: &Registry,

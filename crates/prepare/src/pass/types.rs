@@ -451,7 +451,7 @@ impl Typer<'_> {
         self.structure(model, node, id::DICT_MAKE, &members.map(Operand::Node))
     }
 
-    /// Adds a literal without a cast.
+    /// Adds a literal node to the typed graph, without a cast.
     fn literal(&mut self, model: &mut TypedModel, node: NodeId, value: &Value) -> Id {
         match self.typed[node.index()] {
             Some(Some(known)) => known,
@@ -463,7 +463,7 @@ impl Typer<'_> {
         }
     }
 
-    /// Adds an operator that has overloads.
+    /// Adds a node to the typed graph that applies an operator with overloads.
     fn operator(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
         if let [Operand::Node(x), Operand::Node(y)] = *given
             && let Some(made) = self.of_types(model, node, op, [x, y])
@@ -477,7 +477,8 @@ impl Typer<'_> {
         bound.map_err(problem).map_err(|problem| self.report(node, problem)).ok()
     }
 
-    /// Adds an operator that was resolved for these operands, with casts.
+    /// Adds a node to the typed graph that applies an operator, with casts of the operands. The operator was resolved
+    /// for these operands.
     fn bind(
         &mut self,
         model: &mut TypedModel,
@@ -511,7 +512,8 @@ impl Typer<'_> {
         Ok(model.graph.add_of_distinct(Kind::bound(op, resolved), &operands, qtype, node))
     }
 
-    /// Adds a literal that is cast to the wider type `wanted`, for the operator `user`, which requires that type.
+    /// Adds a literal node to the typed graph that is cast to the wider type `wanted`, for the operator `user`, which
+    /// requires that type.
     fn cast_literal(
         &mut self,
         model: &mut TypedModel,
@@ -529,7 +531,8 @@ impl Typer<'_> {
         }
     }
 
-    /// Adds an operator without overloads: one that makes tuples or reads their fields, or a composite operator.
+    /// Adds a node to the typed graph that applies an operator without overloads: one that makes tuples or reads their
+    /// fields, or a composite operator.
     fn structure(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<Id> {
         let mut operands: SmallVec<[Id; 4]> = given
             .iter()

@@ -103,7 +103,8 @@ fn always_there(qtype: &QType, path: &str) -> Option<&'static str> {
     }
 }
 
-/// Adds a hint to declare a type that holds the value: the type of the whole value if it was inferred, else that of the part.
+/// Adds to the error a hint to declare a type that holds the value: the type of the whole value if it was inferred,
+/// else the type of the part that does not fit.
 fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>) -> DataError {
     let JsonCell { qtype, value, place, is_kept } = whole;
     let JsonMisfit { path: inside, expected, found, .. } = misfit;

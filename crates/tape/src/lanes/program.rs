@@ -51,14 +51,14 @@ pub enum Origin {
     Input {
         /// The index of the input among the model's inputs.
         index: u32,
-        /// The part of the input's value that the column has.
+        /// The part of the input's value (such as its presence) that the column contains.
         part: ValuePart,
     },
     /// The column is a part of an output of the model. Segments after the one that writes the column may read it.
     Output {
         /// The index of the output among the model's outputs.
         index: u32,
-        /// The part of the output's value that the column has.
+        /// The part of the output's value (such as its presence) that the column contains.
         part: ValuePart,
     },
     /// The column is one number that all rows share, in every frame made from the plan's template: the address of a
@@ -202,9 +202,9 @@ pub struct Load {
 /// The column or constant that a part of a kernel's argument is read from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// The part is the element of this column in the current row.
+    /// The argument's part is the element of this column in the current row.
     Column(ColumnId),
-    /// The part has these bits in all rows.
+    /// The argument's part has these bits in all rows.
     Constant(u64),
 }
 
@@ -215,7 +215,7 @@ pub struct Store {
     pub offset: u32,
     /// The column that the result's part is stored in.
     pub column: ColumnId,
-    /// True if the part is the presence of the result. In a row whose result is missing, the result's other parts are
+    /// True if this part of the result is its presence. In a row whose result is missing, the result's other parts are
     /// not valid.
     pub is_presence: bool,
 }
@@ -238,14 +238,14 @@ pub struct MemoSegment {
     pub stores: Vec<MemoStore>,
 }
 
-/// A part (such as the presence) of a result that is computed once per dictionary value, and the column with an element
-/// per row that the part is copied to.
+/// A copy of one part (such as the presence) of a result that is computed once per dictionary value. The part is copied
+/// to a column with an element per row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoStore {
-    /// The column that has the part. It is a column of the inner program (`MemoSegment::program`), and belongs to an
-    /// output of that program.
+    /// The source of the copy: a column of the inner program (`MemoSegment::program`). It belongs to an output of that
+    /// program, and contains this part (such as the presence) of the output's value.
     pub result: ColumnId,
-    /// The column of the enclosing program that the part is copied to.
+    /// The destination of the copy: a column of the enclosing program, with an element per row.
     pub column: ColumnId,
 }
 
@@ -266,7 +266,7 @@ const MASKS_STRIP: usize = 1 << 12;
 pub struct OutputColumns(Vec<[Option<ColumnId>; ValuePart::COUNT]>);
 
 impl OutputColumns {
-    /// The column that has the part `part` (such as the presence) of the output with index `index`; `None` if the
+    /// The column that contains the part `part` (such as the presence) of the output with index `index`; `None` if the
     /// output has no such part.
     #[must_use]
     pub fn get(&self, index: usize, part: ValuePart) -> Option<ColumnId> {

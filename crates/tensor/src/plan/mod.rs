@@ -51,7 +51,8 @@ pub enum Work {
         reduction: Reduction,
         /// The axes that are reduced, in ascending order, as axes of the region `of`.
         axes: SmallVec<[Axis; 8]>,
-        /// The elements that are reduced, as a region: its elementwise expression computes them, or they are those of its only input.
+        /// The elements that are reduced, as a region: they are computed by its elementwise expression, or read from
+        /// its only input.
         of: Region,
         /// Elementwise maps of the reduction's result, which is their first input; `None` if no maps follow.
         then: Option<Region>,

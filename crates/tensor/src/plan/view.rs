@@ -90,8 +90,8 @@ impl View {
         View(next.0.iter().map(place).collect())
     }
 
-    /// Returns true if the node's leading axes are those of the index space, with the extents `rows`, and the node's other axes do not depend on
-    /// them.
+    /// Returns true if the node's leading axes are equal to the leading axes of the index space, with the extents
+    /// `rows`, and if the node's other axes do not depend on them.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
         let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));
         let is_within = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());

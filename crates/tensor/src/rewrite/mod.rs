@@ -95,7 +95,8 @@ impl Rewriter {
         self
     }
 
-    /// Adds a user-defined rule, which is tried before the rules that were added so far.
+    /// Adds a user-defined rule to the list of rewrite rules. The rule is tried before the rules that were added so
+    /// far.
     ///
     /// # Errors
     /// If the rule's pattern or replacement is not valid, or names an operator that does not exist.

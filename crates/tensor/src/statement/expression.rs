@@ -81,8 +81,8 @@ impl Expression {
         Ok(Subexpression(self.tree.push(part, span)))
     }
 
-    /// Adds a tensor: a node of the graph, with a label for each of its axes. `labels` are separated by commas. A label that occurs twice selects a
-    /// diagonal.
+    /// Adds a tensor to the expression: a node of the graph, with a label for each of its axes. `labels` are separated
+    /// by commas. A label that occurs twice selects a diagonal.
     ///
     /// # Errors
     /// If a text between commas is not a label, or there are too many parts.
@@ -92,7 +92,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
-    /// Adds a number. Its type is adapted to the operands beside it.
+    /// Adds a number to the expression. Its type is adapted to the operands beside it.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -100,7 +100,7 @@ impl Expression {
         self.push(tree::ExpressionNode::Number(number), span)
     }
 
-    /// Adds the negation of the part `of`.
+    /// Adds a part to the expression: the negation of the part `of`.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -108,7 +108,8 @@ impl Expression {
         self.push(tree::ExpressionNode::Negated(of.0), span)
     }
 
-    /// Adds the sum of two parts. Each part is repeated along the labels that only the other part has.
+    /// Adds a part to the expression: the sum of two parts. Each part is repeated along the labels that only the other
+    /// part has.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -116,7 +117,8 @@ impl Expression {
         self.push(tree::ExpressionNode::Sum(a.0, b.0), span)
     }
 
-    /// Adds the difference of two parts. Each part is repeated along the labels that only the other part has.
+    /// Adds a part to the expression: the difference of two parts. Each part is repeated along the labels that only the
+    /// other part has.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -124,8 +126,8 @@ impl Expression {
         self.push(tree::ExpressionNode::Difference(a.0, b.0), span)
     }
 
-    /// Adds the product of two parts. If both parts have a label, the product is summed over it, unless the target or the enclosing parts need the
-    /// label.
+    /// Adds a part to the expression: the product of two parts. If both parts have a label, the product is summed over
+    /// it, unless the target or the enclosing parts need the label.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -133,7 +135,8 @@ impl Expression {
         self.push(tree::ExpressionNode::Product(a.0, b.0), span)
     }
 
-    /// Adds the quotient `of / by` of two parts: a division by a number, or a division element by element.
+    /// Adds a part to the expression: the quotient `of / by` of two parts: a division by a number, or a division
+    /// element by element.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -147,8 +150,8 @@ impl Expression {
         }
     }
 
-    /// Adds an elementwise operator, with its string literals, on parts. A part without some of the labels that the
-    /// other parts have is repeated along these labels.
+    /// Adds a part to the expression: an elementwise operator, with its string literals, on parts. A part without some
+    /// of the labels that the other parts have is repeated along these labels.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -161,7 +164,8 @@ impl Expression {
         self.push(tree::ExpressionNode::Map(op.into(), parts.into_iter().map(|part| part.0).collect()), span)
     }
 
-    /// Adds the reduction of all elements of the part `of` to one number, which has no labels.
+    /// Adds a part to the expression: the reduction of all elements of the part `of` to one number, which has no
+    /// labels.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

@@ -144,7 +144,7 @@ impl<'s> Lowering<'s> {
         }
     }
 
-    /// Applies an operator to a part and a number, which gets the type of the part.
+    /// Applies an operator to a part of the labelled expression and to a number. The number gets the type of the part.
     fn with_number(&mut self, op: OpId, part: u32, number: f64) -> Result<TensorNodeId, Error> {
         let node = self.node(part)?;
         let number = self.graph.constant(self.graph.scalar(node), number)?;

@@ -26,7 +26,7 @@ pub(super) enum ExpressionNode {
 }
 
 impl ExpressionNode {
-    /// The positions of the part's operands in the tree.
+    /// The positions in the tree of this part's operands.
     pub(super) fn operands(&self) -> SmallVec<[u32; 3]> {
         match self {
             ExpressionNode::Tensor(..) | ExpressionNode::Number(_) => smallvec![],

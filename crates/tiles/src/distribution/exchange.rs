@@ -114,8 +114,8 @@ impl<'e> Exchange<'e> {
         })
     }
 
-    /// Runs `part`, this rank's part of the step. Then waits until all messages that this rank sends or receives are
-    /// complete, even if the part failed.
+    /// Runs `part`, which does this rank's work of the step. Then waits until all messages that this rank sends or
+    /// receives are complete, even if `part` failed.
     ///
     /// # Errors
     /// The errors of `part`, or of the link.

@@ -58,12 +58,13 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// Replaces the tiles from the coordinates `first` on by the tiles of `block`. Where the block has absent tiles, so has the result. No
-    /// elements are copied. A lazy tensor is stored first.
+    /// Returns this tensor with some tiles replaced by the tiles of `block`: those from the coordinates `first` on. If
+    /// a tile is absent in the block, it is absent in the result. Stored elements are not copied. If one of the two
+    /// tensors is lazy (computed on access), its elements are computed and stored first.
     ///
     /// # Errors
-    /// If the block's tiles do not have the extents of those that they replace, the element types differ, or a lazy tile cannot be
-    /// computed.
+    /// If a tile of the block has other extents than the tile that it replaces, if the element types differ, or if a
+    /// lazy tile cannot be computed.
     pub fn with_block(&self, first: &[u64], block: &Tiled) -> Result<Tiled, Error> {
         check_same_types(self.scalar_type(), block.scalar_type())?;
         self.tiling().check_rank(first.len())?;

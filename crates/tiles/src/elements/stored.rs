@@ -1,5 +1,6 @@
-//! Tensors whose tiles an evaluator computes and stores: from functions and seeds, or from lazy tiles. The results are those of the methods
-//! of `Tiled`, but an evaluator uses several threads, obeys a memory limit, and reuses memory.
+//! Tensors whose tiles an evaluator computes and stores: from functions and seeds, or from lazy tiles. The results are
+//! equal to those of the methods of `Tiled`, but an evaluator uses several threads, obeys a memory limit, and reuses
+//! memory.
 
 use crate::distribution::Read;
 use crate::distribution::each::{OwnedTiles, ResultStep, lazy_bytes, numbers_of, tiled_of};

@@ -231,10 +231,11 @@ pub(crate) fn sliced(run: &Evaluator, of: &Tiled, slices: &[Slice], may_be_lazy:
     run.elements(of, &ranges, Base::Zero, &run.options().screening(of.scalar_type())?)
 }
 
-/// Returns zeros into which the tensor `of` is copied at the slices; this is the gradient of a slice. `tiling` is that
-/// of the result; tiles of `of` may have other boundaries. Tiles of the result without an element of a present tile are
-/// absent. A result tile whose elements are exactly those of a tile of `of` is shared with it. In other result tiles,
-/// elements are copied into zeros.
+/// Returns a tensor of zeros with the tiling `tiling`, into which the elements of `of` are copied at the positions of
+/// `slices`. This is the gradient of a slice. The tiles of `of` may have other boundaries than those of the result.
+///
+/// A result tile is stored only if it has an element of a stored tile of `of`. If its elements are exactly those of a
+/// tile of `of`, the tile is shared and not copied.
 ///
 /// # Errors
 /// If a slice has a step, so that it skips elements, there are too many tiles, the memory limit does not suffice, or a lazy tile cannot be

@@ -1,7 +1,7 @@
 //! The tilings of a graph's nodes, derived node by node from the tilings of its inputs, without evaluating any. This is
-//! for gradients of slices ([`Operation::PlaceSlice`]), which copy a tensor into zeros: their tiling is that of the
-//! node that was sliced. That node need not be evaluated, because only its tiling is used. A node that is evaluated
-//! gets the same tiling as derived here.
+//! for gradients of slices ([`Operation::PlaceSlice`]), which copy a tensor into zeros: such a gradient has the tiling
+//! of the node that was sliced. The sliced node need not be evaluated, because only its tiling is used. A node that is
+//! evaluated gets the same tiling as derived here.
 
 use crate::elements::views::{part_of, with_ones};
 use crate::error::{not_for_tiles, unlike_tilings};

@@ -75,9 +75,9 @@ impl Evaluator {
     /// tiles. No tile is computed or read, so inputs may be [lazy](Tiled::lazy), or have only a shape ([`Tiled::planned`]). Elementwise
     /// expressions are evaluated only at zeros, to find out where they are 0.
     ///
-    /// An evaluation knows the norms of its intermediate results, whereas a plan has only estimates, which are at least as large. So if
-    /// tiles are left out, the plan has at least as many tiles as the evaluation. At a threshold of 0 its numbers are those of the
-    /// evaluation.
+    /// An evaluation knows the norms of its intermediate results, whereas a plan has only estimates, which are at least
+    /// as large. So if tiles are left out, the plan has at least as many tiles as the evaluation. At a threshold of 0
+    /// the numbers of the plan are equal to those of the evaluation.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

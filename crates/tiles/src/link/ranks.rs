@@ -462,7 +462,7 @@ impl Exchange<'_> {
     }
 
     /// Receives the letter of rank `root` from this rank's parent in the tree, forwards it to the ranks below, and
-    /// returns it. On `root` itself, the letter is that of `says`.
+    /// returns it. On `root` itself, `says` provides the letter's content.
     fn pass_on(&self, root: usize, says: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Contribution, Error> {
         let letter = match self.parent(root) {
             None => Contribution::new(&says()),

@@ -61,8 +61,8 @@ fn grids(size: u64, has_planes: bool) -> Vec<Grid> {
     grids
 }
 
-/// The plane, row and column of each result tile of a product, in the order of the shape. They are not yet reduced to
-/// the size of a grid of ranks.
+/// For each stored result tile of a product, in ascending order of tile numbers: its plane, row and column in the grid
+/// of tiles. These coordinates are not yet reduced to the size of a grid of ranks.
 fn coordinates(plan: &SymbolicProduct) -> Vec<[u64; 3]> {
     let tiling: &Tiling = plan.shape().tiling();
     let weights = |labels: &Axes| -> Vec<u64> {

@@ -20,7 +20,9 @@ pub(crate) struct Entry {
     pub(crate) column: u32,
 }
 
-/// A product of two tiles: the position of the left tile in its shape, and the index of the right tile in the order of sums.
+/// A product of two tiles. `left` is the position of the left tile in the left operand's list of stored tiles. `right`
+/// is the index of the right tile in the plan's list of right tiles, which is sorted by the order in which sums add
+/// products.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct TileProduct {
     pub(crate) left: u32,

@@ -47,8 +47,8 @@ pub struct SymbolicProduct {
     pub(crate) entries: Vec<Entry>,
     /// For each row of result tiles, the position after its last tile in the list `entries`.
     row_ends: Vec<usize>,
-    /// The position of each entry among the present tiles of the result's shape, and the entry at each position; `None` if entries are in the order
-    /// of the shape.
+    /// Two lists: for each entry, its position among the stored tiles of the result's shape; and for each position, the
+    /// index of its entry. `None` if the entries already have the order of the shape.
     orders: Option<[Vec<u32>; 2]>,
     /// The products of two tiles, grouped by the result tile that sums them. Each group is in the order in which its
     /// products are added.

@@ -23,10 +23,10 @@ pub type Ranges = SmallVec<[Range<i64>; 6]>;
 /// The indices that the elements of a part of a tensor get.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Base {
-    /// The first element of the part gets index 0 on each axis.
+    /// The first element of the part (a range of a tensor's elements) gets index 0 on each axis.
     #[default]
     Zero,
-    /// The elements of the part keep the indices that they have in the tensor.
+    /// The elements of the part (a range of a tensor's elements) keep the indices that they have in the tensor.
     Kept,
 }
 

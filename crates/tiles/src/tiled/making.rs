@@ -157,7 +157,7 @@ const fn first_hash(seed: u64) -> u64 {
     mixed(seed.wrapping_add(STEP))
 }
 
-/// The hash of an index to which the coordinate `at` is appended; `hash` is that of the index without it.
+/// Returns the hash of an index to which the coordinate `at` is appended. `hash` is the hash of the index before.
 const fn next_hash(hash: u64, at: u64) -> u64 {
     mixed((hash ^ at).wrapping_add(STEP))
 }

@@ -78,7 +78,7 @@ impl<F: Fn(&TilePlace) -> Result<Tensor, Error> + Send + Sync> TileSource for F 
 /// The tiles of a tensor: stored in memory, computed on demand, distributed over ranks, or only planned.
 #[derive(Clone)]
 enum Tiles {
-    /// The tiles are stored in memory, in the order of the shape.
+    /// The tiles are stored in memory, in ascending order of their tile numbers, as in the `Shape`.
     Stored(Arc<[Tile]>),
     Lazy(Arc<dyn TileSource>),
     /// The tiles are distributed over ranks.
@@ -227,7 +227,8 @@ impl Tiled {
         Tiled { shape, scalar, tiles: Tiles::Planned(planned) }
     }
 
-    /// Makes a tensor with stored tiles. `tiles` must be in the order of the shape, with the extents that it gives.
+    /// Makes a tensor with stored tiles. `tiles` must be in ascending order of tile numbers, as in `shape`, with the
+    /// extents that `shape` gives.
     pub(crate) fn stored(shape: Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         debug_assert_eq!(shape.len(), tiles.len());
         Tiled { shape, scalar, tiles: Tiles::Stored(tiles.into()) }
@@ -370,8 +371,9 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// Makes a tensor whose tiles were computed from stored tiles of this tensor. `sources` has, for each tile of `shape`, the position of
-    /// the tile that it was computed from. `made` has the new tiles whose sources are on this rank, in the order of the shape.
+    /// Makes a tensor whose tiles were computed from stored tiles of this tensor. `sources` has, for each tile of
+    /// `shape`, the position of the tile that it was computed from. `made` has the new tiles whose sources are on this
+    /// rank, in the order of the tiles in `shape`.
     pub(crate) fn made_of(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone, made: Vec<Tile>) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Spread(spread) => Tiles::Spread(spread.made_of(sources, made)),

@@ -9,27 +9,30 @@ use std::sync::Arc;
 /// The tiles of a distributed tensor that this rank has, and the owners of all its tiles.
 #[derive(Clone)]
 pub(crate) struct LocalTiles {
-    /// The rank that owns each present tile, by the tile's position in the shape.
+    /// For each stored tile of the tensor, the rank that owns it. The tiles are in ascending order of their tile
+    /// numbers, as in the tensor's `Shape`.
     owners: Arc<[u32]>,
-    /// The tiles that this rank has, by position in the shape; `None` for tiles that only other ranks have.
+    /// For each stored tile of the tensor, in the same order as `owners`: the tile, or `None` if only other ranks have
+    /// it.
     tiles: Arc<[Option<Tile>]>,
 }
 
 impl LocalTiles {
-    /// Combines the owners of all tiles with the tiles that this rank has. Both are in the order of the shape; a tile on another rank
-    /// is `None`.
+    /// Combines the owners of all stored tiles with the tiles that this rank has. Both lists are in ascending order of
+    /// tile numbers, as in the tensor's `Shape`. The list `tiles` has `None` for a tile that only other ranks have.
     pub(crate) fn new(owners: impl Into<Arc<[u32]>>, tiles: Vec<Option<Tile>>) -> LocalTiles {
         let spread = LocalTiles { owners: owners.into(), tiles: tiles.into() };
         debug_assert_eq!(spread.owners.len(), spread.tiles.len());
         spread
     }
 
-    /// The rank that owns each present tile, in the order of the shape.
+    /// For each stored tile of the tensor, the rank that owns it. The tiles are in ascending order of their tile
+    /// numbers, as in the tensor's `Shape`.
     pub(crate) const fn owners(&self) -> &Arc<[u32]> {
         &self.owners
     }
 
-    /// Returns the tile at `position` in the shape; `None` if this rank does not have it.
+    /// Returns the tile at `position` in the list of stored tiles; `None` if this rank does not have the tile.
     pub(crate) fn at(&self, position: usize) -> Option<&Tile> {
         self.tiles.get(position)?.as_ref()
     }

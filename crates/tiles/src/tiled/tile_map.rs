@@ -65,7 +65,8 @@ impl TileMap {
         TileMap(Kind::By(Arc::new(owner)))
     }
 
-    /// Returns the owner of each present tile, in the order of the shape. `ranks` is the number of ranks.
+    /// Returns, for each tile in `shape`, the rank that owns it, in ascending order of tile numbers. `ranks` is the
+    /// number of ranks.
     ///
     /// # Errors
     /// If the map's grid of ranks is empty or larger than `ranks`, or the function returns a rank that does not exist.

@@ -30,14 +30,14 @@ impl<T: Copy> Buffer<T> {
 }
 
 impl<T: 'static> Buffer<T> {
-    /// Returns a buffer of elements that `owner` has in its memory, without a copy. The owner is kept alive as long as
-    /// they are read.
+    /// Returns a buffer that borrows the elements in the memory of `owner`, without a copy. The buffer keeps `owner`
+    /// alive.
     ///
     /// ```
     /// use cembra_value::tensor::{Buffer, Data, Layout, Tensor};
     /// use std::sync::Arc;
     ///
-    /// // Every second of the elements of a vector that others have too.
+    /// // The elements at the even indices of a vector, which other code reads too.
     /// let numbers = Arc::new(vec![1.0, -1.0, 2.0, -2.0]);
     /// struct Shared(Arc<Vec<f64>>);
     /// impl AsRef<[f64]> for Shared {

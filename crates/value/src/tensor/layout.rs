@@ -229,7 +229,7 @@ impl Layout {
         (0..rank).all(|axis| own[axis] == others[axis] && strides[axis] == other_strides[axis])
     }
 
-    /// Returns a copy of the layout whose positions are `distance` elements further on.
+    /// Returns a copy of the layout in which each position is larger by `distance` elements.
     #[inline]
     #[must_use]
     pub fn moved(&self, distance: usize) -> Layout {

@@ -60,7 +60,7 @@ impl Memory {
 }
 
 /// Pointers to the values and to the presence bits of a column. `presence` is null if all values are present. The
-/// lowest bit of the first byte is that of the first value.
+/// lowest bit of the first byte belongs to the first value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ColumnPointers {
     pub(super) data: *mut u8,
@@ -198,7 +198,8 @@ pub(super) const HAS_STREAMS: bool = cfg!(target_arch = "x86_64");
 /// [`drain_past_caches`](cembra_runtime::drain_past_caches).
 ///
 /// # Safety
-/// SWEEP-PLACE: both pointers must be those of `bytes` bytes that do not overlap, and nothing else may use them meanwhile.
+/// SWEEP-PLACE: each pointer must be the address of `bytes` bytes. The two ranges must not overlap, and nothing else
+/// may use them during the call.
 pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let end = bytes - (bytes - head) % LINE;
@@ -225,7 +226,7 @@ pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, bytes: usize
 /// The words of a bitmap that contain its `count` bits from bit `first` on.
 ///
 /// # Safety
-/// SWEEP-PLACE: the memory must have these words, and nothing else may use them meanwhile.
+/// SWEEP-PLACE: the memory must have these words, and nothing else may use them during the call.
 pub(super) unsafe fn words_of<'a>(bits: *mut u8, first: usize, count: usize) -> &'a mut [u64] {
     let words = first / 64..(first + count).div_ceil(64);
     // SAFETY: SWEEP-PLACE, promised by the caller.

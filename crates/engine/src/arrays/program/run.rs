@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 /// program's compiled loops `sweeps`. Appends the outputs to `results`, in the order of the program.
 ///
 /// # Errors
-/// The error of the first step that fails; then nothing is appended. If the values have other types than the inputs, or the compiled loops are those
-/// of another program, the error is [`ArrayHost::unsure`].
+/// The error of the first step that fails; nothing is appended to `results` in this case. If the values have other
+/// types than the inputs, or if the compiled loops belong to another program, the error is [`ArrayHost::unsure`].
 pub(crate) fn run(
     host: &mut ArrayHost<'_>,
     sweeps: &SweepRunners,

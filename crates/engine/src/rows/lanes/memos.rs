@@ -38,8 +38,8 @@ pub(super) struct MemoFunction {
     /// The bytes of a value of the dictionary.
     cell: usize,
     results: Vec<ResultLayout>,
-    /// The parts of results, such as presence, number or address, that are stored in tables: index of the result, part,
-    /// type, and the column of the rows that the part is copied to.
+    /// The parts of results (presence, number or address) that are stored in tables, each as a tuple: the index of the
+    /// result, the part, its type, and the column, with an element per row, that the part is copied to.
     parts: Vec<(usize, ValuePart, MachineType, ColumnId)>,
 }
 

@@ -144,7 +144,8 @@ impl LaneFunction {
     }
 
     /// Returns the input columns that are prefetched while the results of memos (computed once per dictionary value)
-    /// are copied to rows, because memory would be idle meanwhile. Empty if the columns may be in the caches already.
+    /// are copied to rows, because memory would otherwise be idle during the copies. Empty if the columns may be in the
+    /// caches already.
     fn ahead(&self, addresses: &[*mut u8], past_caches: bool) -> SmallVec<[PrefetchColumn; MOST_AHEAD]> {
         if self.memos.is_empty() || !past_caches {
             return SmallVec::new();

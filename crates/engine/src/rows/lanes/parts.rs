@@ -71,7 +71,7 @@ impl Stage {
     /// Copies `rows` elements from the column to scratch memory, from row `start` on.
     ///
     /// # Safety
-    /// COLUMNS: the column has the rows, and scratch memory is that of the program.
+    /// COLUMNS: the column must have the rows, and `memory` must be scratch memory for this program.
     pub(super) unsafe fn gather(&self, columns: &[Column], start: usize, rows: usize, memory: *mut u8) {
         let (first, stride) = self.elements(columns, start);
         let to = memory.wrapping_add(self.scratch as usize);
@@ -88,7 +88,7 @@ impl Stage {
     /// Copies `rows` elements from scratch memory to the column, from row `start` on.
     ///
     /// # Safety
-    /// COLUMNS: the column has the rows, and scratch memory is that of the program.
+    /// COLUMNS: the column must have the rows, and `memory` must be scratch memory for this program.
     pub(super) unsafe fn scatter(&self, columns: &[Column], start: usize, rows: usize, memory: *const u8) {
         let (first, stride) = self.elements(columns, start);
         if !self.is_presence && columns[self.column as usize].data.is_null() {
@@ -236,8 +236,8 @@ impl Staging {
     }
 }
 
-/// Returns the memory of a part (such as data or presence) of the column `column` in the strip (block of rows), and the
-/// copy to or from scratch memory; no copy if the part is used in place.
+/// Returns the memory of one part (data or presence) of the column `column` in the strip (block of rows), and the copy
+/// to or from scratch memory that it needs; no copy if this memory is used in place.
 fn of_part(ty: MachineType, form: ColumnForm, column: u32, part: ValuePart) -> (ColumnStorage, Option<Stage>) {
     let (is_presence, offset, in_place) = match part {
         ValuePart::Presence => (true, 0, form.presence == PresenceForm::Bits),

@@ -2,8 +2,8 @@
 //! function is a rung, is added while the model runs, and is faster than the rung below. The ladder also records which
 //! rung calls run. It does not depend on the compiler, or on the threads that compile.
 //!
-//! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, whatever is added or chosen meanwhile, and
-//! choosing a rung is one atomic store.
+//! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, whatever is
+//! added or chosen during the call, and choosing a rung is one atomic store.
 
 use super::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -96,7 +96,8 @@ impl Tiered {
         Tiered { interpreted, ladder, tiering, highest, plan, binding, limits, code_cache }
     }
 
-    /// The function that calls of the model run now.
+    /// Returns the function that evaluates the model at present: the compiled code of the highest tier so far, or the
+    /// interpreter if there is none.
     #[inline]
     pub(crate) fn function(&self) -> &dyn Function {
         match self.ladder.chosen() {
@@ -119,12 +120,13 @@ impl Tiered {
         }
     }
 
-    /// The machine code that calls of the model run now; `None` while the interpreter runs them.
+    /// Returns the machine code that evaluates the model at present; `None` if the interpreter evaluates it.
     pub(crate) fn compiled(&self) -> Option<&Compiled> {
         self.ladder.chosen().map(|(_, compiled)| compiled)
     }
 
-    /// The tier of the machine code that calls run now; `None` while the interpreter runs them.
+    /// Returns the tier of the machine code that evaluates the model at present; `None` if the interpreter evaluates
+    /// it.
     pub(crate) fn tier(&self) -> Option<Tier> {
         self.ladder.chosen().and_then(|(rung, _)| tier_on(rung))
     }

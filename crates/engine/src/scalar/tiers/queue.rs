@@ -25,7 +25,7 @@ pub(crate) struct Queue<J: ?Sized> {
 /// The jobs that wait, and the number of running threads.
 #[derive(Debug)]
 struct State<J: ?Sized> {
-    /// The waiting jobs. A job that was dropped meanwhile is skipped.
+    /// The waiting jobs. A job whose owner was dropped while it waited is skipped.
     waiting: VecDeque<Weak<J>>,
     threads: usize,
     /// The number of the process that has the threads; 0 before there are any. A forked process has none of them.

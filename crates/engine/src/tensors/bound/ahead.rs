@@ -39,8 +39,8 @@ pub(super) enum PrefetchPlan {
 }
 
 impl PrefetchPlan {
-    /// Returns the prefetch hints to use while the next lines (elements in memory at equal distances) are summed. `lines` has the first of these
-    /// lines for each operand; `start` lines were summed before.
+    /// Returns the prefetch hints to use while the next lines (arrays of elements) are summed. `lines` has, for each
+    /// operand, the first line that is summed next; `start` lines were summed before it.
     pub(super) fn soon<'m>(
         &self,
         memory: &'m Memory<'_>,
@@ -69,8 +69,9 @@ impl PrefetchPlan {
     }
 }
 
-/// Returns the hints to prefetch further elements of `lines`, the operands of a sum. If only one line is in memory beyond the near caches there are
-/// no hints, because the processor prefetches a single line by itself.
+/// Returns the hints to prefetch elements that follow `lines`, the operands of a sum. Without a second operand whose
+/// memory exceeds the near caches there are no hints, because the processor prefetches a single array of elements by
+/// itself.
 pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> LinePrefetches<'m> {
     let far = lines.iter().zip(shifts).filter(|(line, _)| line.step == 1 && is_far(line.data));
     if far.clone().count() < 2 {
@@ -85,7 +86,7 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> LinePrefetch
 
 /// An operand that one part (map or sum) of a step reads in rows of adjacent elements, and the number of elements per row.
 pub(super) struct RowRead {
-    /// The index of the part (map or sum) of the step that reads the operand.
+    /// The index, in the step's list of maps and sums, of the one that reads the operand.
     pub(super) part: usize,
     pub(super) operand: Operand,
     pub(super) length: usize,
@@ -137,7 +138,8 @@ pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u
 }
 
 impl PartWork {
-    /// The number of elements per summed line; `None` if the part is not a sum of lines along one axis.
+    /// The number of elements per line (array of elements) that is summed; `None` if the part is not a sum of lines
+    /// along one axis.
     fn length_of_sums(&self) -> Option<usize> {
         match self {
             PartWork::Reduce(reduce) => reduce.length_of_sums(),

@@ -14,7 +14,8 @@ use cembra_tensor::{Body, Data, DataMut, Elements, Extents, Layout, Strides, Ten
 use cembra_value::Error;
 use smallvec::SmallVec;
 
-/// The fewest elements per line for which a map runs line by line. A map with shorter lines runs in blocks.
+/// The fewest elements per line (array of elements) for which a map runs line by line. A map with shorter lines runs in
+/// blocks.
 const LONG_LINE: usize = 256;
 
 /// The most elements of a block. Operands that are not one line are copied for each block.
@@ -22,15 +23,15 @@ const BLOCK: usize = 1 << 12;
 
 /// The most elements of a block if an operand's layout is transposed relative to the loops.
 const BLOCK_ACROSS: usize = 1 << 16;
-/// The fewest lines of a transposed operand for which larger blocks are worthwhile, because more than one element of
-/// each cache line is then used.
+/// The fewest lines (arrays of elements) of a transposed operand for which larger blocks are worthwhile, because more
+/// than one element of each cache line is then used.
 const LINES_ACROSS: usize = 8;
 
-/// The fewest elements of a line for which the run's environment (host) evaluates a map, with threads and non-temporal
-/// stores.
+/// The fewest elements per line (array of elements) for which the run's environment (host) evaluates a map, with
+/// threads and non-temporal stores.
 const LARGE: usize = 1 << 18;
 
-/// The lines of a map's operands: for each operand, one line (elements in memory at equal distances).
+/// The lines of a map's operands: for each operand, one array of elements that lie at equal distances in memory.
 pub(super) type Lines<'l> = SmallVec<[Line<'l>; 4]>;
 
 /// A map (an operation that computes each element by itself) over a piece of an index space, bound to its operands.
@@ -45,13 +46,13 @@ pub(super) struct MapPiece {
 
 #[derive(Debug)]
 enum MapLoop {
-    /// The map runs as one line per operand, with these distances between elements.
+    /// The map runs on one line (array of elements) per operand, with the distances `steps` between elements.
     One { steps: Strides, kernel: Box<BodyLines> },
-    /// The map runs as one line per operand, with these distances between elements. The line is so large that the run's
-    /// environment (host) evaluates it, possibly on several threads.
+    /// The map runs on one line (array of elements) per operand, with the distances `steps` between elements. The line
+    /// is so large that the run's environment (host) evaluates it, possibly on several threads.
     Large { steps: Strides, body: Body },
-    /// The map runs as several lines: `axes` has the extents of the outer axes, with the stride of each operand, and `inner` is the number of
-    /// elements per line.
+    /// The map runs on several lines (arrays of `inner` elements) per operand, one line after the other. `axes` has the
+    /// extents of the outer axes, with the stride of each operand.
     Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<BodyLines> },
     /// The map runs in blocks; operands that are not one line are copied for each block.
     Blocks(Box<Blocks>),
@@ -123,7 +124,8 @@ impl MapPiece {
         matches!(self.way, MapLoop::Large { .. })
     }
 
-    /// Returns a kernel for the whole map; `None` unless the map reads one line of each of `inputs`.
+    /// Returns a kernel for the whole map; `None` unless the map reads one line (array of elements at equal distances)
+    /// of each of `inputs`.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let MapLoop::One { kernel, .. } = &self.way else { return None };
         kernel.one_line(&Operand::lines(&self.operands, inputs)?, self.count)
@@ -177,8 +179,8 @@ impl MapPiece {
     }
 }
 
-/// Appends one line for each operand to `lines`, for the piece of the index space that begins at `starts`. The vector
-/// is filled in place, because this is done for many lines.
+/// Appends one line (array of elements) per operand to `lines`, for the piece of the index space that begins at
+/// `starts`. The vector is filled in place, because this is done for many lines.
 #[inline]
 pub(super) fn fill<'m>(
     lines: &mut Lines<'m>,
@@ -219,7 +221,8 @@ struct Shape {
 /// The order in which an operand is copied for a block.
 #[derive(Debug)]
 enum Copying {
-    /// The operand is copied by lines of the last axis. Each line begins at one of these distances from the first element of the block.
+    /// The operand is copied one line (array of elements along the last axis) after the other. For each line, the list
+    /// has the distance from the first element of the block to the first element of the line.
     Lines(Vec<isize>),
     /// The operand is copied along its own axes, the axis with the nearest elements first.
     Across(Vec<CopiedAxis>),

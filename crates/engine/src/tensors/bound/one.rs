@@ -1,5 +1,6 @@
-//! Plans that are a single map or sum over one line (elements in memory at equal distances) of each input, with one output. Such a plan runs without
-//! steps, slots or lists of lines: a run checks the layouts of the inputs and makes one call.
+//! Plans that are a single map or sum over one line (an array of elements that lie at equal distances in memory) of
+//! each input, with one output. Such a plan runs without steps, slots or lists of lines: a run checks the layouts of
+//! the inputs and makes one call.
 
 use super::reduce::put_total;
 use super::{BoundPlan, BoundWork, PartWork};
@@ -18,7 +19,8 @@ pub(super) struct OneCall {
 }
 
 impl OneCall {
-    /// Makes the call for a plan; `None` if the plan is not a single map or sum over one line of each input.
+    /// Makes the call for a plan; `None` if the plan is not a single map or sum over one line (array of elements) of
+    /// each input.
     pub(super) fn of(plan: &BoundPlan) -> Option<OneCall> {
         let [step] = &plan.steps[..] else { return None };
         let BoundWork::Pieces(workers, _) = &step.work else { return None };

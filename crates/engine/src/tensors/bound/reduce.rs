@@ -66,8 +66,9 @@ struct Sums {
     length: usize,
     steps: Strides,
     kernel: Box<BodySums>,
-    /// The chains of partial sums for some lines, which are zeros between runs. They are zeroed after a sum and not
-    /// before the next one, because memory that was just written in parts is slow to read as a whole.
+    /// The chains (partial sums) for some lines (arrays of elements), which are zeros between runs. They are zeroed
+    /// after a sum and not before the next one, because memory that was just written in small stores is slow to read in
+    /// large loads.
     chains: Box<[Chains]>,
     fetched: PrefetchPlan,
     /// The variant of this reduction that computes elements before it adds them. It runs if an element fails, to report
@@ -170,7 +171,8 @@ impl ReducePiece {
         made(way, operands)
     }
 
-    /// The number of elements in each line that is summed; `None` unless all sums are of lines along one axis.
+    /// The number of elements per line (array of elements) that is summed to one element; `None` unless the reduction
+    /// only sums lines along one axis.
     pub(super) fn length_of_sums(&self) -> Option<usize> {
         match &self.way {
             ReduceLoop::Sums(sums) if sums.axes.len() == 1 && sums.length <= SUM_BLOCK => Some(sums.length),
@@ -185,8 +187,9 @@ impl ReducePiece {
         }
     }
 
-    /// Returns a kernel for the whole reduction, which adds all elements to chains of partial sums. `None` unless the reduction is a sum over one
-    /// short line of each of `inputs`, and adds elements as soon as they are computed.
+    /// Returns a kernel for the whole reduction, which adds all elements to chains of partial sums. `None` unless the
+    /// reduction is a sum over one short line (array of elements) of each of `inputs`, and adds elements as soon as
+    /// they are computed.
     pub(super) fn one_line(&self, inputs: &[(Scalar, Layout)]) -> Option<Box<BodyLine>> {
         let ReduceLoop::Sums(sums) = &self.way else { return None };
         if !sums.axes.is_empty() || sums.length > SUM_BLOCK {

@@ -108,11 +108,12 @@ pub(super) enum Piece {
     Memory(Operand, usize),
     /// The elements are in memory, and are copied to be contiguous: the operand, and the extents to copy.
     Copied(Operand, Extents),
-    /// A kernel computes the elements of a line and adds each to chains of partial sums at once.
+    /// A kernel computes the elements of a line (array of elements) and adds each to chains of partial sums at once.
     Added(Box<Added>),
 }
 
-/// A kernel that computes `count` elements of a line and adds each to chains of partial sums at once, with its operands.
+/// A kernel that computes the `count` elements of a line (array of elements) and adds each to chains of partial sums at
+/// once, with its operands.
 #[derive(Debug)]
 pub(super) struct Added {
     operands: SmallVec<[Operand; 4]>,

@@ -268,7 +268,7 @@ fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result
     let mut slices: Vec<Slice> = Vec::with_capacity(rank);
     for (axis, (tiles, extent)) in tiles.iter().zip(lowering.graph.extents(of)).enumerate() {
         let Some(own) = axes.as_ref().and_then(|axes| axes.get(axis)?.as_ref()) else {
-            let message = format!("the tiles of axis {axis} are not known for the tensor before `block`");
+            let message = format!("`block`: it is not known how axis {axis} of the tensor is cut into tiles");
             let error = Error::tensors(TensorErrorKind::Tiling, message);
             return Err(
                 error.hint("use `block` before other operators, on an input or on a tensor that is computed by labels")

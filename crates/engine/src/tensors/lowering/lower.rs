@@ -585,7 +585,8 @@ fn is_arithmetic(op: OpId) -> bool {
     matches!(of_elements(op), id::ADD | id::SUBTRACT | id::MULTIPLY | id::DIVIDE | id::NEG | id::POS)
 }
 
-/// Combines parts of a labelled expression by an operator, and returns the part for the result.
+/// Combines parts (operators and operands) of a labelled expression by an operator, and returns the new part, for the
+/// result.
 fn combined(
     expression: &mut Expression,
     op: ElementOperator,

@@ -1,5 +1,6 @@
-//! Products that are not products of two matrices, computed by nested loops: products of elements, of vectors, and of a matrix and a vector. Sums are
-//! computed in a wider type, in an order that depends only on labels and layouts.
+//! Products that are not products of two matrices, computed by nested loops: products of elements, of vectors, and of a
+//! matrix and a vector. The innermost loop runs over a line: an array of elements that lie at equal distances in
+//! memory. Sums are computed in a wider type, in an order that depends only on labels and layouts.
 
 use super::across::{self, TransposedLoops};
 use super::number::{Memory, Number};
@@ -13,11 +14,11 @@ use smallvec::SmallVec;
 /// The most elements of the result whose sums are computed at the same time.
 const CHUNK: usize = ProductPlan::CHUNK;
 
-/// The least distance, in elements, between two lines of one sum for which lines of other sums that are between them in
-/// memory are processed in the same loop.
+/// The least distance, in elements, from one line (array of elements) of a sum to the next for which other lines that
+/// lie between these two are processed in the same loop, although they belong to other sums.
 const FAR: usize = 512;
 
-/// The number of lines that are added to one sum before lines are added to the next sum.
+/// The number of lines (arrays of elements) that are added to one sum before lines are added to the next sum.
 const IN_TURN: usize = 8;
 
 /// The approximate number of element products between two checks for cancellation.
@@ -28,7 +29,8 @@ const FACTORS: usize = 256;
 /// The most elements of one sum that are added without a check for cancellation.
 const LONG_LINE: usize = 1 << 24;
 
-/// Adds the products of two lines' elements to `sums`. The code is compiled for several instruction sets.
+/// Adds the products of the elements of `a` and `b` to `sums`: element `i` of `a` times element `i` of `b` to sum `i`.
+/// The code is compiled for several instruction sets.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_products<T: Number>(sums: &mut [T::Wide], a: &Line<'_, T>, b: &Line<'_, T>) {
     let count = sums.len();
@@ -88,8 +90,8 @@ pub(super) fn nest<T: Number>(
     }
 }
 
-/// The loops around a sum: from the positions `starts` over the axes `outer`, over rows that are computed together, and
-/// over a line.
+/// The loops around a sum. They begin at the positions `starts`, and run over the axes `outer`, over `rows` that are
+/// computed together, and over `line` (the innermost loop).
 #[derive(Clone, Copy)]
 struct Loops<'l> {
     starts: [usize; 3],
@@ -115,8 +117,8 @@ fn axes(runs: &[FusedLabels], without: Option<usize>) -> Axes3 {
     runs.map(|(_, run)| (run.extent, run.strides)).collect()
 }
 
-/// Computes a product whose inner loop runs over elements of the result along lines of one operand, each line times a
-/// number of the other operand.
+/// Computes a product by adding lines (arrays of elements) of the operand with index `matrix` to the result, each line
+/// times an element of the operand with index `vector`. The inner loop runs over the elements of a line.
 fn scaled_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -128,7 +130,8 @@ fn scaled_lines<T: Number>(
 ) -> Result<(), Error> {
     let (starts, terms) = ([factors[0].1, factors[1].1, 0], sum.terms);
     let (rows, others) = outer.split_last().unwrap_or((&ONE_ROW, &[]));
-    // If the next lines in memory belong to other sums, as many sums are kept as fit the cache.
+    // If the next lines (arrays of elements) in memory belong to other sums, as many sums are computed together as fit
+    // the cache.
     let apart = terms.strides[matrix].unsigned_abs();
     let is_within = rows.0 > 1 && rows.1[matrix].unsigned_abs() < apart && apart >= FAR;
     let is_dense = [line.strides[matrix], line.strides[2], terms.strides[vector]] == [1; 3];
@@ -164,7 +167,8 @@ fn pieces(extent: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..extent).step_by(size).map(move |at| (at, size.min(extent - at)))
 }
 
-/// Adds lines to sums: a few lines to each sum, then a few lines to the next sum.
+/// Adds lines (arrays of elements) of one operand, times factors from the other operand, to sums: a few lines to one
+/// sum, then a few lines to the next sum.
 fn rows_of_lines<T: Number>(
     factors: [Memory<'_, T>; 2],
     to: &mut [T],
@@ -268,8 +272,8 @@ fn step(at: [usize; 3], count: usize, strides: [isize; 3]) -> [usize; 3] {
     std::array::from_fn(|of| at[of].wrapping_add_signed(count.cast_signed() * strides[of]))
 }
 
-/// Computes a product as `lines` does, if an operand's elements for the next rows of the result are nearer in memory than
-/// the elements of one sum.
+/// Computes a product as `lines` does, for an operand in whose memory the elements for the next rows of the result lie
+/// nearer than the next elements of the same sum.
 fn rows_across<T: Number>(
     mut across: TransposedLoops<'_, T>,
     to: &mut [T],
@@ -296,8 +300,8 @@ fn rows_across<T: Number>(
     })
 }
 
-/// Computes a product as `lines` does, if an operand's elements for other lines of the same sum are nearer in memory than
-/// those of one line.
+/// Computes a product as `lines` does, for an operand in whose memory other lines (arrays of elements) of the same sum
+/// lie nearer than the next elements of the same line.
 fn sums_across<T: Number>(
     mut across: TransposedLoops<'_, T>,
     to: &mut [T],
@@ -370,9 +374,9 @@ fn elements<T: Number>(
     })
 }
 
-/// Computes a product as `elements` does, with copies of an operand whose layout is transposed relative to the loops. Lines
-/// of several rows of the result, or several lines that are added to one, are copied at a time; the number of rows or the
-/// number of lines must be 1.
+/// Computes a product as `elements` does, with copies of an operand whose layout is transposed relative to the loops.
+/// Several lines (arrays of elements) are copied at a time: lines of several rows of the result, or several lines that
+/// are added to one row. The number of rows or the number of lines per row must be 1.
 fn elements_across<T: Number>(
     mut across: TransposedLoops<'_, T>,
     to: &mut [T],

@@ -1,6 +1,8 @@
-//! Products of a matrix and a vector, with any labels. Either lines of the matrix are multiplied by a number each and added, or each line is
-//! multiplied with the vector and summed. Lines are read one after the other, or a few at a time; sums stay in registers or the nearest cache. The
-//! order of additions depends only on the number of elements, and is the same for all instruction sets.
+//! Products of a matrix and a vector, with any labels. A line is a row or a column of the matrix: an array of elements
+//! that lie at equal distances in memory. Either each line is multiplied by one element of the vector and added to the
+//! result, or each line is multiplied by the vector element by element and summed. Lines are read one after the other,
+//! or a few at a time; sums stay in registers or the nearest cache. The order of additions depends only on the number
+//! of elements, and is the same for all instruction sets.
 
 use super::number::Number;
 use cembra_runtime::{LINE, prefetch};
@@ -10,24 +12,25 @@ use multiversion::multiversion;
 /// The number of sums in one vector register, which is the fewest sums that are computed at the same time.
 const LANES: usize = *ProductPlan::IN_REGISTERS.start();
 
-/// The number of elements of each line that are added at a time, to sums in registers.
+/// The number of elements of a line (array of elements) that are added to sums in registers at a time.
 const TILE: usize = *ProductPlan::IN_REGISTERS.end();
 
 /// The most vector registers that hold sums.
 const REGISTERS: usize = TILE / LANES;
 
-// Otherwise lines would be split in another way than plans assume.
+// Otherwise lines (arrays of elements) would be split in another way than plans assume.
 const _: () = assert!(TILE == REGISTERS * LANES);
 
-/// The number of lines that are read in parallel: more than one, because memory delivers more from several addresses
-/// than from one; few, because the processor can track only a few.
+/// The number of lines (arrays of elements) that are read in parallel: more than one, because memory delivers more from
+/// several addresses than from one; few, because the processor can track only a few.
 const TOGETHER: usize = 8;
 
-/// The fewest elements of a line for which a dot product uses all registers of sums, and not only two.
+/// The fewest elements per line (array of elements) for which a dot product uses all registers of sums, and not only
+/// two.
 const LONG: usize = 1024;
 
-/// The fewest elements of a line for which dot products read one line at a time. Shorter lines are read from two places
-/// alternately.
+/// The fewest elements per line (array of elements) for which dot products read one line at a time. Shorter lines are
+/// read from two places alternately.
 const FILLING: usize = 128;
 
 /// The fewest bytes of memory for which prefetching is worthwhile, because that much memory does not fit a near cache.
@@ -36,7 +39,7 @@ const FETCHED: usize = 1 << 18;
 /// The distance, in bytes, between the elements that are read and those that are prefetched.
 const AHEAD: usize = 4096;
 
-/// The number of elements that are copied at a time, if the elements of a line are not contiguous.
+/// The number of elements that are copied at a time, if the elements of a line (array of elements) are not contiguous.
 const PIECE: usize = 256;
 
 /// The position after `count` steps from `first`.
@@ -44,7 +47,7 @@ fn position(first: usize, count: usize, step: isize) -> usize {
     first.wrapping_add_signed(count.cast_signed().wrapping_mul(step))
 }
 
-/// A line of a matrix or a vector: elements in memory at equal distances.
+/// A line of a matrix, or a vector: an array of elements that lie at equal distances in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'d, T> {
     /// The memory that contains the line's elements.
@@ -74,7 +77,7 @@ impl<'d, T: Copy> Line<'d, T> {
         (self.stride == 1).then(|| &self.elements[self.first..][..count])
     }
 
-    /// The first elements, as many as `to` has: borrowed if they are contiguous, else copied to `to`.
+    /// The first `to.len()` elements of the line: borrowed if they are contiguous, else copied to `to`.
     #[inline(always)]
     fn dense_or_copied<'c>(&self, to: &'c mut [T]) -> &'c [T]
     where
@@ -87,7 +90,7 @@ impl<'d, T: Copy> Line<'d, T> {
         to
     }
 
-    /// Copies the first elements to `to`, as many as it has.
+    /// Copies the first `to.len()` elements of the line to `to`.
     #[inline(always)]
     fn copy(&self, to: &mut [T]) {
         match (self.stride, to.len()) {
@@ -108,7 +111,7 @@ impl<'d, T: Copy> Line<'d, T> {
     }
 }
 
-/// The lines of a matrix, at equal distances in memory.
+/// The lines of a matrix: arrays of elements whose first elements lie at equal distances in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines<'d, T> {
     /// The first of the lines.
@@ -128,7 +131,8 @@ impl<'d, T: Copy> Lines<'d, T> {
     }
 }
 
-/// Adds `count` lines to `sums`, one after the other, each multiplied by its factor from `factors`.
+/// Adds `count` lines (arrays of elements) to `sums`, one after the other, each multiplied by its factor from
+/// `factors`: element `i` of each line to sum `i`.
 pub(super) fn add_lines<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: Line<'_, T>, count: usize) {
     if let Some(factors) = factors.dense(count) {
         add(sums, lines, factors);
@@ -159,17 +163,20 @@ fn add<T: Number>(sums: &mut [T::Wide], lines: Lines<'_, T>, factors: &[T]) {
     }
 }
 
-/// Memory, the position of the first line in it, and the distance between lines.
+/// Contiguous lines (arrays of elements): their memory, the position of the first line in it, and the distance from the
+/// start of one line to the start of the next.
 type Dense<'d, T> = (&'d [T], usize, isize);
 
-/// Adds contiguous lines times their factors to `sums`. Several lines are read at a time, and the sums once for all of
-/// them. The next part of each line is prefetched meanwhile.
+/// Adds contiguous lines (arrays of elements) times their factors to `sums`. Several lines are read at a time, so the
+/// sums are read only once for all of these lines. While they are added, the elements of each line that are added next
+/// are prefetched.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, T>, factors: &[T]) {
     let is_long = sums.len() >= TOGETHER * TILE;
     let (tiles, rest) = sums.as_chunks_mut::<TILE>();
     let tiled = tiles.len() * TILE;
-    // The next memory is the next part of these lines or, for short ones, the same part of the next lines.
+    // Memory to prefetch: the next `TILE` elements of these lines; or, if lines are short, the same elements of the
+    // next lines.
     let later = if is_long { TILE.cast_signed() } else { step * TOGETHER.cast_signed() };
     let later = Some(later).filter(|_| size_of_val(elements) >= FETCHED);
     for (group, factors) in factors.chunks(TOGETHER).enumerate() {
@@ -204,11 +211,12 @@ fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, 
     }
 }
 
-/// Blocks of short lines. In each block, the lines are multiplied by factors and added to one result.
+/// Blocks of short lines (arrays of elements). The lines of a block are multiplied by factors and added to one line of
+/// the result.
 pub(super) struct Blocks<'d, T> {
     /// The first line of the first block.
     pub(super) line: Line<'d, T>,
-    /// The distance from one line to the next of the same block, in elements.
+    /// The distance from the start of one line to the start of the next line of the same block, in elements.
     pub(super) step: isize,
     /// The number of elements of each line, within [`ProductPlan::IN_REGISTERS`].
     pub(super) width: usize,
@@ -222,8 +230,8 @@ pub(super) struct Blocks<'d, T> {
     pub(super) steps: [isize; 3],
 }
 
-/// Computes the sum of each block: contiguous lines, each multiplied by its factor. The sum of a block is contiguous in `to`; that of the first block
-/// begins at position `first`.
+/// Computes the sum of each block of lines (contiguous arrays of elements): each line is multiplied by its factor and
+/// added. The sum of a block is contiguous in `to`; the sum of the first block begins at position `first`.
 pub(super) fn sum_blocks<T: Number>(to: &mut [T], first: usize, blocks: &Blocks<'_, T>) {
     match blocks.width.div_ceil(LANES) {
         1 => in_registers::<T, 1>(to, first, blocks),
@@ -266,7 +274,8 @@ fn in_registers<T: Number, const N: usize>(to: &mut [T], first: usize, blocks: &
     }
 }
 
-/// Adds to each sum the products of two lines' elements, for `count` elements: to sum 0 the products of the first lines of `a` and `b`, and so on.
+/// Adds dot products to `sums`: to `sums[i]`, the dot product of line `i` of `a` and line `i` of `b`. A line is an
+/// array of `count` elements.
 pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     if a.line.stride == 1 && b.line.stride == 1 {
         add_dots_dense(sums, [a, b], count);
@@ -275,7 +284,8 @@ pub(super) fn add_dots<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2
     add_dots_copied(sums, [a, b], count);
 }
 
-/// Adds products of lines as [`add_dots`] does, for lines that are not contiguous and are copied piece by piece.
+/// Adds dot products as [`add_dots`] does, for lines (arrays of elements) that are not contiguous. They are copied to
+/// contiguous memory, `LONG` elements at a time.
 #[multiversion(targets("x86_64+avx512f+avx512dq+avx512vl", "x86_64+avx2"))]
 fn add_dots_copied<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let (mut a_copied, mut b_copied) = ([T::default(); LONG], [T::default(); LONG]);
@@ -302,8 +312,9 @@ fn add_dots_dense<T: Number>(sums: &mut [T::Wide], lines: [Lines<'_, T>; 2], cou
     }
 }
 
-/// Adds products of short lines as [`add_dots`] does, alternating between the first and the second half of the sums: memory
-/// delivers more from two places than from one. For lines that are not whole vectors, prefetching costs more than it gains.
+/// Adds dot products of short lines (arrays of elements) as [`add_dots`] does, alternating between the first and the
+/// second half of the sums: memory delivers more from two places than from one. For lines that do not fill whole
+/// vectors, prefetching costs more than it gains.
 #[inline(always)]
 fn add_in_halves<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let half = sums.len() / 2;
@@ -326,7 +337,8 @@ fn add_in_halves<T: Number>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], cou
     }
 }
 
-/// Adds products of lines as [`add_dots`] does, one line at a time, and prefetches lines that come later.
+/// Adds dot products as [`add_dots`] does, one line (array of elements) at a time, and prefetches the lines that are
+/// read some iterations later.
 #[inline(always)]
 fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Lines<'_, T>; 2], count: usize) {
     let ahead = |lines: &Lines<'_, T>| {
@@ -343,7 +355,8 @@ fn add_one_by_one<T: Number, const N: usize>(sums: &mut [T::Wide], [a, b]: [Line
     }
 }
 
-/// Prefetches as many elements as `line` has, at a distance of `behind` elements after the elements of `line`.
+/// Prefetches as many elements as `line` (an array of elements) has. They lie `behind` elements after the elements of
+/// `line`.
 #[inline(always)]
 fn fetch<T>(line: &[T], behind: isize) {
     for start in (0..line.len()).step_by(LINE / size_of::<T>()) {
@@ -351,15 +364,15 @@ fn fetch<T>(line: &[T], behind: isize) {
     }
 }
 
-/// The sum of the products of two lines, in `N` registers of sums. With more registers, an addition waits less for the
-/// previous one, but more registers are added at the end.
+/// The dot product of `a` and `b`, with `N` registers of partial sums. With more registers, an addition waits less for
+/// the previous one, but more registers are added at the end.
 #[inline(always)]
 fn in_lanes<T: Number, const N: usize>(a: &[T], b: &[T]) -> T::Wide {
     added_to([[T::Wide::default(); LANES]; N], a, b)
 }
 
-/// The sum of the products of two lines, as [`in_lanes`] computes it. Meanwhile, the elements at the distances `later` are
-/// prefetched, a part of each at a time.
+/// The dot product of `a` and `b`, as [`in_lanes`] computes it. Meanwhile, memory is prefetched for each of the two
+/// operands that has a distance in `later`: the elements at this distance after those that are multiplied.
 #[inline(always)]
 fn in_tiles<T: Number, const N: usize>(a: &[T], b: &[T], later: [Option<isize>; 2]) -> T::Wide {
     let mut registers = [[T::Wide::default(); LANES]; N];
@@ -380,7 +393,8 @@ fn in_tiles<T: Number, const N: usize>(a: &[T], b: &[T], later: [Option<isize>; 
     added_to(registers, a, b)
 }
 
-/// Adds the products of two lines to registers of sums, and returns the sum of all.
+/// Adds the products of the elements of `a` and `b` to `registers` of partial sums, and returns the sum of all partial
+/// sums.
 #[inline(always)]
 fn added_to<T: Number, const N: usize>(mut registers: [[T::Wide; LANES]; N], a: &[T], b: &[T]) -> T::Wide {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());

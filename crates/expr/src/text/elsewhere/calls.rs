@@ -323,7 +323,10 @@ pub(super) const CALLS: &[Foreign] = &[
         "write `core.while_loop(0, fn(i) = i < 10, fn(i) = i + 1)`, or `seq.reduce(math.add, seq.range(10), 0i64)`",
     ),
     call(&["array", "asarray", "list", "series"], "write `[1.0, 2.0]`"),
-    call(&["arange", "linspace", "range"], "write `[0, 1, 2]`; a loop runs over `seq.range(10)`"),
+    call(
+        &["arange", "linspace", "range"],
+        "write `[0, 1, 2]` for an array, or `seq.range(10)` for the sequence of a loop",
+    ),
     call(&["jit", "eval", "compile"], "leave this out: a model is compiled as a whole"),
     call(
         &["grad", "valueandgrad", "hessian"],

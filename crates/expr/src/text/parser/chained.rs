@@ -6,8 +6,8 @@ use super::expression::{Operand, Shape};
 use crate::infix::Operation;
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The parts of an operand `a & b` or `a | b` without brackets, for the hint about a chained comparison. The operators `&` and `|` bind tighter
-/// than comparisons.
+/// The operators and positions in an operand `a & b` or `a | b` without brackets, for the hint about a chained
+/// comparison. The operators `&` and `|` bind tighter than comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JunctionParts {
     operation: Operation,
@@ -22,7 +22,8 @@ pub(super) struct JunctionParts {
 }
 
 impl JunctionParts {
-    /// Returns the parts of `left & right` or `left | right`; `None` for other operations.
+    /// Returns the operators and positions in `left & right` or `left | right` that a hint needs; `None` for any other
+    /// operation.
     pub(super) fn by(operation: Operation, left: &Operand, right: &Operand) -> Option<Self> {
         if !matches!(operation, Operation::PresenceAnd | Operation::PresenceOr) {
             return None;

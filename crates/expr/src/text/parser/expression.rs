@@ -23,7 +23,8 @@ use cembra_value::{Code, Diagnostic, ScalarValue, Span, Value};
 /// it, is allowed. Operands are copied for each token, so this type is small.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
-    /// The operand is a comparison. The payload is the span of its right side, and the parts of the right side if that is `a & b` or `a | b`.
+    /// The operand is a comparison. The payload is the span of its right side and, if the right side is `a & b` or `a |
+    /// b`, the operators and positions in it.
     Compared(Span, Option<JunctionParts>),
     /// The operand is `a & b` or `a | b`.
     Joined(JunctionParts),
@@ -34,7 +35,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Returns the parts of the operand if it is `a & b` or `a | b`; `None` if it has another form.
+    /// Returns the operators and positions in the operand if it is `a & b` or `a | b`; `None` if it has another form.
     pub(super) const fn joined(self) -> Option<JunctionParts> {
         match self {
             Shape::Joined(joined) => Some(joined),

@@ -464,7 +464,7 @@ pub(super) fn value_of(tiled: &Tiled) -> Result<Value, Error> {
     Value::new(elements, &origins)
 }
 
-/// Checks that the norms in `found` are those of its elements. `place` names the value in messages.
+/// Checks that the norms in `found` are the norms of its elements. `place` names the value in messages.
 pub(super) fn check_norms(place: &str, found: &TiledContents) -> Checked {
     let wrong = |detail| BrokenLaw::new(format!("{place}a norm is not that of the elements"), detail);
     found.wrong_norm().map_or(Ok(()), |detail| Err(wrong(detail).into()))

@@ -152,16 +152,17 @@ pub trait AggregateState: Any + Debug + Send {
     /// set bit in `presence` were added; all if it is `None`.
     fn added(&mut self, len: usize, presence: Option<&[u64]>);
 
-    /// Begins one of several parts of an aggregation over `elements` elements in one group, for example one thread's
-    /// part. The part begins at the element `start`, the first of a block. It consists of blocks of
-    /// [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements; only the last block of the run may be shorter.
+    /// Begins one part of an aggregation over `elements` elements in one group that is divided into parts, for example
+    /// one per thread. The part begins at the element `start`, the first of a block. It consists of blocks of
+    /// [`SUM_BLOCK`](cembra_runtime::SUM_BLOCK) elements; only the last block of the aggregation may be shorter.
     fn begin_part(&mut self, elements: usize, start: usize);
 
-    /// Ends the current block of the part. The strip that was added last must end where this block or the run ends.
+    /// Ends the current block of this part of the aggregation. The strip that was added last must end where this block
+    /// or the aggregation ends.
     fn end_block(&mut self);
 
-    /// Appends the blocks of `next`, the accumulator of the following part of the run, to the blocks of this part. `next` must be of the same
-    /// aggregation as this accumulator.
+    /// Appends the blocks of `next` to the blocks of this accumulator. `next` must be the accumulator of the same
+    /// aggregation for the following part.
     fn join(&mut self, next: &dyn AggregateState);
 
     /// Ends the run, after all its parts are joined. A group to which no element was added is empty.

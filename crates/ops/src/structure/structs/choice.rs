@@ -9,7 +9,7 @@ use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-/// Adds nodes that select one of two values by a condition. Structs are selected field by field, so that only the
+/// Adds graph nodes that select one of two values by a condition. Structs are selected field by field, so that only the
 /// fields that are needed are evaluated.
 fn chosen(
     g: &mut dyn Instantiation,
@@ -47,13 +47,13 @@ fn unlike(a: &QType, b: &QType) -> TypeFault {
         .hint("give both structs the same fields, in the same order")
 }
 
-/// Adds nodes for the optional struct `of` that is present where the mask `has` is.
+/// Adds graph nodes for the optional struct `of` that is present where the mask `has` is.
 fn optional(g: &mut dyn Instantiation, has: NodeHandle, of: NodeHandle) -> NodeResult<ExpansionError> {
     let qtype = g.qtype(of).optional_struct();
     Ok(formed(g, &qtype, &[has, of])?)
 }
 
-/// Adds nodes for a struct in which each scalar and optional is replaced by the result of `make`.
+/// Adds graph nodes for a struct in which each scalar and optional is replaced by the result of `make`.
 fn each(
     g: &mut dyn Instantiation,
     of: NodeHandle,
@@ -69,7 +69,7 @@ fn each(
     if qtype.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, &qtype, &members)?) }
 }
 
-/// Adds nodes for the presence of an operator's only operand, and for its struct.
+/// Adds graph nodes for the presence of an operator's only operand, and for its struct.
 fn parts(g: &mut dyn Instantiation, operator: &str, x: NodeHandle) -> Result<[NodeHandle; 2], ExpansionError> {
     let found = g.qtype(x);
     Ok(optional_parts(g, operator, x, &found).map_err(|fault| TypeFault { operand: Some(0), ..fault })?)

@@ -12,8 +12,8 @@ use cembra_value::{ScalarValue, Value};
 /// A function that is called for each array of a list, with the type of the array's elements, and returns a node.
 type Leaf<'f> = &'f mut dyn FnMut(&mut dyn Instantiation, NodeHandle, &QType) -> NodeResult<ExpansionError>;
 
-/// Adds nodes for a struct of type `element`, the element type of `list`, in which the result of `leaf` for an array of
-/// the list takes the place of the scalar that the array stores.
+/// Adds graph nodes for a struct of type `element`, the element type of `list`, in which the result of `leaf` for an
+/// array of the list takes the place of the scalar that the array stores.
 fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Leaf<'_>) -> NodeResult<ExpansionError> {
     // The text that spells types bounds how deep they nest.
     let QType::Tuple(fields) = element else { return leaf(g, list, element) };
@@ -25,7 +25,7 @@ fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Lea
     if element.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, element, &members)?) }
 }
 
-/// Adds nodes for a list in which the result of `make` takes the place of each array.
+/// Adds graph nodes for a list in which the result of `make` takes the place of each array.
 fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResult<ExpansionError> {
     let found = g.qtype(list);
     let QType::Tuple(members) = &found else { return make(g, list, &found) };
@@ -37,7 +37,7 @@ fn each(g: &mut dyn Instantiation, list: NodeHandle, make: Leaf<'_>) -> NodeResu
     Ok(formed(g, &found, &others)?)
 }
 
-/// Adds nodes for the first array of a list. All arrays of a list have the same length.
+/// Adds graph nodes for the first array of a list. All arrays of a list have the same length.
 fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<ExpansionError> {
     let mut list = list;
     while matches!(g.qtype(list), QType::Tuple(_)) {
@@ -46,8 +46,8 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<ExpansionErr
     Ok(list)
 }
 
-/// Adds nodes for one element of a list of structs. `one` returns the node of this element in an array of the list. A
-/// field that is a scalar, and so always present, is read as a scalar.
+/// Adds graph nodes for one element of a list of structs. `one` returns the node of this element in an array of the
+/// list. A field that is a scalar, and so always present, is read as a scalar.
 ///
 /// # Errors
 /// If the operand is not a list.
@@ -69,8 +69,8 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
     })
 }
 
-/// Adds nodes for the scalars and optionals in the struct `one`, in order, with weak floats cast to f64. A list of such
-/// structs has one array per node.
+/// Adds graph nodes for the scalars and optionals in the struct `one`, in order, with weak floats cast to f64. A list
+/// of such structs has one array per node.
 ///
 /// # Errors
 /// If there are no lists of such elements.
@@ -150,7 +150,7 @@ fn make(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<ExpansionE
     columns(g, &element, all)
 }
 
-/// Adds nodes for the list of the elements `all`, which are of type `element`.
+/// Adds graph nodes for the list of the elements `all`, which are of type `element`.
 fn columns(g: &mut dyn Instantiation, element: &QType, all: Vec<NodeHandle>) -> NodeResult<ExpansionError> {
     let (QType::Tuple(fields), Some(list)) = (element, element.list_of()) else {
         return Ok(g.apply(id::ARRAY_MAKE_DENSE, &all)?);

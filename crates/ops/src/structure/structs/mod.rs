@@ -59,20 +59,20 @@ pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
     }
 }
 
-/// Adds a node that reads the member `index` of `of`, a tuple or a value that is stored as a tuple.
+/// Adds a graph node that reads the member `index` of `of`, a tuple or a value that is stored as a tuple.
 pub fn part(g: &mut dyn Expansion, of: NodeHandle, index: usize) -> NodeResult {
     let index = g.literal(Value::from(index as i64));
     g.apply(id::PART, &[of, index])
 }
 
-/// Adds nodes that make a value of the type `qtype`, which is stored as a tuple, from the members of that tuple.
+/// Adds graph nodes that make a value of the type `qtype`, which is stored as a tuple, from the members of that tuple.
 pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> NodeResult {
     let mut operands = vec![g.literal(Value::Type(qtype.clone()))];
     operands.extend_from_slice(members);
     g.apply(id::FORMED, &operands)
 }
 
-/// Adds nodes that make a struct of `members`. If `fields` have names, the struct has these names.
+/// Adds graph nodes that make a struct of `members`. If `fields` have names, the struct has these names.
 pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> NodeResult {
     let Some(names) = fields.names() else { return g.apply(id::MAKE_TUPLE, &members) };
     let mut operands = vec![g.literal(Value::text(names.joined()))];
@@ -80,13 +80,13 @@ pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHand
     g.apply(id::MAKE_NAMED, &operands)
 }
 
-/// Adds a literal mask that is present if `present` is true.
+/// Adds a literal node to the graph: a mask that is present if `present` is true.
 pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
     g.literal(Value::optional(Scalar::Unit, present.then_some(ScalarValue::Unit)))
 }
 
-/// Adds nodes for the value that a missing struct of type `qtype` stores: its scalars are zero, and its optionals are
-/// missing.
+/// Adds graph nodes for the value that a missing struct of type `qtype` stores: its scalars are zero, and its optionals
+/// are missing.
 pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     // The text that spells types bounds how deep they nest.
     match qtype {
@@ -100,8 +100,8 @@ pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     }
 }
 
-/// Adds nodes for the presence of the struct `x`, and for its value. If the struct cannot be missing, its presence is a literal. An untyped `missing`
-/// is treated as a missing struct of type `met`.
+/// Adds graph nodes for the presence of the struct `x`, and for its value. If the struct cannot be missing, its
+/// presence is a literal. An untyped `missing` is treated as a missing struct of type `met`.
 pub fn optional_parts(
     g: &mut dyn Expansion,
     operator: &str,
@@ -149,8 +149,8 @@ pub(crate) fn fields_of(of: &QType) -> Option<&Fields<QType>> {
     of.as_optional_struct().unwrap_or(of).as_tuple()
 }
 
-/// Adds nodes for `value` where `mask` is present, and a missing value elsewhere. The result has the optional type of
-/// `value`, which may be a scalar, array, struct or list.
+/// Adds graph nodes for `value` where `mask` is present, and a missing value elsewhere. The result has the optional
+/// type of `value`, which may be a scalar, array, struct or list.
 fn where_present(g: &mut dyn Expansion, value: NodeHandle, mask: NodeHandle) -> NodeResult {
     let found = g.qtype(value);
     if let Some(element) = found.element() {

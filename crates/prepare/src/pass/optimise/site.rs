@@ -51,7 +51,8 @@ impl<'g> Site<'g> {
         node
     }
 
-    /// Adds the operator `op` on operands of types that it accepts, and simplifies the new node.
+    /// Adds a node to the graph that applies the operator `op` to operands of types that it accepts, and simplifies the
+    /// new node.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
         self.depth += 1;
         let made = self.bound(op, operands).map(|node| self.simplify(node));
@@ -59,7 +60,7 @@ impl<'g> Site<'g> {
         made
     }
 
-    /// Adds an operator as [`apply`](Site::apply) does, but with the origin of the node `node`.
+    /// Adds a node for an operator to the graph as [`apply`](Site::apply) does, but with the origin of the node `node`.
     pub(super) fn apply_as(&mut self, node: Id, op: OpId, operands: &[Id]) -> Option<Id> {
         let origin = std::mem::replace(&mut self.origin, self.graph.origin(node));
         let made = self.apply(op, operands);
@@ -67,8 +68,8 @@ impl<'g> Site<'g> {
         made
     }
 
-    /// Adds the operator `op` with casts of its operands, and simplifies the casts. `None` if the operator does not
-    /// take these types.
+    /// Adds a node for the operator `op` to the graph, with casts of its operands, and simplifies the casts. `None` if
+    /// the operator does not take these types.
     fn bound(&mut self, op: OpId, operands: &[Id]) -> Option<Id> {
         let node = self.graph.bind(self.run.registry, op, operands, self.origin).ok()?;
         if self.graph.operands(node) == operands {

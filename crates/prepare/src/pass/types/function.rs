@@ -261,7 +261,7 @@ impl Typer<'_> {
         Some(self.pass(model, CompileTimeOperand::Operator(op), QType::Function, node))
     }
 
-    /// Adds a node for a sequence that is an operand.
+    /// Adds a node to the graph for a sequence that is an operand.
     pub(super) fn pass_sequence(&mut self, model: &mut TypedModel, sequence: Sequence, origin: NodeId) -> Id {
         let qtype = QType::Sequence(sequence.element_type().clone().into());
         self.pass(model, CompileTimeOperand::Sequence(Rc::new(sequence)), qtype, origin)

@@ -19,8 +19,8 @@ pub(crate) const FOLLOWS: u64 = u64::MAX;
 /// result to all of them at the end.
 pub(crate) struct StepOutcome<'r> {
     exchange: Exchange<'r>,
-    /// True if ranks check for failures of others while they work. Then rank 0 forwards the first failure before the
-    /// other ranks have reported.
+    /// True if ranks call `watch` while they work, to check for failures of other ranks. Rank 0 then forwards the first
+    /// failure before it has received all reports.
     listens: bool,
     /// The letters (reports) to receive: on rank 0 those of the other ranks, in their order; on other ranks the letter of the rank that forwards the
     /// result.
@@ -121,8 +121,10 @@ impl Incoming {
 }
 
 impl<'r> StepOutcome<'r> {
-    /// Begins to receive the reports of other ranks. `listens` must be false if ranks do not call `watch` while they
-    /// work. If several tasks fail, they then all get the error of the task with the lowest number.
+    /// Begins to receive the reports of other ranks. If `listens` is true, rank 0 forwards the first failure as soon as
+    /// it arrives, so that ranks that call `watch` stop early. If `listens` is false, rank 0 waits for the reports of
+    /// all ranks; if several tasks failed, all ranks get the error of the task with the lowest number. `listens` must
+    /// be false if ranks do not call `watch` while they work.
     ///
     /// # Errors
     /// If the link failed.

@@ -138,14 +138,14 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "core.equal(bool.logical_and(a, b), true) -> core.presence_and(a == true, b == true)",
-        note: "if `a` or `b` is a literal or a comparison",
+        note: "applies only if `a` or `b` is a literal or a comparison",
         op: id::EQUAL,
         apply: |site, a| each_is_true(site, a, id::LOGICAL_AND, id::PRESENCE_AND),
         ..RULE
     },
     Rewrite {
         name: "core.equal(bool.logical_or(a, b), true) -> core.presence_or(a == true, b == true)",
-        note: "if `a` or `b` is a literal or a comparison",
+        note: "applies only if `a` or `b` is a literal or a comparison",
         op: id::EQUAL,
         apply: |site, a| each_is_true(site, a, id::LOGICAL_OR, id::PRESENCE_OR),
         ..RULE

@@ -57,14 +57,14 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "core.to_optional(core.where(c, a, b)) -> core.where(c, core.to_optional(a), core.to_optional(b))",
-        note: "if `a` or `b` is a literal",
+        note: "applies only if `a` or `b` is a literal",
         op: id::TO_OPTIONAL,
         apply: |site, a| into_branches(site, a[0], id::TO_OPTIONAL),
         ..RULE
     },
     Rewrite {
         name: "core.has(core.where(c, a, b)) -> core.where(c, core.has(a), core.has(b))",
-        note: "if `a` or `b` is a literal",
+        note: "applies only if `a` or `b` is a literal",
         op: id::HAS,
         apply: |site, a| into_branches(site, a[0], id::HAS),
         ..RULE

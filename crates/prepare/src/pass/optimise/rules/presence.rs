@@ -6,7 +6,7 @@ use cembra_ops::id;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-const IF_LITERAL: &str = "if `a` or `b` is a literal";
+const IF_LITERAL: &str = "applies only if `a` or `b` is a literal";
 
 /// Returns `x`, `a` and `b` if the node `other` is `x & b` with the `x` that is given; else `None`. The given `x` and
 /// `a` are the operands of `x & a`.

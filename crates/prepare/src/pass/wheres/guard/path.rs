@@ -338,7 +338,8 @@ pub(super) fn reduce(paths: &mut Vec<Path>) {
     }
 }
 
-/// Adds the operator `op` on operands that need no casts; `None` if the operator has no overload for exactly their types.
+/// Adds a node to the graph that applies the operator `op` to operands that need no casts; `None` if the operator has
+/// no overload for exactly their types.
 pub(super) fn bound(
     graph: &mut TypedGraph,
     registry: &Registry,
