@@ -143,7 +143,7 @@ impl Arena {
         }
     }
 
-    /// Adds a chunk with room for a piece of `len` bytes.
+    /// Adds to the arena a chunk with room for a piece of `len` bytes.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), Fault> {
         let left = self.limit.saturating_sub(self.before + self.taken);
@@ -160,7 +160,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Adds a chunk of `size` bytes, from which the next pieces are cut.
+    /// Adds to the arena a chunk of `size` bytes, from which the next pieces are cut.
     #[cold]
     fn add(&mut self, size: usize) {
         let chunk = Memory::zeroed(size);

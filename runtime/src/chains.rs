@@ -354,8 +354,9 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     /// next one to chain [`chain_of`]`(i)`, in the order of positions. Afterwards the caller must call [`lent`](ChainFold::lent). This is for
     /// sums only: zero may be added for a missing element, because no sum is -0.
     ///
-    /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than `count` elements are left,
-    /// or if the fold has so few elements that it has no chains, unless `count` is all of them.
+    /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than
+    /// `count` elements are left, or if the fold has so few elements that it has no chains and `count` is less than
+    /// their number.
     #[inline(always)]
     pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {

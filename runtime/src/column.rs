@@ -405,7 +405,7 @@ pub unsafe trait BareFunction: Debug + Send + Sync {
     /// a row failed. Returns `None`, and does nothing, if the code cannot run over lines.
     ///
     /// # Safety
-    /// COLUMNS: as for `play`, for the columns of each line.
+    /// COLUMNS: as for `play`, for the columns of each line (block of rows).
     unsafe fn play_lines(
         &self,
         columns: &[Column],

@@ -138,7 +138,7 @@ pub extern "C" fn cembra_options_add_output(options: Option<&mut Options>, name:
     })
 }
 
-/// Adds a file that the text may use: its name and its text.
+/// Adds to the options a file that the model's text may use: its name and its text.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_add_file(
     options: Option<&mut Options>,

@@ -104,7 +104,7 @@ impl Options {
         self.with(|options| options.compile.reference_order = in_order)
     }
 
-    /// Adds a rewrite rule for tensor graphs. The rule is tried before the library's own rules.
+    /// Adds to the options a rewrite rule for tensor graphs. The rule is tried before the library's own rules.
     ///
     /// ```
     /// use cembra::tensor::{Exactness, RewriteRule};

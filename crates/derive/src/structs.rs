@@ -102,8 +102,8 @@ fn rows(item: &DeriveInput) -> TokenStream {
     quote!(type At<'cembra_row> = #ident<#(#arguments),*> where Self: 'cembra_row;)
 }
 
-/// Returns true if a trait bound of the struct names one of its lifetimes. Then `At` keeps the struct's own lifetimes,
-/// because other lifetimes may not satisfy the bound.
+/// Returns true if a trait bound of the struct names one of its lifetimes. If so, `At` keeps the struct's own
+/// lifetimes, because other lifetimes may not satisfy the bound.
 fn has_bounds_of_lifetimes(generics: &Generics) -> bool {
     let names_lifetime =
         |stream| mentions(stream, |ident| generics.lifetimes().any(|one| one.lifetime.ident == *ident));

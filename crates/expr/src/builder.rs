@@ -292,7 +292,8 @@ impl Builder {
         self.call(OPERATOR, &[self.literal(Value::text(name))])
     }
 
-    /// Adds the output `name` with the value `value`. The first output is the main one. Names must differ, and a program needs at least one output.
+    /// Adds to the program an output with the name `name` and the value `value`. The first output is the main one.
+    /// Names must differ, and a program needs at least one output.
     pub fn output<'b>(&'b self, name: &str, value: impl IntoExpr<'b>) {
         let node = self.own(value.into_expr(self));
         let state = &mut *self.state.borrow_mut();

@@ -36,7 +36,7 @@ struct Copied {
 }
 
 impl Calls {
-    /// Adds the function `name` and returns its id.
+    /// Adds the function `name` to the list of functions and returns its id.
     pub(crate) fn add_function(&mut self, name: &str) -> FunctionId {
         self.functions.push(name.into());
         FunctionId(self.functions.len() as u32 - 1)

@@ -47,7 +47,7 @@ pub struct Definitions {
 pub(crate) struct DefinitionId(NonZeroU32);
 
 impl Definitions {
-    /// Adds the definition of the name at the span `name`, whose value ends at `end_of_value`.
+    /// Adds to the list the definition of the name at the span `name`, whose value ends at `end_of_value`.
     pub(crate) fn push(&mut self, defines: Defines, text: &str, name: Span, end_of_value: u32) -> DefinitionId {
         self.names.push_str(text);
         let whole = Span::new(name.start, end_of_value.max(name.end));

@@ -125,7 +125,8 @@ impl NameIndex {
         self.names.iter().filter(move |one| of_file(one) || is_known(one))
     }
 
-    /// Adds a defined name with the span of its declaration, and its node if it is a value. For a local name, the end of the scope is set later.
+    /// Adds a defined name to the index, with the span of its declaration, and its node if it is a value. For a local
+    /// name, the end of the scope is set later.
     pub(crate) fn define(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         // The end of the scope is set later.
         let scope = Span::new(if kind.is_local() { signature.end } else { u32::MAX }, u32::MAX);

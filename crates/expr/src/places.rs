@@ -39,7 +39,7 @@ impl Places {
         self.nodes.capacity() * size_of::<NodePlaces>() + self.further.capacity() * size_of::<Further>()
     }
 
-    /// Adds the next node, with its first span.
+    /// Adds the next node to the list of places, with its first span.
     pub(crate) fn push(&mut self, first: Option<Span>) {
         self.nodes.push(NodePlaces { first, last: NONE });
     }

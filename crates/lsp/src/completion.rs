@@ -200,7 +200,7 @@ impl List {
         self
     }
 
-    /// Adds the names of a call's arguments.
+    /// Adds the names of a call's arguments to the list of completions.
     fn arguments(mut self, analysis: &Analysis, context: &CursorContext) -> List {
         let call = context.call.filter(|call| call.begins);
         if let Some(callee) = call.and_then(|call| callee(analysis, &call)) {

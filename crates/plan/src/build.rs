@@ -93,7 +93,8 @@ impl<'p> Builder<'p> {
         self.values[node.index()].unwrap_or(ValueId::from_index(0))
     }
 
-    /// Adds the inputs that outputs need, in the order of the program's leaves. They are the first values of the plan.
+    /// Adds to the plan the inputs that outputs need, in the order of the program's leaves. They are the first values
+    /// of the plan.
     fn add_inputs(&mut self) {
         let graph = &self.model.graph;
         let needed = self.model.needed();
@@ -112,7 +113,7 @@ impl<'p> Builder<'p> {
         }
     }
 
-    /// Adds the operands of a node and then the node, without recursion.
+    /// Adds to the plan the operands of a node and then the node itself, without recursion.
     fn add(&mut self, root: Id) -> Result<(), PlanError> {
         let mut stack: Vec<(Id, u32)> = vec![(root, 0)];
         while let Some((node, next)) = stack.last_mut() {

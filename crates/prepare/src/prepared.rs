@@ -32,7 +32,8 @@ impl TypedModel {
         self.graph.reachable(self.outputs.iter().map(|(_, id)| *id))
     }
 
-    /// Returns true if the model needs a value that is not stored in frames, such as an array. Then there is no single plan for the model.
+    /// Returns true if the model needs a value that is not stored in frames, such as an array. Such a model has no
+    /// single plan.
     #[must_use]
     pub fn has_arrays(&self) -> bool {
         let needed = self.needed();

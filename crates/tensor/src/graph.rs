@@ -310,7 +310,8 @@ impl TensorGraph {
         if common == Some(Scalar::Float32) { Scalar::Float32 } else { Scalar::Float64 }
     }
 
-    /// Adds a seed: a node without a value, which is a placeholder for differentiation. No node that is evaluated may depend on it.
+    /// Adds a seed to the graph: a node without a value, which is a placeholder for differentiation. No node that is
+    /// evaluated may depend on it.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         self.has_seeds = true;
         let operation = Operation::Seed(self.unique());

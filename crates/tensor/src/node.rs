@@ -172,8 +172,8 @@ pub struct Leaf {
 }
 
 impl Labels {
-    /// Returns true if an operand has a label that the result does not have, even if the label has the extent 1. Then products are summed, starting
-    /// with +0.
+    /// Returns true if an operand has a label that the result does not have, even if the label has the extent 1. If so,
+    /// products are summed, starting with +0.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.operands.iter().flatten().any(|label| !self.output.contains(label))

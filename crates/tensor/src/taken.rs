@@ -50,8 +50,9 @@ impl IndexElements<'_> {
 /// both.
 type Visit<'v> = &'v mut dyn FnMut([usize; 2], usize, [isize; 2]);
 
-/// Visits the elements that the indices `named` select along `axis`, one line after the other. `layout` belongs to the
-/// source, `taken` to the result, and `indices` to `named`. No list of positions is made.
+/// Visits the elements that the indices `named` select along `axis`, one line (run of elements along an axis) after the
+/// other. `layout` is the layout of the source, `taken` that of the result, and `indices` that of `named`. No list of
+/// positions is made.
 fn visit_taken(
     [layout, taken, indices]: [&Layout; 3],
     named: &IndexElements<'_>,

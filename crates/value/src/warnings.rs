@@ -34,8 +34,8 @@ impl Warnings {
         Warnings { kept: Vec::new(), count: 0, most, silenced: silenced.into(), told: HashSet::new() }
     }
 
-    /// Adds a warning, unless its code is silenced. `warning` makes it, and is called only if the warning is stored.
-    /// The same code is reported once per span, because one expression may have many nodes.
+    /// Adds a warning to the collection, unless its code is silenced. `warning` makes it, and is called only if the
+    /// warning is stored. The same code is reported once per span, because one expression may have many nodes.
     pub fn add(&mut self, code: Code, at: Option<Span>, warning: impl FnOnce() -> Diagnostic) {
         if self.silenced.contains(&code) {
             return;

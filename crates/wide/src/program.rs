@@ -203,7 +203,7 @@ impl Program {
         self.faults = false;
     }
 
-    /// Adds a virtual register described by `info` and returns its index.
+    /// Adds to the program a virtual register described by `info` and returns its index.
     pub(crate) fn value(&mut self, info: Info) -> Value {
         self.infos.push(info);
         Value(self.infos.len() as u32 - 1)

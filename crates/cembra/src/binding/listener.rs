@@ -74,7 +74,8 @@ type SetterOf<S> = Box<dyn Fn(&str) -> Setter<S> + Send + Sync>;
 /// A listener with a function for each output that is listed. Optionally, one more function takes all other outputs, with their names.
 pub struct AccessorsListener<S> {
     listed: ByName<(Option<QType>, Set<S>)>,
-    /// Makes the setter for an output that is not listed; `None` if the listener does not know outputs that are not listed.
+    /// Makes the setter for an output without a function of its own; `None` if the listener takes only outputs that
+    /// have one.
     others: Option<SetterOf<S>>,
 }
 

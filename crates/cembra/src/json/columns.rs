@@ -308,7 +308,7 @@ impl JsonColumns {
         read.is_ok()
     }
 
-    /// Adds a row of values: one value per input, in the inputs' order and of their types.
+    /// Adds a row of values to the columns: one value per input, in the inputs' order and of their types.
     pub fn push_values(&mut self, values: &[Value]) {
         self.rows += 1;
         for (at, input) in self.inputs.iter_mut().enumerate() {
@@ -326,7 +326,8 @@ impl JsonColumns {
         }
     }
 
-    /// Adds a row in which every value is missing, even for types that are not optional. A batch rejects such a row if a type is not optional.
+    /// Adds a row to the columns in which every value is missing, even for types that are not optional. A batch rejects
+    /// such a row if a type is not optional.
     pub fn push_missing(&mut self) {
         self.push_values(&[]);
     }

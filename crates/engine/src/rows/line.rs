@@ -40,7 +40,7 @@ pub enum ResultTarget {
     Chains,
 }
 
-/// The most columns of a function that is called on one line, including its output.
+/// The most columns (inputs and output) of a function that is called on one line (array of numbers) per input.
 const MOST: usize = 8;
 
 /// The start of a line (an array of numbers that lie at equal distances in memory): a slice, and the index in the slice
@@ -102,8 +102,8 @@ struct LineInput {
     scalar: Scalar,
     /// The size of a number in bytes.
     size: usize,
-    /// The number of elements from the lowest address of the line to the number of the first row; 0 unless the distance
-    /// is negative. `span` is the number of elements from the lowest address to the highest.
+    /// The number of numbers from the lowest address of the line (array of numbers) to the number of the first row; 0
+    /// unless the distance is negative. `span` is the number of numbers from the lowest address to the highest.
     back: usize,
     span: usize,
 }
@@ -163,7 +163,8 @@ impl LineCall {
         Some(LineCall { entry: function.entry(rows), function, inputs, output: (scalar, sink), rows, context })
     }
 
-    /// Returns the indices of the inputs that the function reads, in the order in which `run` takes their lines.
+    /// Returns the indices of the inputs that the function reads, in the order in which `run` takes the starts of their
+    /// lines (arrays of numbers).
     pub fn inputs(&self) -> impl Iterator<Item = usize> + '_ {
         self.inputs.iter().map(|input| input.input as usize)
     }

@@ -359,7 +359,7 @@ impl DictionaryStrings {
         StringBuffers { views, buffers: self.strings.buffers }
     }
 
-    /// Adds the strings of a range of rows. `numbers` has the dictionary key of each string.
+    /// Adds the strings of a range of rows to this collection. `numbers` has the dictionary key of each string.
     pub(in crate::rows) fn add(&mut self, numbers: &[u32], others: StringBuffers) {
         let before = self.strings.buffers.len();
         for (number, view) in numbers.iter().zip(others.views) {

@@ -40,7 +40,7 @@ impl InputLine {
         InputLine { input, further, axis, axes }
     }
 
-    /// The index of the tensor that contains the line.
+    /// The index of the tensor that contains the line (array of elements).
     #[must_use]
     pub(crate) const fn input(&self) -> usize {
         self.input
@@ -81,7 +81,8 @@ pub(crate) struct LinePrefetch<'a> {
     /// The position in that memory from which elements are prefetched while the first line (array of elements) is
     /// summed.
     pub(crate) first: usize,
-    /// The distance, in elements, from the position to prefetch for one line to the position for the next line.
+    /// The distance, in elements, from the position to prefetch for one line (array of elements) to the position for
+    /// the next line.
     pub(crate) shift: isize,
 }
 

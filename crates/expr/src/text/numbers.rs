@@ -3,8 +3,9 @@
 //! may be an integer to convert: it puts the operator `core._wide` or `core._beside` around the operand, which is removed when types are inferred.
 //! The marks depend only on an operator and its operands, so the printer omits the marks that the parser would add again.
 //!
-//! An operand is not marked if the operators inside of it show that it is not an integer, or if no f32 and no fraction literal is next to it. For
-//! example, `x * 2` has no marks if the input `x` is declared as f64, because the two make an f64 anyway.
+//! An operand is marked only if two conditions hold: an f32 or a fraction literal is next to it, and the operators
+//! inside of it leave open whether it is an integer. For example, `x * 2` has no marks if the input `x` is declared as
+//! f64, because the two make an f64 anyway.
 
 use crate::infix::{
     AT, AT_LABELS, BESIDE, CAST, DECLARED, DECLARED_OPERAND, IN, IN_RANGE, IN_VALUE, LAMBDA, MAKE_ARRAY, MAKE_NAMED,

@@ -68,14 +68,14 @@ impl<'l> Assembly<'l> {
         if name.len() > self.limits.name_bytes { Err(self.limits.exceeded(Limit::NameBytes)) } else { Ok(()) }
     }
 
-    /// Adds the bytes of a literal. Returns an error beyond the limit.
+    /// Adds the bytes of a literal to the count of literal bytes. Returns an error if the count exceeds the limit.
     fn count_literal(&mut self, bytes: usize) -> Result<(), Diagnostic> {
         self.literal_bytes = self.literal_bytes.saturating_add(bytes);
         let is_within = self.literal_bytes <= self.limits.literal_bytes;
         if is_within { Ok(()) } else { Err(self.limits.exceeded(Limit::LiteralBytes)) }
     }
 
-    /// Adds the leaf `name` as the next node of the file.
+    /// Adds the leaf `name` to the program, as the next node of the file.
     pub(super) fn leaf(&mut self, name: &str) -> Result<(), Diagnostic> {
         self.check_name(name)?;
         let node = self.program.graph.leaf(name, None);
@@ -110,7 +110,7 @@ impl<'l> Assembly<'l> {
         Ok(self.program.graph.intern(name))
     }
 
-    /// Adds an operator node. `operands` are the numbers of its operands in the file.
+    /// Adds an operator node to the program. `operands` are the numbers of its operands in the file.
     pub(super) fn operator(
         &mut self,
         name: NameId,
@@ -151,7 +151,7 @@ impl<'l> Assembly<'l> {
         Ok(())
     }
 
-    /// Adds an input with its name, its type as text, and the start and end of its span.
+    /// Adds an input to the program, with its name, its type as text, and the start and end of its span.
     pub(super) fn input(
         &mut self,
         name: &str,
@@ -196,7 +196,8 @@ impl<'l> Assembly<'l> {
         input.check_default().map_err(|problem| damaged(format_args!("inputs[{at}]"), problem.message()))
     }
 
-    /// Adds an operator of the host application. `parameters` is the tuple type of its parameters, as text.
+    /// Adds to the program an operator of the host application. `parameters` is the tuple type of its parameters, as
+    /// text.
     pub(super) fn external(
         &mut self,
         name: &str,
@@ -228,7 +229,7 @@ impl<'l> Assembly<'l> {
         self.check_count(self.program.graph.len().saturating_add(self.program.externs.len()))
     }
 
-    /// Adds a rule that cuts axes into tiles, given as a statement of the text language.
+    /// Adds to the program a rule that cuts axes into tiles, given as a statement of the text language.
     pub(super) fn tile_rule(&mut self, statement: &str, span: Option<(u32, Option<u32>)>) -> Result<(), Diagnostic> {
         let place = format!("tiles[{}]", self.program.tiles.len());
         let rule = parse_tile_rule_within(statement, self.limits);
@@ -260,7 +261,7 @@ impl<'l> Assembly<'l> {
         parse_type_within(text, self.limits).map_err(|problems| damaged_text(place, &problems))
     }
 
-    /// Adds an output. `number` is the number of its node, which must have been added before.
+    /// Adds an output to the program. `number` is the number of its node, which must have been added before.
     pub(super) fn output(
         &mut self,
         name: &str,

@@ -106,7 +106,8 @@ impl Drafts {
         ColumnId::from_index(self.columns.len() - 1)
     }
 
-    /// Adds a column of type `ty` for an intermediate value. The column has one element if `once`, else an element per row.
+    /// Adds to the program a column of type `ty` for an intermediate value. The column has one element if `once`, else
+    /// an element per row.
     pub(super) fn intermediate(&mut self, ty: MachineType, once: bool) -> ColumnId {
         if once {
             self.column(ty, Port::Shared, Origin::Once { offset: 0 })

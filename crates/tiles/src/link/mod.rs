@@ -80,8 +80,9 @@ pub trait Link: Send + Sync + fmt::Debug {
     /// Otherwise all requests of other ranks fail from now on.
     fn abort(&self, code: i32);
 
-    /// Returns true if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or the run is aborted.
-    /// Then a waiting rank sleeps. Otherwise it tests its requests again and again, after pauses that grow with the wait.
+    /// Returns true if the link unparks the thread of a rank whenever a message for it arrives, another rank ends or
+    /// the run is aborted. With such a link, a waiting rank sleeps. With any other link, it tests its requests again
+    /// and again, after pauses that grow with the wait.
     fn wakes(&self) -> bool {
         false
     }

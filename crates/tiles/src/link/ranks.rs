@@ -232,7 +232,8 @@ impl Ranks {
         self.is_poisoned.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if another rank sent a poison message in this step. Then an error of this rank is not the first one.
+    /// Returns true if another rank sent a poison message in this step. If so, an error of this rank is not the first
+    /// one.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.is_poisoned.load(Ordering::Relaxed)
     }

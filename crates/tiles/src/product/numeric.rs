@@ -203,8 +203,8 @@ struct Memory {
 }
 
 impl Run<'_> {
-    /// Adds the products of all panels (groups of operand tiles that are in memory together), one after the other.
-    /// Returns the result tiles of this rank and their norms, in the order of the result.
+    /// Adds to the result tiles the products of all panels (groups of operand tiles that are in memory together), one
+    /// after the other. Returns the result tiles of this rank and their norms, in the order of the result.
     fn panels<T: Float>(
         &self,
         mut supply: OperandTiles<'_>,
@@ -346,9 +346,9 @@ impl Run<'_> {
         Ok(Memory { panels, workers, wave, beside_bytes })
     }
 
-    /// Adds the products with the operand tiles of one panel: all products before the key `end` that were not added
-    /// yet. A key is the coordinates of the labels that both operands have. After the last panel, the result tiles are
-    /// finished from their sums.
+    /// Adds to the result tiles the products with the operand tiles of one panel: all products before the key `end`
+    /// that were not added yet. A key is the coordinates of the labels that both operands have. After the last panel,
+    /// the result tiles are finished from their sums.
     fn panel<T: Float>(
         &self,
         supply: &OperandTiles<'_>,
@@ -384,9 +384,9 @@ impl Run<'_> {
         workers.watched(blocks, work, add, watch)
     }
 
-    /// Adds the products of a few blocks by several threads per block: `wave` segments (ranges of the terms) are summed
-    /// at once. If the panel has only one segment, nothing is added here, and one task per block adds its products
-    /// later.
+    /// Adds to the result tiles the products of a few blocks, by several threads per block: `wave` segments (ranges of
+    /// the terms) are summed at once. If the panel has only one segment, nothing is added here, and one task per block
+    /// adds its products later.
     fn segments<T: Float>(
         &self,
         supply: &OperandTiles<'_>,
@@ -464,9 +464,9 @@ impl Run<'_> {
         self.plan.right(product).segment
     }
 
-    /// Adds the next products of all result tiles of a block, in the order of sums. If `is_last` is true, a tile is
-    /// finished, with its norm, as soon as its last product was added, while its elements are still in the first-level
-    /// cache.
+    /// Adds to each result tile of a block the products that come next in the order of its sum. If `is_last` is true, a
+    /// tile is finished, with its norm, as soon as its last product was added, while its elements are still in the
+    /// first-level cache.
     fn add<T: Float>(&self, supply: &OperandTiles<'_>, block: &mut [Target<T>], is_last: bool) -> Result<(), Error> {
         let mut jobs = Vec::with_capacity(block.iter().map(|target| target.range.len()).sum());
         for (target, of) in (0..).zip(&mut *block) {

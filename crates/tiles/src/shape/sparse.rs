@@ -266,7 +266,8 @@ impl ShapeBuilder {
         self
     }
 
-    /// Adds a tile after the last one, unless its norm is below the threshold or it has no elements. Returns true if it was added.
+    /// Adds a tile to the shape, after the last one, unless its norm is below the threshold or it has no elements.
+    /// Returns true if it was added.
     ///
     /// # Errors
     /// If the tile is not in the grid, the norm is negative, or there are too many tiles.
@@ -288,8 +289,8 @@ impl ShapeBuilder {
         self.add_known(tile, norm)
     }
 
-    /// Adds a tile as [`add`](Building::add) does. The caller must ensure that it is in the grid and has elements, and that the norm is
-    /// not negative.
+    /// Adds a tile to the shape as [`add`](Building::add) does. The caller must ensure that it is in the grid and has
+    /// elements, and that the norm is not negative.
     #[inline]
     pub(crate) fn add_known(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
         let is_kept = self.screening.keeps(norm);

@@ -75,8 +75,8 @@ impl JsonMap {
         self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Adds an entry whose value has the bits `value`. The key has the bits `bits`, or is `text` if `bits` is `None`. Returns `None`, and
-    /// adds nothing, if the dictionary's values are texts.
+    /// Adds an entry to the dictionary. Its value has the bits `value`. The key has the bits `bits`, or is `text` if
+    /// `bits` is `None`. Returns `None`, and adds nothing, if the dictionary's values are texts.
     pub(super) fn push_bits(&mut self, text: &str, bits: Option<u64>, value: u64) -> Option<()> {
         let ty = self.value.machine_type()?;
         let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
@@ -90,8 +90,8 @@ impl JsonMap {
         Some(())
     }
 
-    /// Adds an entry with the value `value`. The key has the bits `bits`, or is `text` if `bits` is `None`. Returns `None`, and adds
-    /// nothing, if the value has another type than the dictionary's values.
+    /// Adds an entry with the value `value` to the dictionary. The key has the bits `bits`, or is `text` if `bits` is
+    /// `None`. Returns `None`, and adds nothing, if the value has another type than the dictionary's values.
     pub(super) fn push(&mut self, text: &str, bits: Option<u64>, value: &ValueRef<'_>) -> Option<()> {
         let mut entry = Entry { key: Key::of(text, bits), value: [MaybeUninit::new(0); 3] };
         let place = FramePtr::from_raw(entry.value.as_mut_ptr().cast());

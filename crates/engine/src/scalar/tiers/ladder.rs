@@ -103,7 +103,7 @@ impl<F> TierList<F> {
         is_first
     }
 
-    /// Adds the compiled function of the rung `rung`. Calls do not run it until the rung is chosen.
+    /// Adds to the ladder the compiled function of the rung `rung`. Calls do not run it until the rung is chosen.
     pub(crate) fn add(&self, rung: usize, function: F) {
         if let Some(place) = self.rungs.get(rung.wrapping_sub(1)) {
             // Only the one thread that compiles adds rungs, each once.

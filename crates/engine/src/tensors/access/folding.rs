@@ -99,7 +99,7 @@ impl Folding {
         }
     }
 
-    /// Adds the next element, which must have the reduction's type.
+    /// Adds the next element to the reduction. The element must have the reduction's type.
     pub(super) fn add(&mut self, element: Wide) {
         match (self, element) {
             (Folding::Float(fold), Wide::Float(number)) => fold.extend_each(1, |_| Some(number)),

@@ -1,6 +1,7 @@
 //! Maps (operations that compute each element by itself) over a piece of an index space, bound to the strides of their
-//! operands. A line is a sequence of elements in memory at equal distances. A map runs as one line, as several lines,
-//! or in blocks; for each block, operands that are not a line are copied.
+//! operands. A line is an array of elements that lie at equal distances in memory. A map runs on one line of each
+//! operand, on several lines one after the other, or in blocks of elements. For each block, operands whose elements are
+//! not a line are copied.
 
 use super::cut::PiecePartition;
 use super::memory::{Memory, Operand, ValueOrigin};
@@ -18,7 +19,8 @@ use smallvec::SmallVec;
 /// blocks.
 const LONG_LINE: usize = 256;
 
-/// The most elements of a block. Operands that are not one line are copied for each block.
+/// The most elements of a block. For each block, operands whose elements do not lie at equal distances in memory are
+/// copied.
 const BLOCK: usize = 1 << 12;
 
 /// The most elements of a block if an operand's layout is transposed relative to the loops.
@@ -54,7 +56,8 @@ enum MapLoop {
     /// The map runs on several lines (arrays of `inner` elements) per operand, one line after the other. `axes` has the
     /// extents of the outer axes, with the stride of each operand.
     Beside { axes: Vec<(usize, Strides)>, inner: usize, steps: Strides, kernel: Box<BodyLines> },
-    /// The map runs in blocks; operands that are not one line are copied for each block.
+    /// The map runs in blocks of elements. For each block, operands whose elements do not lie at equal distances in
+    /// memory are copied.
     Blocks(Box<Blocks>),
 }
 
@@ -196,12 +199,12 @@ pub(super) fn fill<'m>(
     Ok(())
 }
 
-/// A map that runs in blocks of its index space. Operands that are one line are read in place; other operands are
-/// copied for each block.
+/// A map that runs in blocks of its index space. Operands whose elements in a block lie at equal distances in memory
+/// are read in place; other operands are copied for each block.
 #[derive(Debug)]
 struct Blocks {
     cut: PiecePartition<Shape>,
-    /// For each operand, the distance between the elements of its line within a block.
+    /// For each operand, the distance between its consecutive elements within a block.
     steps: Strides,
     /// For each operand that is copied, the memory of the copy, and the strides of the operand.
     copies: SmallVec<[Option<(Data, Strides)>; 4]>,

@@ -120,7 +120,8 @@ impl Operand {
         Ok((data, self.shifted(offset, starts)))
     }
 
-    /// Returns each operand as a line of an input; `None` if an operand is not an input, or if no operand reads one of `inputs`.
+    /// Returns each operand as a line (array of elements at equal distances) in an input; `None` if an operand is not
+    /// an input, or if no operand reads one of `inputs`.
     pub(super) fn lines(operands: &[Operand], inputs: &[(Scalar, Layout)]) -> Option<Vec<InputLine>> {
         let line = |operand: &Operand| match operand.place {
             ValueOrigin::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),

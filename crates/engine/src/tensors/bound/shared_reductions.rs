@@ -137,8 +137,8 @@ impl Piece {
         })
     }
 
-    /// Makes a piece whose floats are added as they are computed, for parts of a line that begin at multiples of the number
-    /// of chains; `None` if no kernel does that.
+    /// Makes a piece whose floats are added as they are computed, for pieces of a line (array of elements) that begin
+    /// at multiples of the number of chains (partial sums); `None` if no kernel does that.
     fn of_sum(
         (reduction, body, _): &Reduce<'_>,
         operands: &[Operand],
@@ -214,7 +214,8 @@ pub(super) trait Folding: Any + Send {
         Err(no_room())
     }
 
-    /// Adds the next `count` elements, which are computed from lines. Returns false if the reduction cannot add elements in this way, or an element
+    /// Adds the next `count` elements to the reduction. A kernel computes these elements from lines (arrays of
+    /// elements) of the operands. Returns false if the reduction cannot add elements in this way, or if an element
     /// fails.
     fn add(&mut self, _: &mut BodySums, _: &[Line<'_>], _: usize) -> bool {
         false
@@ -548,7 +549,7 @@ impl SharedReductions {
     }
 }
 
-/// Returns the sources of the elements of a part of a line, one for each of `reduces`.
+/// Returns the sources of the elements in a piece of a line (array of elements), one for each of `reduces`.
 fn line_pieces(
     reduces: &[Reduce<'_>],
     operands: &[SmallVec<[Operand; 4]>],

@@ -289,7 +289,7 @@ impl<'p> Lowering<'p> {
         }
     }
 
-    /// Adds a literal array as a tensor of one axis.
+    /// Adds a literal array to the graph, as a tensor with one axis.
     fn array(&mut self, array: &Array) -> Result<Tensor, Error> {
         if !self.has_extents {
             let scalar = element_of(array)?;

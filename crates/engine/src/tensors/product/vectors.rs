@@ -114,14 +114,14 @@ impl<'d, T: Copy> Line<'d, T> {
 /// The lines of a matrix: arrays of elements whose first elements lie at equal distances in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines<'d, T> {
-    /// The first of the lines.
+    /// The first of the lines (arrays of elements).
     pub(super) line: Line<'d, T>,
-    /// The distance from one line to the next, in elements.
+    /// The distance from the start of one line (array of elements) to the start of the next, in elements.
     pub(super) step: isize,
 }
 
 impl<'d, T: Copy> Lines<'d, T> {
-    /// Returns the line with index `at`.
+    /// Returns the line (array of elements) with index `at`.
     pub(super) fn line(&self, at: usize) -> Line<'d, T> {
         Line { first: position(self.line.first, at, self.step), ..self.line }
     }
@@ -214,19 +214,20 @@ fn add_wide<T: Number>(sums: &mut [T::Wide], (elements, first, step): Dense<'_, 
 /// Blocks of short lines (arrays of elements). The lines of a block are multiplied by factors and added to one line of
 /// the result.
 pub(super) struct Blocks<'d, T> {
-    /// The first line of the first block.
+    /// The first line (array of elements) of the first block.
     pub(super) line: Line<'d, T>,
     /// The distance from the start of one line to the start of the next line of the same block, in elements.
     pub(super) step: isize,
-    /// The number of elements of each line, within [`ProductPlan::IN_REGISTERS`].
+    /// The number of elements per line, in the range [`ProductPlan::IN_REGISTERS`].
     pub(super) width: usize,
-    /// The factors of the first block's lines, which must be contiguous.
+    /// The factors of the first block, one per line (array of elements). They must be contiguous.
     pub(super) factors: Line<'d, T>,
-    /// The number of lines that are added in each block.
+    /// The number of lines (arrays of elements) that are added in each block.
     pub(super) count: usize,
     /// The number of blocks, which is the number of results.
     pub(super) blocks: usize,
-    /// The distances from one block to the next, in elements: in the lines, in the factors and in the results.
+    /// Three distances from one block to the next, in elements: from its first line to the next block's first line,
+    /// from its first factor to the next, and from its result to the next.
     pub(super) steps: [isize; 3],
 }
 

@@ -32,7 +32,7 @@ impl Vocabulary for NoSuggestions<'_> {
 
 /// Returns the text of a model in its canonical layout: the same model, with the same comments. Lines end with LF.
 ///
-/// The names in the text need not be defined, the files that it uses need not exist, and types are not checked.
+/// The text may contain undefined names, use files that do not exist, and have type errors.
 ///
 /// # Errors
 /// If a statement has a syntax error that ends its reading, or a limit is exceeded.

@@ -121,7 +121,8 @@ impl Chain {
         Chain { start, level: Level::MAX, joints: Vec::new() }
     }
 
-    /// Adds an operator with the precedence `level`. `operator` is its token's index; `None` if no line may begin before it.
+    /// Adds to the expression an operator with the precedence `level`. `operator` is its token's index; `None` if no
+    /// line may begin before it.
     fn join(&mut self, level: Level, operator: Option<usize>) {
         if level < self.level {
             self.level = level;
