@@ -135,7 +135,7 @@ fn type_of_arrow(columns: &[(&'static str, arrow_array::ArrayRef, &'static str, 
     let parquet = match carried(name, array, Format::Parquet) {
         Ok(read) if read.data_type() == array.data_type() => "kept".to_owned(),
         Ok(read) => format!("as {}", kind(read.data_type())),
-        Err(error) if error.contains("no form") => "an error".to_owned(),
+        Err(error) if error.contains("cannot hold") => "an error".to_owned(),
         // If there is no such value, the next column is tried.
         Err(_) => return type_of_arrow(&columns[1..]),
     };
