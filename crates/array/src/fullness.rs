@@ -72,7 +72,7 @@ fn with_states(graph: &TypedGraph, registry: &Registry, gaps: &FxHashSet<LoopId>
     full
 }
 
-/// Returns true if every value of the type is full, as for a scalar type that is not optional.
+/// Returns true if neither a value of the type nor a part of the value can be missing. Types with arrays are not full.
 fn is_full_type(qtype: &QType) -> bool {
     // Types nest only as deep as the text that spelled them.
     match qtype {

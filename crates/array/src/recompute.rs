@@ -93,7 +93,7 @@ fn costs(placed: &RegionModel, passes: &Passes, needed: &[bool]) -> Vec<Option<u
     costs
 }
 
-/// The cost per element of an elementwise operator. `None` if it is not known, as for an operator that may fail or that
+/// The cost per element of an elementwise operator. `None` if the cost is not known, because the operator may fail or
 /// calls a function.
 fn element_cost(placed: &RegionModel, node: Id) -> Option<u32> {
     let (graph, registry) = (&placed.model.graph, placed.model.registry);

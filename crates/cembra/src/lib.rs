@@ -29,8 +29,8 @@
 //!
 //! * [`ModelExecutor`]: for a type of Rust as input and another as output. The fastest for single rows.
 //! * [`Session`]: inputs are set and outputs are read by name or position, as [`Value`]s. For models that are known at run time only.
-//! * [`Batch`]: many rows, as slices of structs or as [`columns`]. [`RunOptions`] set threads, a [`Cancellation`], a time limit, and what becomes of rows
-//!   that fail ([`OnError`]); [`BatchResult`] and [`RowFailure`] are the answer.
+//! * [`Batch`]: many rows, as slices of structs or as [`columns`]. [`RunOptions`] set threads, a [`Cancellation`], a time limit, and the
+//!   treatment of rows that fail ([`OnError`]); [`BatchResult`] and [`RowFailure`] are the answer.
 //! * [`Executor`]: a compiled model that threads share. It makes sessions and batches, and its [`Signature`] has a [`Field`] for each input and output.
 //!
 //! A [`ModelSet`] has the models of a folder by name and loads files again when they change. A [`Pool`] lends executors and sessions to threads.

@@ -313,11 +313,11 @@ pub(crate) struct DataOptions {
     #[arg(long, value_name = "CHARACTER", value_enum)]
     pub(crate) decimal: Option<Decimal>,
 
-    /// The format of dates in DATA and `-s`, such as `%d.%m.%Y`, as for `strings.parse_date`; `%Y%m%d` reads whole numbers too
+    /// The format of dates in DATA and `-s`, such as `%d.%m.%Y`, in the letters of `strings.parse_date`; `%Y%m%d` reads whole numbers too
     #[arg(long, value_name = "FORMAT", value_parser = date_form)]
     pub(crate) date_format: Option<MomentForm>,
 
-    /// The format of timestamps in DATA and `-s`, such as `%d.%m.%Y %H:%M`, as for `strings.parse_timestamp`
+    /// The format of timestamps in DATA and `-s`, such as `%d.%m.%Y %H:%M`, in the letters of `strings.parse_timestamp`
     #[arg(long, value_name = "FORMAT", value_parser = timestamp_form)]
     pub(crate) timestamp_format: Option<MomentForm>,
 
@@ -390,7 +390,7 @@ pub(crate) enum DataFormat {
     Tsv,
     /// An array of objects
     Json,
-    /// One object on each line
+    /// An object on each line
     Jsonl,
     /// Parquet
     Parquet,

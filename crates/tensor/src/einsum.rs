@@ -45,7 +45,7 @@ impl Term {
 pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
 /// The numbering of labels: first the letters in the order in which they occur, then the axes under `...`, which are
-/// aligned at the last one, as for a broadcast.
+/// aligned at the last one by the rules of broadcasting.
 struct Numbers {
     letters: Vec<char>,
     /// The largest number of axes that an operand has under `...`.

@@ -278,8 +278,8 @@ impl TensorGraph {
         Ok(cotangents)
     }
 
-    /// The cotangent of the operand of a reduction over `axes`; `None` if it has none, as for integers and truth
-    /// values.
+    /// The cotangent of the operand of a reduction over `axes`; `None` if the operand has no
+    /// cotangent, because its elements are integers or truth values.
     fn reduce_cotangent(
         &mut self,
         reduction: Reduction,

@@ -20,7 +20,7 @@ const MOST: [(&str, usize); 25] = [
     ("arrow", 0),
     ("capi", 0),
     ("cembra", 2),
-    ("cli", 9),
+    ("cli", 0),
     ("derive", 0),
     ("engine", 0),
     ("expr", 0),

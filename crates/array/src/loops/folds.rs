@@ -45,7 +45,7 @@ impl FoldKind {
 }
 
 /// Returns true if the elements of a fold (aggregation) over type `scalar` must be stored as an array: because a loop
-/// cannot compute the fold, or because it computes it only for short lists, as for sums of floats.
+/// cannot compute the fold, or because it computes the fold only for short lists, for example a sum of floats.
 pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
     FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
 }

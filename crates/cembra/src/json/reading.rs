@@ -18,7 +18,7 @@ pub(super) struct ValueInto<'c, 't> {
 }
 
 /// Converts the JSON text `text` to a value of the type `of`. `None` if the text does not fit the type, or if one pass
-/// over it cannot convert it, as for a dictionary whose keys are not texts.
+/// over the text cannot convert it, for example to a dictionary whose keys are not texts.
 pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     let mut column = ValueColumn::new(of)?;
     let mut from = serde_json::Deserializer::from_str(text);

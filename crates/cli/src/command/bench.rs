@@ -71,7 +71,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<NonZero<usize>>,
 
-    /// What to do with a row of DATA that cannot be read, or whose evaluation fails: end the run, or leave the row out
+    /// The treatment of a row of DATA that cannot be read, or whose evaluation fails: end the run, or leave the row out
     #[arg(long, value_enum, default_value_t)]
     on_error: OnError,
 

@@ -23,15 +23,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     model: ModelArgs,
 
-    /// Where to put the object file
+    /// The path of the object file
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Where to put the header for C and C++
+    /// The path of the header for C and C++
     #[arg(long, value_name = "FILE")]
     header: Option<PathBuf>,
 
-    /// Where to put the module for Rust
+    /// The path of the module for Rust
     #[arg(long, value_name = "FILE")]
     rust: Option<PathBuf>,
 

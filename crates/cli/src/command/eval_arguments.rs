@@ -96,7 +96,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(super) keep_all: bool,
 
-    /// What to do with a row that cannot be read, or whose evaluation fails
+    /// The treatment of a row that cannot be read, or whose evaluation fails
     #[arg(long, value_enum, default_value_t)]
     pub(super) on_error: OnError,
 
@@ -148,13 +148,13 @@ pub(super) enum OutputFormat {
     Csv,
     /// An array of objects
     Json,
-    /// One object on each line
+    /// An object on each line
     Jsonl,
     /// Parquet
     Parquet,
     /// Arrow, as a file
     Arrow,
-    /// One array of NumPy, for a model with tensors
+    /// An array of NumPy, for a model with tensors
     Npy,
     /// Named arrays of NumPy, for a model with tensors
     Npz,

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     time_limit: Option<Duration>,
 
-    /// What a failed evaluation means for a case that expects values
+    /// The meaning of a failed evaluation for a case that expects values
     #[arg(long, value_enum, default_value_t)]
     on_error: FailedCases,
 

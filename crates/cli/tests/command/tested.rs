@@ -66,7 +66,7 @@ fn tests_take_unsigned_integers() {
     assert_eq!(shell.stdout(&["test", "m.cem"]), "m.cem: 2 cases passed\n");
 }
 
-/// A test's value gives an input without a declared type its type, for warnings as for the run.
+/// An input without a declared type takes the type of the test's value. Warnings use this type too.
 #[test]
 fn warnings_are_of_the_types_that_tests_give() {
     let text = "numbers f32\noutput y = x / 3\ntest \"t\" { x = 5000000001 } => { y = 1666666667f32 }\n\

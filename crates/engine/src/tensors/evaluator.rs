@@ -1,6 +1,6 @@
 //! Evaluates element expressions of tensors, and provides the environment of a run of a tensor plan: kernels, threads,
 //! limits and cancellation. An element expression (body) is prepared and planned as any typed model is, and its plan
-//! runs on rows of elements. So operators mean the same for elements as for scalars, in every backend. Other files
+//! runs on rows of elements. So an operator gives an element the bits that it gives a scalar, in every backend. Other files
 //! decide which tensor plans run, and how.
 
 use crate::code::cache::{Cache, NewValue, hash_of};

@@ -232,7 +232,7 @@ fn contains(g: &mut dyn Expansion, set: Dict, key: NodeHandle) -> NodeResult {
 }
 
 /// The type that the default of a lookup is cast to: f64 if that is the lossless common type of the values and the
-/// default, as for integers and a fraction; otherwise the default keeps its type.
+/// default (such as of integers and a fraction); otherwise the default keeps its type.
 fn default_type(values: &QType, default: &QType) -> QType {
     let common = values.scalar().zip(default.scalar()).and_then(|(values, own)| lossless_scalar(values, own));
     match common {

@@ -457,6 +457,25 @@ mod tests {
         }
     }
 
+    /// Keys of several blocks, the last of them not full, are found in their places, whether keys of the table are missing or not.
+    #[test]
+    fn keys_of_several_blocks_are_found_in_order() {
+        let last = 2 * BLOCK as i64 + 7;
+        let sought = int64s((0..=last).map(|key| (key % 5 != 3).then_some(key)));
+        let expected = |gap: i64| {
+            let row = |key: i64| key + i64::from(key >= gap);
+            int64s((0..=last).map(|key| (key % 5 != 3 && key % 2 == 0).then(|| row(key / 2))))
+        };
+        let even = (0..=last).step_by(2);
+        assert_eq!(found(&int64s(even.clone().map(Some)), &sought).unwrap(), expected(i64::MAX));
+        let gap = even.clone().take(3).map(Some).chain([None]).chain(even.clone().skip(3).map(Some));
+        assert_eq!(found(&int64s(gap), &sought).unwrap(), expected(3));
+        let text = |key: i64| cembra_value::ScalarValue::Text(key.to_string().as_str().into());
+        let texts = Array::from_scalars(Scalar::Text, even.map(|key| Some(text(key))));
+        let sought = Array::from_scalars(Scalar::Text, (0..=last).map(|key| (key % 5 != 3).then(|| text(key))));
+        assert_eq!(found(&texts, &sought).unwrap(), expected(i64::MAX));
+    }
+
     #[test]
     fn rows_that_share_a_dictionary_find_what_each_would_find() {
         let args = ArrayOperands::of_call(&[]);

@@ -205,8 +205,8 @@ impl Expression {
         Lowering::new(&self.tree, demands, graph, &self.nodes).value()
     }
 
-    /// Builds the node of the expression, as an operand that is combined with the target's own elements, as for `target
-    /// += expression`. `extents` are the extents of the target's axes. The node broadcasts along labels of the target
+    /// Builds the node of the expression, as an operand that is combined with the target's own elements, for example in
+    /// `target += expression`. `extents` are the extents of the target's axes. The node broadcasts along labels of the target
     /// that no part has.
     ///
     /// ```

@@ -2,8 +2,8 @@
 
 use super::{bits, random, sets};
 use crate::{Isa, Limits, WideLoop, compile};
-use cembra_runtime::{CHAINS, Context, MachineType};
-use cembra_tape::{Bin, Output, Port, Tape, TapeLoop, Un};
+use cembra_runtime::{CHAINS, Context, MachineType, RuntimeFn};
+use cembra_tape::{Bin, Cmp, Output, Port, Tape, TapeLoop, Un};
 
 /// The number of lines.
 const COUNT: usize = 5;
@@ -95,5 +95,29 @@ fn loops_of_rows_are_called_for_each_line() {
         let result = unsafe { played.play_lines(&ports, &[256, 0, 256, 256], [32, 2], &[]) };
         assert_eq!(result, None, "{isa:?}");
         assert!(to.iter().all(|number| *number == 0.0));
+    }
+}
+
+/// A loop with a rare call runs one line at a time: after the call, the code would continue in the first line.
+#[test]
+fn loops_with_rare_calls_are_played_line_by_line() {
+    let mut tape = Tape::new();
+    let (x, limit) = (tape.input(MachineType::F64), tape.input(MachineType::F64));
+    let rare = tape.cmp(Cmp::Gt, x, limit);
+    let called = tape.call_where(rare, RuntimeFn::SinF64, &[x], x);
+    tape.output(Output::Number(called));
+    tape.finish();
+    let columns: Vec<f64> = (0..COUNT * APART).map(|row| row as f64).collect();
+    let limit = 100.0_f64;
+    for isa in sets() {
+        let ports = [Port::Rows, Port::Shared];
+        let played = compile(&tape, &ports, &[Port::Chains], isa, &Limits::default()).expect("a loop");
+        let mut sums = [[0.0_f64; CHAINS]; COUNT];
+        let ports =
+            [columns.as_ptr().cast_mut().cast(), (&raw const limit).cast_mut().cast(), sums.as_mut_ptr().cast()];
+        let shifts = [(APART * size_of::<f64>()).cast_signed(), 0, size_of::<[f64; CHAINS]>().cast_signed()];
+        // SAFETY: PORTS: the column has the rows of each line, the shared number is one, and there are sums for each line.
+        let result = unsafe { played.play_lines(&ports, &shifts, [256, COUNT], &[]) };
+        assert_eq!(result, None, "{isa:?}");
     }
 }

@@ -8,8 +8,7 @@ use cembra::tensor::{CompileGraph, Reduction, Slice, Tensor, TensorErrorKind, Te
 use cembra::{Cancellation, Options, Scalar};
 use cembra_engine::run_plan;
 
-/// The number of rows of the matrix `x` in `graph`. The matrix has so many elements that steps share a loop, and that a
-/// map needs several blocks.
+/// The number of rows of the matrix `x` in `graph`. With it, steps share a loop, and a map needs several blocks.
 const ROWS: usize = 16;
 const COLUMNS: usize = 520;
 

@@ -1,4 +1,4 @@
-//! Types the calls of operators of the host application, which a program declares. Arguments are cast to the declared types, as for parameters of
+//! Types the calls of operators of the host application, which a program declares. Arguments are cast to the declared types, like arguments of
 //! functions. The host's operator must have these types; if the host has no such operator, the call is only typed.
 
 use super::Typer;
