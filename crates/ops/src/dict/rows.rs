@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(found(&int64s(even.clone().map(Some)), &sought).unwrap(), expected(i64::MAX));
         let gap = even.clone().take(3).map(Some).chain([None]).chain(even.clone().skip(3).map(Some));
         assert_eq!(found(&int64s(gap), &sought).unwrap(), expected(3));
-        let text = |key: i64| cembra_value::ScalarValue::Text(key.to_string().as_str().into());
+        let text = |key: i64| ScalarValue::Text(key.to_string().as_str().into());
         let texts = Array::from_scalars(Scalar::Text, even.map(|key| Some(text(key))));
         let sought = Array::from_scalars(Scalar::Text, (0..=last).map(|key| (key % 5 != 3).then(|| text(key))));
         assert_eq!(found(&texts, &sought).unwrap(), expected(i64::MAX));
