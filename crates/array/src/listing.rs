@@ -3,39 +3,15 @@
 
 use crate::sweep::{MemoryEstimate, SweepLayout};
 use crate::{Action, ArrayProgram, Block, BlockId, Side, Step, ValueId};
-use cembra_plan::Plan;
-use cembra_runtime::QType;
-use std::fmt::{self, Write as _};
+use cembra_runtime::{LineKind, Listing, QType};
+use std::fmt;
 
 /// The indentation of a plan's lines below its step.
 const INDENT: &str = "    ";
 
 impl fmt::Display for ArrayProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sweeps = self.sweep_layouts();
-        self.write_counts(f, &sweeps)?;
-        writeln!(f, "Inputs:")?;
-        for input in &self.inputs {
-            writeln!(f, "{} = L.{}", self.typed(input.value), input.name)?;
-        }
-        writeln!(f, "Literals:")?;
-        let used = self.used();
-        for (value, literal) in self.literals.iter().filter(|(value, _)| used[value.index()]) {
-            writeln!(f, "{} = {literal}", self.typed(*value))?;
-        }
-        // Blocks nest as deep as conditionals and loops do; here they are written one after the other.
-        for (at, block) in self.blocks.iter().enumerate() {
-            match BlockId(at as u32) {
-                BlockId::TOP => writeln!(f, "Steps:")?,
-                BlockId(at) => writeln!(f, "Block {at}:")?,
-            }
-            self.write_block(f, block, &sweeps)?;
-        }
-        writeln!(f, "Outputs:")?;
-        for (name, value) in &self.outputs {
-            writeln!(f, "{name} = {}", self.typed(*value))?;
-        }
-        Ok(())
+        self.listing().fmt(f)
     }
 }
 
@@ -64,16 +40,44 @@ impl ArrayProgram {
         used
     }
 
-    /// Returns the first lines of the printed form: the numbers of steps and arrays, and the memory that the arrays take.
+    /// Lists the program: counts, inputs, literals, the steps of each block with the plans that they evaluate, and outputs. The origins of a line are
+    /// the nodes of the program's expression, by index.
     #[must_use]
-    pub fn counts(&self) -> String {
-        let mut counts = String::new();
-        // Writing to a string does not fail.
-        let _ = self.write_counts(&mut counts, &self.sweep_layouts());
-        counts
+    pub fn listing(&self) -> Listing {
+        let sweeps = self.sweep_layouts();
+        let mut listing = self.counts_with(&sweeps);
+        listing.push(LineKind::Heading, [], "Inputs:");
+        for input in &self.inputs {
+            listing.push(LineKind::Input, [], format_args!("{} = L.{}", self.typed(input.value), input.name));
+        }
+        listing.push(LineKind::Heading, [], "Literals:");
+        let used = self.used();
+        for (value, literal) in self.literals.iter().filter(|(value, _)| used[value.index()]) {
+            listing.push(LineKind::Literal, [], format_args!("{} = {literal}", self.typed(*value)));
+        }
+        // Blocks nest as deep as conditionals and loops do; here they are listed one after the other.
+        for (at, block) in self.blocks.iter().enumerate() {
+            match BlockId(at as u32) {
+                BlockId::TOP => listing.push(LineKind::Heading, [], "Steps:"),
+                BlockId(at) => listing.push(LineKind::Heading, [], format_args!("Block {at}:")),
+            }
+            self.list_block(&mut listing, block, &sweeps);
+        }
+        listing.push(LineKind::Heading, [], "Outputs:");
+        for (name, value) in &self.outputs {
+            listing.push(LineKind::Output, [], format_args!("{name} = {}", self.typed(*value)));
+        }
+        listing
     }
 
-    fn write_counts(&self, f: &mut impl fmt::Write, sweeps: &[Option<SweepLayout>]) -> fmt::Result {
+    /// Returns the first lines of the listing: the numbers of steps and arrays, and the memory that the arrays take.
+    #[must_use]
+    pub fn counts(&self) -> Listing {
+        self.counts_with(&self.sweep_layouts())
+    }
+
+    fn counts_with(&self, sweeps: &[Option<SweepLayout>]) -> Listing {
+        let mut listing = Listing::new();
         let steps = || self.blocks.iter().flat_map(|block| &block.steps);
         let of = |wanted: fn(&Action) -> bool| self.steps().filter(|step| wanted(&step.action)).count();
         let made: usize = steps().map(|step| self.made(step, sweeps).count()).sum();
@@ -81,8 +85,7 @@ impl ArrayProgram {
         let swept =
             steps().filter(|step| matches!(step.action, Action::Sweep(sweep) if sweeps[sweep.index()].is_some()));
         let only_seen = |step: &Step| self.made(step, &[]).count() - self.made(step, sweeps).count();
-        writeln!(
-            f,
+        let counts = format_args!(
             "Array program: {} ({}, {} over elements, {} of scalars), {} made, {} only in strips",
             counted(steps().count(), "step"),
             counted(self.sweeps.len(), "sweep"),
@@ -90,16 +93,18 @@ impl ArrayProgram {
             counted(of(|action| matches!(action, Action::Scalar(_))), "plan"),
             counted(made, "array"),
             counted(swept.map(only_seen).sum(), "array"),
-        )?;
+        );
+        listing.push(LineKind::Heading, [], counts);
         let written =
             steps().map(|step| self.written(step, sweeps)).fold(MemoryEstimate::default(), MemoryEstimate::and);
-        writeln!(
-            f,
+        let memory = format_args!(
             "Memory: {} for an element of each array made, {} in {}",
             bytes(written.of_elements + written.of_groups),
             counted(written.strip_bytes, "byte"),
             counted(written.strips, "strip"),
-        )
+        );
+        listing.push(LineKind::Heading, [], memory);
+        listing
     }
 
     /// The arrays that a step makes: the outputs of a sweep, or the results of all stages if the sweep has no layout.
@@ -137,64 +142,48 @@ impl ArrayProgram {
         self.blocks.iter().flat_map(|block| &block.steps).chain(stages)
     }
 
-    fn write_block(&self, f: &mut fmt::Formatter<'_>, block: &Block, sweeps: &[Option<SweepLayout>]) -> fmt::Result {
+    fn list_block(&self, listing: &mut Listing, block: &Block, sweeps: &[Option<SweepLayout>]) {
         for step in &block.steps {
-            self.write_step(f, step, "", self.written(step, sweeps))?;
+            self.list_step(listing, step, "", self.written(step, sweeps));
             let Action::Sweep(sweep) = step.action else { continue };
             for stage in &self.sweep(sweep).stages {
                 let indent = if stage.over == Side::Groups { "    of groups: " } else { INDENT };
-                self.write_step(f, &stage.step, indent, MemoryEstimate::default())?;
+                self.list_step(listing, &stage.step, indent, MemoryEstimate::default());
             }
         }
-        match block.result {
-            Some(result) => writeln!(f, "result {}", self.typed(result)),
-            None => Ok(()),
+        if let Some(result) = block.result {
+            listing.push(LineKind::Output, [], format_args!("result {}", self.typed(result)));
         }
     }
 
-    fn write_step(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        step: &Step,
-        indent: &str,
-        written: MemoryEstimate,
-    ) -> fmt::Result {
-        f.write_str(indent)?;
-        for (at, out) in step.outs.iter().enumerate() {
-            write!(f, "{}{}", if at > 0 { ", " } else { "" }, self.typed(*out))?;
-        }
+    fn list_step(&self, listing: &mut Listing, step: &Step, indent: &str, written: MemoryEstimate) {
+        let outs: Vec<String> = step.outs.iter().map(|out| self.typed(*out).to_string()).collect();
+        let args: Vec<String> = step.args.iter().map(|arg| format!("%{}", arg.0)).collect();
         let plan = match step.action {
             Action::Scalar(part) | Action::Map(part) => Some(&self.part(part).plan),
             _ => None,
         };
-        match step.action {
-            Action::Scalar(_) => f.write_str(" = once")?,
-            Action::Map(_) => f.write_str(" = map")?,
-            Action::Operator(op) => write!(f, " = {}", self.registry.get(op).name)?,
+        let action = match step.action {
+            Action::Scalar(_) => "once".to_owned(),
+            Action::Map(_) => "map".to_owned(),
+            Action::Operator(op) => self.registry.get(op).name.to_owned(),
             Action::Sweep(sweep) => match self.sweep(sweep).groups {
-                Some(edge) => write!(f, " = sweep<groups of %{}>", edge.0)?,
-                None => f.write_str(" = sweep")?,
+                Some(edge) => format!("sweep<groups of %{}>", edge.0),
+                None => "sweep".to_owned(),
             },
-            Action::MakeTuple => f.write_str(" = core.make_tuple")?,
-            Action::Field(field) => write!(f, " = core.get_nth<{field}>")?,
-            Action::Where { on, off } => write!(f, " = where<block {}, block {}>", on.0, off.0)?,
-            Action::Loop { round, state } => write!(f, " = loop<block {}, state %{}>", round.0, state.0)?,
+            Action::MakeTuple => "core.make_tuple".to_owned(),
+            Action::Field(field) => format!("core.get_nth<{field}>"),
+            Action::Where { on, off } => format!("where<block {}, block {}>", on.0, off.0),
+            Action::Loop { round, state } => format!("loop<block {}, state %{}>", round.0, state.0),
+        };
+        let (outs, args, memory) = (outs.join(", "), args.join(", "), Memory(written));
+        let text = format_args!("{indent}{outs} = {action}({args}){memory}");
+        listing.push(LineKind::Step, [step.origin.index() as u32], text);
+        if let Some(plan) = plan {
+            // The plan's inputs `L.0`, `L.1`.. are the arguments of the step, by position.
+            listing.append(plan.listing(), &if indent.is_empty() { INDENT.to_owned() } else { INDENT.repeat(2) });
         }
-        f.write_str("(")?;
-        for (at, arg) in step.args.iter().enumerate() {
-            write!(f, "{}%{}", if at > 0 { ", " } else { "" }, arg.0)?;
-        }
-        writeln!(f, "){}", Memory(written))?;
-        let indent = if indent.is_empty() { INDENT.to_owned() } else { INDENT.repeat(2) };
-        plan.map_or(Ok(()), |plan| write_plan(f, plan, &indent))
     }
-}
-
-/// Writes a plan. Its inputs `L.0`, `L.1`.. are the arguments of the step, by position.
-fn write_plan(f: &mut fmt::Formatter<'_>, plan: &Plan, indent: &str) -> fmt::Result {
-    let mut text = String::new();
-    write!(text, "{plan}")?;
-    text.lines().try_for_each(|line| writeln!(f, "{indent}{line}"))
 }
 
 /// The memory that a step writes, printed after the step; prints nothing if the step writes none.

@@ -121,9 +121,10 @@ pub mod errors {
 
 /// The stages of a model's compilation as text, and a compiled model in numbers: see [`Model::explain`] and [`Executor`].
 pub mod explain {
-    pub use crate::model::explain::{Stage, print};
+    pub use crate::model::explain::{ExpressionNode, FrameUse, SlotBox, Stage, print};
     pub use crate::model::summary::{Summary, WorkSummary};
     pub use cembra_engine::RowPlayer;
+    pub use cembra_runtime::{LineKind, Listing, ListingLine};
 }
 
 /// Loaders, which read inputs from rows of any type, and listeners, which receive outputs. Structs with a derive need neither.

@@ -23,7 +23,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
     let flat = plan.flatten();
     let mut is_target = vec![false; flat.len() + 1];
     for linear in &flat {
-        if let Linear::JumpIfNot { target, .. } | Linear::Repeat { target, .. } | Linear::Jump { target } = linear {
+        if let Linear::JumpIfNot { target, .. } | Linear::Repeat { target, .. } | Linear::Jump { target, .. } = linear {
             is_target[*target as usize] = true;
         }
     }
@@ -40,10 +40,10 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
         }
         match linear {
             Linear::Step(id) => binder.step(id),
-            Linear::Copy { from, to } => {
+            Linear::Copy { from, to, .. } => {
                 binder.copy(plan.value(from).slot, plan.value(to).slot, &plan.value(to).qtype);
             }
-            Linear::JumpIfNot { condition, target } => {
+            Linear::JumpIfNot { condition, target, .. } => {
                 binder.instruction(Instruction::JumpIfNot { byte: plan.value(condition).slot, target });
             }
             Linear::Repeat { step, target } => {
@@ -51,7 +51,7 @@ pub fn bind(plan: &Plan, binding: &Binding) -> Interpreted {
                 let is_counted = matches!(plan.step(step).action, Action::Loop { is_counted: true, .. });
                 binder.instruction(Instruction::Repeat { byte, target, is_counted, site: step.index() as u32 });
             }
-            Linear::Jump { target } => binder.instruction(Instruction::Jump { target }),
+            Linear::Jump { target, .. } => binder.instruction(Instruction::Jump { target }),
         }
     }
     starts.push(binder.here(is_target.last() == Some(&true)));

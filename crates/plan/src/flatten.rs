@@ -15,6 +15,8 @@ pub enum Linear {
         from: ValueId,
         /// The value whose slot the copy is written to.
         to: ValueId,
+        /// The loop or conditional that the copy belongs to.
+        step: StepId,
     },
     /// Jumps if a mask is missing.
     JumpIfNot {
@@ -22,6 +24,8 @@ pub enum Linear {
         condition: ValueId,
         /// The index of the instruction to jump to if the mask is missing.
         target: u32,
+        /// The conditional that the jump belongs to.
+        step: StepId,
     },
     /// Begins another round of a loop, if the mask in the loop's result is present and the limit on rounds is not
     /// reached.
@@ -35,6 +39,8 @@ pub enum Linear {
     Jump {
         /// The index of the instruction to jump to.
         target: u32,
+        /// The conditional that the jump belongs to.
+        step: StepId,
     },
 }
 
@@ -74,21 +80,21 @@ impl Plan {
                         Action::Has | Action::Field(_) => {}
                         Action::Operator { .. } | Action::MakeTuple => flat.push(Linear::Step(id)),
                         Action::Loop { round, state, .. } => {
-                            flat.push(Linear::Copy { from: self.args(step)[0], to: state });
+                            flat.push(Linear::Copy { from: self.args(step)[0], to: state, step: id });
                             stack.push(Todo::Again { step: id, start: flat.len() as u32 });
                             stack.push(Todo::Steps(round, 0));
                         }
                         Action::Where { on, .. } => {
                             stack.push(Todo::Else { step: id, test: flat.len() });
                             stack.push(Todo::Steps(on, 0));
-                            flat.push(Linear::JumpIfNot { condition: self.args(step)[0], target: 0 });
+                            flat.push(Linear::JumpIfNot { condition: self.args(step)[0], target: 0, step: id });
                         }
                     }
                 }
                 Todo::Again { step, start } => {
                     let Action::Loop { round, .. } = self.step(step).action else { continue };
                     if let Some(from) = self.block(round).result {
-                        flat.push(Linear::Copy { from, to: self.step(step).out });
+                        flat.push(Linear::Copy { from, to: self.step(step).out, step });
                     }
                     flat.push(Linear::Repeat { step, target: start });
                 }
@@ -97,7 +103,7 @@ impl Plan {
                     self.copy_result(&mut flat, step, on);
                     stack.push(Todo::Join { step, jump: flat.len() });
                     stack.push(Todo::Steps(off, 0));
-                    flat.push(Linear::Jump { target: 0 });
+                    flat.push(Linear::Jump { target: 0, step });
                     let start = flat.len() as u32;
                     if let Linear::JumpIfNot { target, .. } = &mut flat[test] {
                         *target = start;
@@ -107,7 +113,7 @@ impl Plan {
                     let Action::Where { off, .. } = self.step(step).action else { continue };
                     self.copy_result(&mut flat, step, off);
                     let end = flat.len() as u32;
-                    if let Linear::Jump { target } = &mut flat[jump] {
+                    if let Linear::Jump { target, .. } = &mut flat[jump] {
                         *target = end;
                     }
                 }
@@ -118,7 +124,7 @@ impl Plan {
 
     fn copy_result(&self, flat: &mut Vec<Linear>, step: StepId, branch: BlockId) {
         if let Some(from) = self.block(branch).result.filter(|result| !is_in_join_slot(self, branch, *result)) {
-            flat.push(Linear::Copy { from, to: self.step(step).out });
+            flat.push(Linear::Copy { from, to: self.step(step).out, step });
         }
     }
 }

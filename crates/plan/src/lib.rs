@@ -18,6 +18,7 @@ pub use binding::{Base, Binding, Function, ValueLocation};
 pub use build::build;
 pub use error::PlanError;
 pub use flatten::Linear;
+pub use slots::SlotUse;
 pub use template::Template;
 pub use verify::verify;
 // Executors keep this alive without reading it.

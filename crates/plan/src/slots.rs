@@ -89,6 +89,52 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     Ok(())
 }
 
+/// The time during which a value is in its slot, in positions of an evaluation: the number of steps, and of ends of conditionals and loops, that come
+/// before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotUse {
+    /// The value that is in its slot.
+    pub value: ValueId,
+    /// The step that computes the value; `None` for an input or a literal.
+    pub step: Option<StepId>,
+    /// The position at which the value is written.
+    pub first: usize,
+    /// The position of the last use of the value. For an output it is the number of positions.
+    pub last: usize,
+}
+
+impl Plan {
+    /// Returns the number of positions of an evaluation, and the time that each value is in its slot. Views and results of branches are not listed,
+    /// because they are in the slots of other values.
+    #[must_use]
+    pub fn slot_uses(&self) -> (usize, Vec<SlotUse>) {
+        let order = walk(self);
+        let (last_uses, end) = (last_uses(self, &order), order.len());
+        let known = self.inputs.iter().map(|input| input.value).chain(self.literals.iter().map(|(value, _)| *value));
+        let mut uses: Vec<SlotUse> = known.map(|value| SlotUse { value, step: None, first: 0, last: end }).collect();
+        let mut in_other_slots = vec![false; self.values.len()];
+        for visit in &order {
+            let Visit::Step(id, _) = visit else { continue };
+            if let Action::Where { on, off } = self.step(*id).action {
+                for branch in [on, off] {
+                    if let Some(result) = self.block(branch).result.filter(|r| is_in_join_slot(self, branch, *r)) {
+                        in_other_slots[result.index()] = true;
+                    }
+                }
+            }
+        }
+        for (first, visit) in order.iter().enumerate() {
+            let Visit::Step(id, _) = visit else { continue };
+            let value = self.step(*id).out;
+            if self.value(value).owner.is_none() && !in_other_slots[value.index()] {
+                let last = last_uses[value.index()].map_or(end, |last| last as usize);
+                uses.push(SlotUse { value, step: Some(*id), first, last });
+            }
+        }
+        (end, uses)
+    }
+}
+
 /// For each value, the position in the walk of its last use, after which its slot is free; `None` if the slot must not
 /// be reused. A use inside of a branch or a round, of a value that is defined outside of it, counts as a use at the
 /// join. The join is that of the outermost conditional or loop that does not contain the value's definition. This is

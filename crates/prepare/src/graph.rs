@@ -4,13 +4,13 @@
 use crate::type_table::{TypeId, TypeTable};
 use cembra_expr::NodeId;
 use cembra_ops::{Argument, Effects, OpId, OverArrays, Registry, ResolvedCall, TypeFault, id};
-use cembra_runtime::QType;
+use cembra_runtime::{LineKind, Listing, QType};
 use cembra_value::{Promise, ScalarValue, Value};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -648,42 +648,42 @@ fn hash_node(seed: &RandomState, kind: Kind, operands: &[Id]) -> u64 {
 }
 
 impl TypedGraph {
-    /// Writes the nodes for which `which` is true, one per line: `%2 = math.multiply(%1, %0) : FLOAT32`.
-    pub(crate) fn write_nodes(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        registry: &Registry,
-        which: &[bool],
-        is_lazy: &dyn Fn(Id) -> bool,
-    ) -> fmt::Result {
+    /// Lists the nodes for which `which` is true, one per line: `%2 = math.multiply(%1, %0) : FLOAT32`. The origin of a line is the program's node.
+    pub(crate) fn listing(&self, registry: &Registry, which: &[bool], is_lazy: &dyn Fn(Id) -> bool) -> Listing {
+        let mut listing = Listing::new();
         for id in self.ids().filter(|id| which[id.index()]) {
-            write!(f, "%{} = ", id.index())?;
-            match self.kind(id) {
-                Kind::Leaf(leaf) => write!(f, "L.{}", self.leaf_name(leaf))?,
-                Kind::Literal(at) => write!(f, "{}", self.values[at as usize])?,
-                Kind::Operator { op, .. } => f.write_str(registry.get(op).name)?,
-                Kind::Where { .. } if is_lazy(id) => f.write_str("core._short_circuit_where")?,
-                Kind::Where { .. } => f.write_str(registry.get(id::WHERE).name)?,
-                Kind::Loop(id) => write!(f, "core._loop<{}>", id.number)?,
-                Kind::State(id) => write!(f, "state<{}>", id.number)?,
-                Kind::CompileTime(_) => f.write_str("function")?,
-            }
+            let mut text = format!("%{} = ", id.index());
+            let kind = match self.kind(id) {
+                Kind::Leaf(_) => LineKind::Input,
+                Kind::Literal(_) => LineKind::Literal,
+                _ => LineKind::Step,
+            };
+            // Writing to a string does not fail.
+            let _ = match self.kind(id) {
+                Kind::Leaf(leaf) => write!(text, "L.{}", self.leaf_name(leaf)),
+                Kind::Literal(at) => write!(text, "{}", self.values[at as usize]),
+                Kind::Operator { op, .. } => text.write_str(registry.get(op).name),
+                Kind::Where { .. } if is_lazy(id) => text.write_str("core._short_circuit_where"),
+                Kind::Where { .. } => text.write_str(registry.get(id::WHERE).name),
+                Kind::Loop(id) => write!(text, "core._loop<{}>", id.number),
+                Kind::State(id) => write!(text, "state<{}>", id.number),
+                Kind::CompileTime(_) => text.write_str("function"),
+            };
             if matches!(self.kind(id), Kind::Operator { .. } | Kind::Where { .. } | Kind::Loop(_)) {
-                f.write_str("(")?;
-                for (at, operand) in self.operands(id).iter().enumerate() {
-                    let comma = if at > 0 { ", " } else { "" };
-                    write!(f, "{comma}%{}", operand.index())?;
-                }
-                f.write_str(")")?;
+                let operands: Vec<String> =
+                    self.operands(id).iter().map(|operand| format!("%{}", operand.index())).collect();
+                let _ = write!(text, "({})", operands.join(", "));
             }
-            write!(f, " : {}", self.qtype(id))?;
+            let _ = write!(text, " : {}", self.qtype(id));
             let promise = match self.kind(id) {
                 Kind::Leaf(leaf) => self.leaf_promise(leaf).word(),
                 _ => None,
             };
-            promise.map_or(Ok(()), |word| write!(f, ", {word}"))?;
-            writeln!(f)?;
+            if let Some(word) = promise {
+                let _ = write!(text, ", {word}");
+            }
+            listing.push(kind, [self.origin(id).index() as u32], text);
         }
-        Ok(())
+        listing
     }
 }

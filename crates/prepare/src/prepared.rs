@@ -4,7 +4,7 @@
 
 use crate::{Id, RegionId, RegionTree, TypedGraph};
 use cembra_ops::Registry;
-use cembra_runtime::QType;
+use cembra_runtime::{LineKind, Listing, QType};
 use cembra_value::{Code, Diagnostic, Diagnostics};
 use rustc_hash::FxHashMap;
 use std::fmt;
@@ -40,13 +40,13 @@ impl TypedModel {
         self.graph.ids().any(|id| needed[id.index()] && !self.graph.qtype(id).is_framed())
     }
 
-    /// Writes the nodes that outputs need, one per line, then the outputs.
-    fn write(&self, f: &mut fmt::Formatter<'_>, is_lazy: &dyn Fn(Id) -> bool) -> fmt::Result {
-        self.graph.write_nodes(f, self.registry, &self.needed(), is_lazy)?;
+    /// Lists the nodes that outputs need, one per line, then the outputs.
+    fn listing(&self, is_lazy: &dyn Fn(Id) -> bool) -> Listing {
+        let mut listing = self.graph.listing(self.registry, &self.needed(), is_lazy);
         for (name, id) in &self.outputs {
-            writeln!(f, "{name} = %{}", id.index())?;
+            listing.push(LineKind::Output, [], format_args!("{name} = %{}", id.index()));
         }
-        Ok(())
+        listing
     }
 }
 
@@ -112,16 +112,19 @@ impl Prepared {
             Prepared::Placed(placed) => Ok(placed),
         }
     }
+
+    /// Lists the nodes that outputs need, one per line, then the outputs. The origins of a line are the nodes of the program that it comes from, by index.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
+        match self {
+            Prepared::Typed(model) => model.listing(&|id| model.graph.is_always_lazy(id)),
+            Prepared::Placed(RegionModel { model, regions }) => model.listing(&|id| regions.branches.contains_key(&id)),
+        }
+    }
 }
 
 impl fmt::Display for Prepared {
-    /// Writes the nodes that outputs need, one per line, then the outputs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Prepared::Typed(model) => model.write(f, &|id| model.graph.is_always_lazy(id)),
-            Prepared::Placed(RegionModel { model, regions }) => {
-                model.write(f, &|id| regions.branches.contains_key(&id))
-            }
-        }
+        self.listing().fmt(f)
     }
 }

@@ -570,6 +570,7 @@ impl TensorGraph {
             if is_long(&node) || id.index().is_multiple_of(LOOKED_AT) {
                 elements.go_on()?;
             }
+            made.set_span(self.span(id));
             let plain = made.intern(node)?;
             new[id.index()] = Some(made.ordered(plain)?.0);
         }

@@ -202,7 +202,7 @@ fn refused_by_native(model: &Model, limits: Limits, limit: Limit, inputs: &[Valu
 /// How many functions a model becomes.
 fn functions(model: &Model, limits: Limits) -> usize {
     let machine = model.machine(&Options::default().limits(limits)).expect("machine code");
-    machine.clif.lines().filter(|line| line.starts_with("function")).count()
+    machine.clif.lines().iter().filter(|line| line.text.starts_with("function")).count()
 }
 
 #[test]

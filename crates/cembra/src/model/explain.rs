@@ -1,17 +1,17 @@
-//! Explains a model: the result of each compilation stage as text.
+//! Explains a model: the listing of each compilation stage, with the expression nodes that its lines come from, and the use of the frame.
 
 use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
 use crate::{Executor, Field};
 use cembra_engine::{ArrayModel, ListRows, lane_listing, operator_name, plan, prepare, refusal};
 use cembra_engine::{Executable, TensorPlan, TensorProgram};
-use cembra_expr::Program;
+use cembra_expr::{NodeId, Program};
 use cembra_ops::Registry;
-use cembra_plan::StepId;
+use cembra_plan::{SlotUse, StepId, ValueId};
 use cembra_prepare::{Pass, Prepared, RegionModel};
-use cembra_runtime::QType;
+use cembra_runtime::{LineKind, Listing, QType};
 use cembra_value::Span;
-use std::fmt::Write as _;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ impl Stage {
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// The function that was passed to the code generator, as text in the generator's own language (CLIF).
-    pub clif: String,
+    pub clif: Listing,
     /// The code generator's own listing of the machine code.
     pub vcode: String,
     /// The bytes of the machine code.
@@ -145,10 +145,51 @@ pub struct Machine {
 pub struct Origin {
     /// The range of bytes in the machine code.
     pub bytes: Range<usize>,
+    /// The node of the model's expression that the code belongs to, as an index in the list of [`Model::origins`].
+    pub node: u32,
     /// The name of the operator that the code belongs to.
     pub operator: String,
     /// The operator's place in the text of the model; `None` if the model was not read from text.
     pub span: Option<Span>,
+}
+
+/// A node of a model's expression: an input, a literal or the use of an operator. It is one node, however often the text has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ExpressionNode {
+    /// The name of the node's operator, as the text has it.
+    pub operator: String,
+    /// The places of the node in the text, the first one first; none if the model was not read from text.
+    pub spans: Vec<Span>,
+}
+
+/// The use of a frame over time: the slots that values of an evaluation are in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct FrameUse {
+    /// The size of the frame, in bytes.
+    pub bytes: usize,
+    /// The number of positions in time: the steps of an evaluation, and the ends of its conditionals and loops.
+    pub positions: usize,
+    /// The slots, each with one value and its time. Several values may use the same bytes, one after the other.
+    pub slots: Vec<SlotBox>,
+}
+
+/// A slot of a frame during the time that it holds one value.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SlotBox {
+    /// The offset of the slot in the frame, in bytes.
+    pub offset: u32,
+    /// The size of the slot, in bytes.
+    pub size: u32,
+    /// The type of the value.
+    pub qtype: QType,
+    /// The name of the input, the literal, or the operator that computes the value.
+    pub name: String,
+    /// The expression's node that computes the value, as an index in the list of [`Model::origins`]; `None` for inputs and literals.
+    pub origin: Option<u32>,
+    /// The position at which the value is written.
+    pub first: usize,
+    /// The position of the value's last use; [`FrameUse::positions`] if the value is there to the end.
+    pub last: usize,
 }
 
 impl Model {
@@ -158,48 +199,133 @@ impl Model {
     /// # Errors
     /// If there are problems with types or limits. For the last two stages, also if there is no machine code.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
-        let options = &self.started(options);
-        self.step(|| self.explained(options, stage))
+        Ok(self.listing(options, stage)?.to_string())
     }
 
-    fn explained(&self, options: &StartedOptions, stage: Stage) -> Result<String, Error> {
+    /// Returns the result of the compilation stage `stage` line by line. The origins of a line are the nodes of the model's expression that it comes
+    /// from: indices in the list that [`Model::origins`] returns for the same options. The stages `expr` and `asm` have no origins;
+    /// [`Model::machine`](crate::doors) has those of machine code.
+    ///
+    /// ```
+    /// use cembra::explain::Stage;
+    /// use cembra::{Model, Options};
+    ///
+    /// let model = Model::parse("input x, y: f64; exp(x * y)")?;
+    /// let (options, origins) = (Options::default(), model.origins(&Options::default())?);
+    /// let plan = model.listing(&options, Stage::Plan)?;
+    /// let product = plan.lines().iter().find(|line| line.text.contains("math.multiply")).unwrap();
+    /// assert_eq!(origins[product.origins[0] as usize].operator, "math.multiply");
+    /// assert_eq!(origins[product.origins[0] as usize].spans[0].text("input x, y: f64; exp(x * y)"), "x * y");
+    /// # Ok::<(), cembra::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Model::explain`].
+    pub fn listing(&self, options: &Options, stage: Stage) -> Result<Listing, Error> {
+        let options = &self.started(options);
+        self.step(|| self.listed(options, stage))
+    }
+
+    fn listed(&self, options: &StartedOptions, stage: Stage) -> Result<Listing, Error> {
         let program = self.selected(options)?;
+        let other_stages = |kind: ModelKind| Ok(Listing::of_text(LineKind::Note, kind.other_stages()));
         if stage != Stage::Expr && TensorProgram::is_of(&program, options) {
-            return match stage {
-                Stage::Tensors => Ok(listed_plan(&Executor::from(Executable::of(program, options)?))?.to_string()),
-                _ => Ok(ModelKind::Tensors.other_stages().to_owned()),
-            };
+            if stage != Stage::Tensors {
+                return other_stages(ModelKind::Tensors);
+            }
+            let nodes = nodes_by_span(&program);
+            let plan = listed_plan(&Executor::from(Executable::of(program, options)?))?;
+            return Ok(plan.listing(|span| nodes.get(&span).cloned().unwrap_or_default()));
         }
         match stage {
-            Stage::Expr => Ok(cembra_expr::print(&program, self.registry())),
+            Stage::Expr => Ok(Listing::of_text(LineKind::Code, &cembra_expr::print(&program, self.registry()))),
             Stage::Passes => {
-                let mut text = String::new();
+                let mut listing = Listing::new();
                 prepare_watched(&program, options, &mut |pass, changed| {
-                    let _ = match changed {
-                        None => writeln!(text, "# {}: {} (nothing changed)", pass.name, pass.summary),
-                        Some(now) => writeln!(text, "# {}: {}\n{now}", pass.name, pass.summary),
-                    };
+                    let Pass { name, summary, .. } = pass;
+                    match changed {
+                        None => {
+                            listing.push(LineKind::Heading, [], format_args!("# {name}: {summary} (nothing changed)"))
+                        }
+                        Some(now) => {
+                            listing.push(LineKind::Heading, [], format_args!("# {name}: {summary}"));
+                            listing.append(now.clone(), "");
+                            listing.push(LineKind::Note, [], "");
+                        }
+                    }
                 })?;
-                Ok(text)
+                Ok(listing)
             }
-            Stage::Prepared => Ok(prepare(&program, options, &mut |_, _| {})?.to_string()),
+            Stage::Prepared => Ok(prepare(&program, options, &mut |_, _| {})?.listing()),
             Stage::Arrays | Stage::Tensors | Stage::Plan | Stage::Lanes | Stage::Clif | Stage::Asm => {
                 let placed = prepare(&program, options, &mut |_, _| {})?.placed()?;
                 let has_arrays = placed.model.has_arrays();
                 let kind = if has_arrays { ModelKind::Arrays } else { ModelKind::Scalars };
                 if !stage.applies(kind) {
-                    return Ok(kind.other_stages().to_owned());
+                    return other_stages(kind);
                 }
                 match stage {
                     Stage::Arrays => ArrayModel::of(program, placed, options)?.listing(),
                     Stage::Lanes if has_arrays => Ok(ListRows::of(program, placed, options)?.listing()),
                     Stage::Lanes => Ok(lane_listing(&plan(&placed, &program, options)?)),
                     Stage::Clif => Ok(machine_of(&placed, &program, options)?.clif),
-                    Stage::Asm => Ok(machine_of(&placed, &program, options)?.vcode),
-                    _ => Ok(plan(&placed, &program, options)?.to_string()),
+                    Stage::Asm => Ok(Listing::of_text(LineKind::Code, &machine_of(&placed, &program, options)?.vcode)),
+                    _ => Ok(plan(&placed, &program, options)?.listing()),
                 }
             }
         }
+    }
+
+    /// Returns the nodes of the model's expression, which lines of a [`Listing`] name by index.
+    ///
+    /// # Errors
+    /// If there are problems with types or limits.
+    pub fn origins(&self, options: &Options) -> Result<Vec<ExpressionNode>, Error> {
+        let options = &self.started(options);
+        self.step(|| {
+            let program = self.selected(options)?;
+            let nodes = (0..program.graph.len()).map(|node| {
+                let node = NodeId::from_index(node);
+                let operator = operator_name(&program.graph, node).to_string();
+                ExpressionNode { operator, spans: program.graph.spans(node).collect() }
+            });
+            Ok(nodes.collect())
+        })
+    }
+
+    /// Returns the use of the frame by a model of scalars, over time.
+    ///
+    /// # Errors
+    /// If there are problems with types or limits, or if the model has arrays or tensors.
+    pub fn frame_use(&self, options: &Options) -> Result<FrameUse, Error> {
+        let options = &self.started(options);
+        self.step(|| {
+            let program = self.selected(options)?;
+            let plan = plan(&prepare(&program, options, &mut |_, _| {})?.placed()?, &program, options)?;
+            let (positions, uses) = plan.slot_uses();
+            let named: HashMap<ValueId, String> =
+                (plan.inputs().iter().map(|input| (input.value, input.name.to_string())))
+                    .chain(plan.literals().iter().map(|(value, literal)| (*value, literal.to_string())))
+                    .collect();
+            let slots = uses.into_iter().map(|SlotUse { value, step, first, last }| {
+                let slot = plan.slot(value);
+                let name = match step {
+                    Some(step) => operator_name(&program.graph, plan.step(step).origin).to_string(),
+                    None => named.get(&value).cloned().unwrap_or_default(),
+                };
+                let size = slot.qtype.layout().size;
+                SlotBox {
+                    offset: slot.offset,
+                    size,
+                    qtype: slot.qtype,
+                    name,
+                    origin: step.map(|step| plan.origin(step)),
+                    first,
+                    last,
+                }
+            });
+            Ok(FrameUse { bytes: plan.template().frame_bytes(), positions, slots: slots.collect() })
+        })
     }
 
     /// Returns the native code of the model.
@@ -225,16 +351,27 @@ pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error>
     executor.prepare_for(&extents.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Runs the passes of preparation on a program. After each pass, calls `observe` with the printed graph, or with `None` if the pass did not change
+/// The nodes of a program's expression by their places in the text.
+fn nodes_by_span(program: &Program) -> HashMap<Span, Vec<u32>> {
+    let mut nodes: HashMap<Span, Vec<u32>> = HashMap::new();
+    for node in 0..program.graph.len() {
+        for span in program.graph.spans(NodeId::from_index(node)) {
+            nodes.entry(span).or_default().push(node as u32);
+        }
+    }
+    nodes
+}
+
+/// Runs the passes of preparation on a program. After each pass, calls `observe` with the listing of the graph, or with `None` if the pass did not change
 /// it.
 pub(crate) fn prepare_watched(
     program: &Program,
     options: &StartedOptions,
-    observe: &mut dyn FnMut(&Pass, Option<&str>),
+    observe: &mut dyn FnMut(&Pass, Option<&Listing>),
 ) -> Result<Prepared, Error> {
-    let mut last = String::new();
+    let mut last = Listing::new();
     prepare(program, options, &mut |pass, prepared| {
-        let now = prepared.to_string();
+        let now = prepared.listing();
         observe(pass, (now != last).then_some(&now));
         last = now;
     })
@@ -246,8 +383,10 @@ fn machine_of(placed: &RegionModel, program: &Program, options: &StartedOptions)
         .map_err(|error| Error::from(refusal(&error)))?;
     let origin = |(bytes, step): (Range<usize>, StepId)| {
         let node = plan.step(step).origin;
-        Origin { bytes, operator: operator_name(&program.graph, node).to_string(), span: program.graph.span(node) }
+        let operator = operator_name(&program.graph, node).to_string();
+        Origin { bytes, node: plan.origin(step), operator, span: program.graph.span(node) }
     };
     let origins = listings.steps.into_iter().map(origin).collect();
-    Ok(Machine { clif: listings.clif, vcode: listings.vcode, code: listings.code, origins })
+    let clif = listings.clif.map_origins(|step| [plan.origin(StepId::from_index(step as usize))]);
+    Ok(Machine { clif, vcode: listings.vcode, code: listings.code, origins })
 }

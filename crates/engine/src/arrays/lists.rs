@@ -21,7 +21,7 @@ use crate::stages::sites::operator_name;
 use cembra_array::{Fusion, Obstacle, RowsLeaf, RowsModel, RowsOutput, StructColumn, over_rows, struct_columns};
 use cembra_expr::Program;
 use cembra_prepare::RegionModel;
-use cembra_runtime::{ArrayKind, FaultKind, QType, RowsPass, Scalar};
+use cembra_runtime::{ArrayKind, FaultKind, LineKind, Listing, QType, RowsPass, Scalar};
 use cembra_value::Error;
 use cembra_value::{Array, Code, Diagnostic, Edge, Promise, Value, useful_threads};
 use cembra_value::{Limits, OnError, RunTerms};
@@ -184,10 +184,10 @@ impl ListRows {
     }
 
     /// The text of the array program that evaluates many rows together, or the reason why there is no such program.
-    pub fn listing(&self) -> String {
+    pub fn listing(&self) -> Listing {
         match &self.together {
             Ok(together) => together.listing(self),
-            Err(obstacle) => format!("{}.\n", obstacle.message()),
+            Err(obstacle) => Listing::of_text(LineKind::Note, &format!("{}.", obstacle.message())),
         }
     }
 
@@ -337,9 +337,9 @@ impl RowsProgram {
     }
 
     /// The array program as text, with the meaning of its inputs.
-    fn listing(&self, model: &ListRows) -> String {
+    fn listing(&self, model: &ListRows) -> Listing {
         let names: Vec<String> = model.inputs.iter().flat_map(names_of_columns).collect();
-        let mut text = "Over many rows:\n".to_owned();
+        let mut listing = Listing::of_text(LineKind::Heading, "Over many rows:");
         for (input, source) in self.compiled.program().inputs().iter().zip(&self.sources) {
             let (what, at) = match *source {
                 Source::Scalars(at) => ("the scalars of", at),
@@ -348,9 +348,10 @@ impl RowsProgram {
                 Source::Starts(at) => ("the position of each row's first element, among all elements of", at),
                 Source::Ends(at) => ("the position after each row's last element, among all elements of", at),
             };
-            text += &format!("L.{} is {what} `{}`\n", input.name, names[at]);
+            listing.push(LineKind::Input, [], format_args!("L.{} is {what} `{}`", input.name, names[at]));
         }
-        text + &self.compiled.program().to_string()
+        listing.append(self.compiled.program().listing(), "");
+        listing
     }
 
     /// The array of the column with index `at`, if the column's list is stored once for all rows; `None` for other

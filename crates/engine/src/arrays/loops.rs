@@ -17,7 +17,7 @@ use cembra_expr::Program;
 use cembra_ops::column::{Lookup, MapView};
 use cembra_plan::Plan;
 use cembra_prepare::{TypedModel, prepare_part};
-use cembra_runtime::{Context, FaultKind, Frame, FramePtr, QType, Scalar, Slot};
+use cembra_runtime::{Context, FaultKind, Frame, FramePtr, LineKind, Listing, QType, Scalar, Slot};
 use cembra_value::{Array, ArrayBuilder, ArrayData, EdgeForm, Error, Limits, RunTerms, Value, ValueRef};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -471,15 +471,21 @@ pub(crate) fn listing(
     arrays: &ArrayProgram,
     parts: &[TypedModel],
     options: &TimedOptions,
-) -> Result<String, Error> {
+) -> Result<Listing, Error> {
     Ok(match loops(arrays, parts) {
-        Ok(made) => plan_of(made.model, program, options)?.to_string(),
+        Ok(made) => plan_of(made.model, program, options)?.listing(),
         Err(LoopFailure { origin, why }) => {
             let name = origin.map(|origin| operator_name(&program.graph, origin).to_string());
-            format!("none: {} {why}\n", name.as_deref().unwrap_or("a value"))
+            let mut listing = Listing::new();
+            let why = format_args!("{NONE}{} {why}", name.as_deref().unwrap_or("a value"));
+            listing.push(LineKind::Note, origin.map(|origin| origin.index() as u32), why);
+            listing
         }
     })
 }
+
+/// The beginning of a listing that gives the reason why there is no plan.
+pub(crate) const NONE: &str = "none: ";
 
 fn slot_of(plan: &Plan, value: cembra_plan::ValueId) -> (u32, QType) {
     let value = plan.value(value);

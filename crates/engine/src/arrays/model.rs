@@ -19,7 +19,7 @@ use cembra_expr::{Program, Sources};
 use cembra_native::Tier;
 use cembra_ops::MOST_ELEMENTS;
 use cembra_prepare::{RegionModel, TypedModel, prepare_part};
-use cembra_runtime::{Context, FaultKind};
+use cembra_runtime::{Context, FaultKind, LineKind, Listing};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, Value};
 use cembra_value::{Limits, RunTerms};
@@ -252,10 +252,16 @@ impl ArrayModel {
     ///
     /// # Errors
     /// If a limit is exceeded.
-    pub fn listing(&self) -> Result<String, Error> {
-        let (arrays, (parts, options)) = (&self.compiled.program, self.parts()?);
-        let short = loops::listing(&self.program, arrays, &parts, &options)?;
-        Ok(format!("{arrays}Short lists:\n{short}"))
+    pub fn listing(&self) -> Result<Listing, Error> {
+        let mut listing = self.compiled.program.listing();
+        listing.push(LineKind::Heading, [], SHORT_LISTS);
+        listing.append(self.short_lists()?, "");
+        Ok(listing)
+    }
+
+    fn short_lists(&self) -> Result<Listing, Error> {
+        let (parts, options) = self.parts()?;
+        loops::listing(&self.program, &self.compiled.program, &parts, &options)
     }
 
     /// The first lines of the listing: the amount of work in the array program, and whether short lists have a plan of their own.
@@ -263,11 +269,9 @@ impl ArrayModel {
     /// # Errors
     /// If a limit is exceeded.
     pub fn counts(&self) -> Result<String, Error> {
-        let counts = self.compiled.program.counts();
-        let listing = self.listing()?;
-        let short = listing.rsplit_once("Short lists:\n").map_or("", |(_, short)| short);
-        let short = short.strip_prefix("none: ").unwrap_or("one plan with loops over elements\n");
-        Ok(format!("{counts}Short lists: {short}"))
+        let (counts, short) = (self.compiled.program.counts(), self.short_lists()?.to_string());
+        let short = short.strip_prefix(loops::NONE).unwrap_or("one plan with loops over elements\n");
+        Ok(format!("{counts}{SHORT_LISTS} {short}"))
     }
 
     /// Evaluates the model on one value per input, each of exactly the input's type, in memory that only this model uses. Appends the outputs to
@@ -308,6 +312,9 @@ impl ArrayModel {
         reference.run(&self.program, inputs, &terms, &mut ArrayMemory::default(), results)
     }
 }
+
+/// The heading of the plan for short lists, in a listing.
+const SHORT_LISTS: &str = "Short lists:";
 
 /// The number of runs on short lists by fused loops (sweeps), which need no further compilation, before a plan with
 /// loops is compiled.

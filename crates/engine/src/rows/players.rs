@@ -8,7 +8,7 @@ use crate::rows::{ColumnLayouts, LaneFunction, facts, ports};
 use cembra_native::Tier;
 use cembra_plan::{Action, Input, Plan, StepId};
 use cembra_record::{InputFact, NotLanes, record_lanes};
-use cembra_runtime::BatchFunction;
+use cembra_runtime::{BatchFunction, LineKind, Listing};
 use cembra_tape::{CanPlay, LaneProgram, Port, Tape, TapeLoop};
 use cembra_value::Error;
 use cembra_value::{Budget, Code, Diagnostic};
@@ -147,14 +147,20 @@ fn lanes(player: RowPlayer) -> Option<Lanes> {
 
 /// Returns the text of the vectorised program of a plan, for the widest vectors that this machine has, or the reason why the plan has no such
 /// program.
-pub fn listing(plan: &Plan) -> String {
+pub fn listing(plan: &Plan) -> Listing {
     let fact =
         |input: &Input| InputFact { all_present: !plan.value(input.value).qtype.is_optional(), ..InputFact::default() };
     let facts: Vec<InputFact> = plan.inputs().iter().map(fact).collect();
     let can_play = Isa::best().map_or_else(cembra_native::lanes::can_play, Isa::can_play);
     match record_lanes(plan, &facts, &[], can_play) {
-        Ok(program) => program.to_string(),
-        Err(why) => format!("Rows are evaluated one by one: {why}.\n"),
+        Ok(program) => {
+            let steps = plan.step_count();
+            program.listing().map_origins(|step| {
+                let step = Some(step as usize).filter(|step| *step < steps);
+                step.map(|step| plan.origin(StepId::from_index(step)))
+            })
+        }
+        Err(why) => Listing::of_text(LineKind::Note, &format!("Rows are evaluated one by one: {why}.")),
     }
 }
 

@@ -4,13 +4,13 @@
 use crate::tensors::bound::{BoundPlan, ReusablePlan};
 use crate::tensors::evaluator::{Evaluator, TensorHost};
 use crate::tensors::product::ProductCounters;
-use cembra_runtime::Cancellation;
+use cembra_runtime::{Cancellation, Listing};
 use cembra_tensor::{
     Elements, Operation, Plan, PlanCounters, Rewriter, Rewritten, Tensor, TensorErrorKind, TensorGraph, TensorNodeId,
 };
 use cembra_value::Budget;
 use cembra_value::Error;
-use cembra_value::RunTerms;
+use cembra_value::{RunTerms, Span};
 use std::sync::Arc;
 
 impl Evaluator {
@@ -121,6 +121,15 @@ impl TensorPlan {
             _ => 0,
         });
         NODE * self.graph.len() as u64 + constants.sum::<u64>()
+    }
+}
+
+impl TensorPlan {
+    /// Lists the plan's steps. The origins of a line are those that `nodes` returns for the places in the text that the step comes from.
+    pub fn listing<I: IntoIterator<Item = u32>>(&self, nodes: impl Fn(Span) -> I) -> Listing {
+        let spans: Vec<Option<Span>> = self.graph.nodes().map(|(node, _)| self.graph.span(node)).collect();
+        let origins = |node: u32| spans[node as usize].into_iter().flat_map(&nodes).collect::<Vec<u32>>();
+        self.plan.listing(&self.graph).map_origins(origins)
     }
 }
 

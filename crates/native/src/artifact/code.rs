@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::translate::{Workspace, translate};
 use cembra_plan::{Base, Binding, Plan, StepId, ValueLocation};
 use cembra_record::Outline;
-use cembra_runtime::ColumnForm;
+use cembra_runtime::{ColumnForm, LineKind, Listing};
 use cembra_value::{Budget, Limit};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -48,8 +48,8 @@ pub(crate) struct Code {
 /// The listings of a plan's compilation, which `explain` shows: the functions in Cranelift's form, and the machine code.
 #[derive(Clone, Debug, Default)]
 pub struct Listings {
-    /// The plan's functions in Cranelift's textual form (CLIF), as passed to the code generator.
-    pub clif: String,
+    /// The plan's functions in Cranelift's textual form (CLIF), as passed to the code generator. The origins of a line are the plan's steps, by index.
+    pub clif: Listing,
     /// The machine code as text, printed by the code generator.
     pub vcode: String,
     /// The bytes of the plan's machine code.
@@ -190,7 +190,7 @@ fn all(
         let improvable = translate(&mut builder, &**isa, outline, number, &mut scratch.workspace, marks_steps, columns);
         builder.finalize(isa.frontend_config());
         if let Some(listings) = &mut listings {
-            listings.clif.push_str(&scratch.context.func.display().to_string());
+            list_function(&mut listings.clif, &scratch.context.func);
         }
         let refused = |inner| generator(format!("the code generator refused the model: {inner}"));
         let isa = codegen.optimising.as_ref().filter(|_| improvable).unwrap_or(isa);
@@ -264,6 +264,16 @@ pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
     // Where registers are wider, the calling convention requires that the whole register is defined.
     signature.returns.push(AbiParam::new(types::I32).sext());
     signature
+}
+
+/// Appends the lines of a function in Cranelift's textual form. An instruction with a source location begins with it, as in `@001f`: see
+/// [`FunctionState::mark`](crate::emit::FunctionState::mark).
+fn list_function(listing: &mut Listing, func: &ir::Function) {
+    for line in func.display().to_string().lines() {
+        let location = line.trim_start().strip_prefix('@').and_then(|rest| rest.split_once(' '));
+        let step = location.and_then(|(digits, _)| u32::from_str_radix(digits, 16).ok());
+        listing.push(LineKind::Code, step, line);
+    }
 }
 
 /// Returns the byte ranges in a function's code that belong to a step. `start` is the function's offset.

@@ -1,9 +1,11 @@
-//! Prints lane programs (models for many rows at once), for `explain` and for failing tests: the columns, then each
+//! Lists lane programs (models for many rows at once), for `explain` and for failing tests: the columns, then each
 //! segment with the columns that it uses.
 
 use crate::Port;
-use crate::lanes::program::{Body, ColumnId, KernelReason, LaneColumn, LaneProgram, Origin, Source, ValuePart};
-use cembra_runtime::MachineType;
+use crate::lanes::program::{
+    Body, ColumnId, KernelReason, KernelSegment, LaneColumn, LaneProgram, Origin, Source, ValuePart,
+};
+use cembra_runtime::{LineKind, Listing, MachineType};
 use std::fmt;
 
 impl fmt::Display for ColumnId {
@@ -46,65 +48,80 @@ impl fmt::Display for LaneColumn {
     }
 }
 
-impl fmt::Display for LaneProgram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Columns: {} bytes of scratch for 64 rows, strips of {} rows", self.scratch, self.strip_rows(0))?;
+impl LaneProgram {
+    /// Lists the program: its columns, then each segment. The origins of a line are the plan's steps that it computes, by index.
+    #[must_use]
+    pub fn listing(&self) -> Listing {
+        let (mut listing, strip) = (Listing::new(), self.strip_rows(0));
+        let head = format_args!("Columns: {} bytes of scratch for 64 rows, strips of {strip} rows", self.scratch);
+        listing.push(LineKind::Heading, [], head);
         for (at, column) in self.columns.iter().enumerate() {
-            writeln!(f, "c{at} = {column}")?;
+            listing.push(LineKind::Input, [], format_args!("c{at} = {column}"));
         }
         for (at, segment) in self.segments.iter().enumerate() {
             let once = if segment.once { ", once for all rows" } else { "" };
             match &segment.body {
                 Body::Tape(tape) => {
-                    write!(f, "Segment {at}{once}: tape(")?;
-                    list(f, &tape.inputs)?;
-                    write!(f, ") -> ")?;
-                    list(f, &tape.outputs)?;
-                    writeln!(f)?;
-                    write!(f, "{}", tape.tape)?;
+                    let [inputs, outputs] = [&tape.inputs, &tape.outputs].map(|columns| names(columns));
+                    let head = format_args!("Segment {at}{once}: tape({inputs}) -> {outputs}");
+                    listing.push(LineKind::Heading, [], head);
+                    listing.append(tape.tape.listing(), "");
                 }
-                Body::Kernel(kernel) => {
-                    let why = match kernel.why {
-                        KernelReason::NoRule => "has no rule",
-                        KernelReason::Unsupported => "cannot be played",
-                    };
-                    writeln!(f, "Segment {at}{once}: kernel of step {}, {} {why}", kernel.site, kernel.label)?;
-                    if let Some(rows) = kernel.rows {
-                        writeln!(f, "for rows of {rows}")?;
-                    }
-                    for load in &kernel.loads {
-                        match load.from {
-                            Source::Column(column) => writeln!(f, "[{:#04x}] = {column}", load.offset)?,
-                            Source::Constant(bits) => writeln!(f, "[{:#04x}] = {bits:#x}", load.offset)?,
-                        }
-                    }
-                    writeln!(f, "call {}", kernel.label)?;
-                    for store in &kernel.stores {
-                        writeln!(f, "{} = [{:#04x}]", store.column, store.offset)?;
-                    }
-                }
+                Body::Kernel(kernel) => list_kernel(&mut listing, kernel, format_args!("Segment {at}{once}")),
                 Body::Memo(memo) => {
-                    writeln!(f, "Segment {at}{once}: once for each value of input {}", memo.input)?;
+                    let head = format_args!("Segment {at}{once}: once for each value of input {}", memo.input);
+                    listing.push(LineKind::Heading, [], head);
                     if let Some(rows) = memo.rows {
-                        writeln!(f, "for rows of {rows}")?;
+                        listing.push(LineKind::Note, [], format_args!("for rows of {rows}"));
                     }
                     // Memos do not nest.
-                    for line in memo.program.to_string().lines() {
-                        writeln!(f, "    {line}")?;
-                    }
+                    listing.append(memo.program.listing(), "    ");
                     for store in &memo.stores {
-                        writeln!(f, "{} = {} of the value", store.column, store.result)?;
+                        listing.push(
+                            LineKind::Step,
+                            [],
+                            format_args!("{} = {} of the value", store.column, store.result),
+                        );
                     }
                 }
             }
         }
-        Ok(())
+        listing
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, columns: &[ColumnId]) -> fmt::Result {
-    for (at, column) in columns.iter().enumerate() {
-        write!(f, "{}{column}", if at > 0 { ", " } else { "" })?;
+fn list_kernel(listing: &mut Listing, kernel: &KernelSegment, segment: impl fmt::Display) {
+    let why = match kernel.why {
+        KernelReason::NoRule => "has no rule",
+        KernelReason::Unsupported => "cannot be played",
+    };
+    let (site, label) = (kernel.site, kernel.label);
+    listing.push(LineKind::Heading, [site], format_args!("{segment}: kernel of step {site}, {label} {why}"));
+    if let Some(rows) = kernel.rows {
+        listing.push(LineKind::Note, [site], format_args!("for rows of {rows}"));
     }
-    Ok(())
+    for load in &kernel.loads {
+        match load.from {
+            Source::Column(column) => {
+                listing.push(LineKind::Step, [site], format_args!("[{:#04x}] = {column}", load.offset))
+            }
+            Source::Constant(bits) => {
+                listing.push(LineKind::Step, [site], format_args!("[{:#04x}] = {bits:#x}", load.offset))
+            }
+        }
+    }
+    listing.push(LineKind::Step, [site], format_args!("call {label}"));
+    for store in &kernel.stores {
+        listing.push(LineKind::Step, [site], format_args!("{} = [{:#04x}]", store.column, store.offset));
+    }
+}
+
+fn names(columns: &[ColumnId]) -> String {
+    columns.iter().map(ColumnId::to_string).collect::<Vec<String>>().join(", ")
+}
+
+impl fmt::Display for LaneProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.listing().fmt(f)
+    }
 }

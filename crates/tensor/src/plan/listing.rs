@@ -10,14 +10,14 @@ use crate::node::{Axes, Axis, Labels, Operation};
 use crate::product::{FusedLabels, Kernel, ProductPlan};
 use crate::walk::CopiedAxis;
 use crate::{Layout, TensorGraph, TensorNodeId};
-use cembra_runtime::Excerpt;
+use cembra_runtime::{Excerpt, LineKind, Listing};
 use cembra_value::Error;
 use cembra_value::ScalarValue;
-use rustc_hash::FxHashMap;
-use std::fmt;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Plan {
-    /// Formats a line for each step, and a line for the plan's counters. `graph` must be the graph that was planned.
+    /// Lists a line for each step, and a line for the plan's counters. `graph` must be the graph that was planned. The origins of a line are the
+    /// graph's nodes that the step computes, by index.
     ///
     /// For a product the line has: the labels; the method, which is matrix products (`gemm`, with rows, columns and terms) or loops; the
     /// operands that are copied (`[P (ba)]`, in the order of these labels); whether the result is copied from such an order; and the number
@@ -37,30 +37,44 @@ impl Plan {
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     #[must_use]
-    pub fn listing<'p>(&'p self, graph: &'p TensorGraph) -> impl fmt::Display + 'p {
-        Listing { plan: self, graph }
+    pub fn listing(&self, graph: &TensorGraph) -> Listing {
+        let mut listing = Listing::new();
+        let mut lines = Lines { graph, layouts: FxHashMap::default(), permutes: 0, bytes: 0 };
+        for step in &self.steps {
+            let inner = match &step.work {
+                Work::Rows { steps, .. } | Work::SharedReductions(steps) => &steps[..],
+                _ => &[],
+            };
+            // A step that contains steps has a line before them and one after them.
+            let text = lines.line(step);
+            let count = text.lines().count();
+            for (at, line) in text.lines().enumerate() {
+                let own = at.checked_sub(1).and_then(|at| inner.get(at)).filter(|_| at + 1 < count).unwrap_or(step);
+                listing.push(LineKind::Step, computed(own, graph), line);
+            }
+        }
+        let PlanCounters { steps, kernels, temporaries, temp_bytes } = self.counters;
+        listing.push(LineKind::Output, [], format_args!("outputs {}", names(&self.outputs)));
+        let mut counts = format!("{steps} steps, {kernels} kernels, {temporaries} temporaries of {temp_bytes} bytes");
+        if lines.permutes > 0 {
+            counts.push_str(&format!(", {} permutes of {} bytes", lines.permutes, lines.bytes));
+        }
+        listing.push(LineKind::Note, [], counts);
+        listing
     }
 }
 
-struct Listing<'p> {
-    plan: &'p Plan,
-    graph: &'p TensorGraph,
-}
-
-impl fmt::Display for Listing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut lines = Lines { graph: self.graph, layouts: FxHashMap::default(), permutes: 0, bytes: 0 };
-        for step in &self.plan.steps {
-            writeln!(f, "{}", lines.line(step))?;
-        }
-        let PlanCounters { steps, kernels, temporaries, temp_bytes } = self.plan.counters;
-        writeln!(f, "outputs {}", names(&self.plan.outputs))?;
-        write!(f, "{steps} steps, {kernels} kernels, {temporaries} temporaries of {temp_bytes} bytes")?;
-        match lines.permutes {
-            0 => Ok(()),
-            permutes => write!(f, ", {permutes} permutes of {} bytes", lines.bytes),
+/// The nodes that a step computes: its own, and those between it and the nodes that the step reads.
+fn computed(step: &Step, graph: &TensorGraph) -> Vec<u32> {
+    let mut seen: FxHashSet<TensorNodeId> = step.reads(graph).into_iter().collect();
+    let (mut found, mut open) = (Vec::new(), vec![step.node]);
+    while let Some(node) = open.pop() {
+        if seen.insert(node) {
+            found.push(node.index() as u32);
+            open.extend(&graph.node(node).operands);
         }
     }
+    found
 }
 
 fn name(node: TensorNodeId) -> String {

@@ -156,6 +156,7 @@ impl Rewriter {
                 *operand = new[operand.index()].unwrap_or(*operand);
             }
             run.left = MOST_APPLIED;
+            run.made.set_span(graph.span(id));
             let made = run.node(node)?;
             *run.uses.entry(made).or_default() += uses[id.index()];
             new[id.index()] = Some(made);
