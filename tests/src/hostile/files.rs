@@ -72,7 +72,7 @@ pub(super) const CASES: &[Case] = &[
     quick("58 operators of a million operands each, as a file", "limit operands", || operands(58)),
     slow("190 operators of a million operands each, as a file", "limit operands", || operands(190)),
     // Each kind is a field of its own, not one column of them.
-    quick("10 MiB of kinds, one by one", "limit nodes", || {
+    quick("10 MiB of node kinds, each a field of a file", "limit nodes", || {
         let mut bytes = file(&[(5, 1, b"x")]);
         bytes.extend([0x38, 1].repeat(MANY / 2));
         Source::Binary(bytes)
@@ -86,12 +86,12 @@ pub(super) const CASES: &[Case] = &[
     }),
     quick("a file that ends in its header", "wire", || Source::Binary(file(&[])[..7].to_vec())),
     quick("a file that claims 2^60 names", "wire", || Source::Binary(file(&[(5, 1 << 60, b"a")]))),
-    quick("a file that claims 2^32 kinds", "wire", || Source::Binary(file(&[(7, 1 << 32, &[1])]))),
+    quick("a file that claims 2^32 node kinds", "wire", || Source::Binary(file(&[(7, 1 << 32, &[1])]))),
     quick("10 MiB of empty inputs", "limit nodes", || empty_fields(3, MANY / 2)),
     quick("10 MiB of empty outputs", "limit nodes", || empty_fields(4, MANY / 2)),
     quick("10 MiB of empty names", "limit nodes", || empty_fields(5, MANY / 2)),
     quick("10 MiB of empty literals", "limit nodes", || empty_fields(6, MANY / 2)),
-    quick("10 MiB of kinds", "limit nodes", || Source::Binary(file(&[(7, MANY as u64, &vec![1; MANY])]))),
+    quick("10 MiB of node kinds", "limit nodes", || Source::Binary(file(&[(7, MANY as u64, &vec![1; MANY])]))),
     slow("a literal of 10 million empty parts", "wire", || {
         let parts = [10, 0].repeat(MANY);
         Source::Binary(file(&[(6, parts.len() as u64, &parts)]))
@@ -101,7 +101,7 @@ pub(super) const CASES: &[Case] = &[
         let literal = [10, 6, 32, 0xff, 0xff, 0xff, 0xff, 0x0f];
         Source::Binary(file(&[(6, 8, &literal), (7, 1, &[3])]))
     }),
-    quick("tuples inside each other, as a file", "limit tuple_nesting", || {
+    quick("nested tuples, as a file", "limit tuple_nesting", || {
         let parts = [10, 2, 32, 1].repeat(100_000);
         Source::Binary(file(&[(6, parts.len() as u64, &parts), (7, 1, &[3])]))
     }),

@@ -48,13 +48,13 @@ fn colliding(count: u64) -> Source {
 }
 
 pub(super) const CASES: &[Case] = &[
-    quick("sums that double 1,000 times", "value", || {
+    quick("a sum doubled 1,000 times", "value", || {
         lines("input a0: f64", 1..1_001, |n| format!("let a{n} = a{0} + a{0}", n - 1), "a1000")
     }),
-    slow("functions that double 60 times", "limit nodes", || {
+    slow("60 functions, each the one before applied twice", "limit nodes", || {
         lines("fn f0(x) = x * x + 1", 1..61, |n| format!("fn f{n}(x) = f{0}(f{0}(x))", n - 1), "f60(a)")
     }),
-    slow("functions called twice 60 times", "limit nodes", || {
+    slow("60 functions, each with two calls of the one before", "limit nodes", || {
         lines(
             "fn f0(x, y) = x * y + 1",
             1..61,
@@ -62,7 +62,7 @@ pub(super) const CASES: &[Case] = &[
             "f60(a, b)",
         )
     }),
-    slow("10,000 calls of a body of 10,000", "limit instantiation", || {
+    slow("10,000 calls of a function of 10,000 operators", "limit instantiation", || {
         let body = joined(0..10_000, " + ", |n| format!("x * {n}"));
         lines(&format!("fn f(x) = {body}"), 0..10_000, |n| format!("let a{n} = f({n})"), "a1")
     }),
@@ -78,14 +78,14 @@ pub(super) const CASES: &[Case] = &[
     slow("tuples of literals doubled 18 times", "value", || {
         lines("let t0 = 1", 1..19, |n| format!("let t{n} = (t{0}, t{0})", n - 1), "t18")
     }),
-    quick("100,000 tuples inside each other", "limit tuple_nesting", || {
+    quick("100,000 nested tuples", "limit tuple_nesting", || {
         lines("input t0: f64", 1..100_001, |n| format!("let t{n} = (t{},)", n - 1), "t100000")
     }),
     quick("wrong operators on large tuples", "type-mismatch", || {
         let source = "input t0: f64\n".to_owned() + &joined(1..16, "\n", |n| format!("let t{n} = (t{0}, t{0})", n - 1));
         lines(&source, 0..1_000, |n| format!("output y{n} = t15 + {n} + t14"), "")
     }),
-    slow("a tuple of 250,000, each field taken", "value", || {
+    slow("a tuple of 250,000 fields, each read", "value", || {
         let fields = joined(0..MILLION / 4, ", ", |n| format!("x + {n}"));
         let taken = joined(0..MILLION / 4, " + ", |n| format!("t.{n}"));
         Source::Text(format!("input x: i32\nlet t = ({fields})\n{taken}"))
@@ -93,7 +93,7 @@ pub(super) const CASES: &[Case] = &[
     quick("a tuple of a million inputs, as output", "value", || {
         Source::Text(format!("input x: f64\n({}x)", "x, ".repeat(MILLION - 1)))
     }),
-    slow("an input of 200,000 fields, each taken", "value", || {
+    slow("an input of 200,000 fields, each read", "value", || {
         let taken = joined(0..200_000, " + ", |n| format!("t.{n}"));
         Source::Text(format!("input t: ({})\n{taken}", joined(0..200_000, ", ", |_| "f64".into())))
     }),
@@ -101,7 +101,7 @@ pub(super) const CASES: &[Case] = &[
         Source::Text(format!("({})", joined(0..MILLION, ", ", |n| n.to_string())))
     }),
     slow("a chain of a million sums", "value", || Source::Text(format!("input x: f64\nx{}", " + x".repeat(MILLION)))),
-    slow("500,000 definitions, each of the last", "value", || {
+    slow("500,000 definitions, each from the one before", "value", || {
         let last = format!("a{}", MILLION / 2);
         lines("input a0: f64", 1..MILLION / 2 + 1, |n| format!("let a{n} = a{} + 1", n - 1), &last)
     }),
@@ -109,14 +109,12 @@ pub(super) const CASES: &[Case] = &[
         Source::Text(format!("input x: f64\n{}", joined(0..MILLION, " + ", |n| format!("x*{n}"))))
     }),
     slow("a chain of a million literals", "value", || Source::Text(joined(0..MILLION, " + ", |n| format!("{n}i64")))),
-    slow("a power of a million powers", "value", || {
-        Source::Text(format!("input x: f64\nx{}", " ** x".repeat(MILLION)))
-    }),
+    slow("a million nested powers", "value", || Source::Text(format!("input x: f64\nx{}", " ** x".repeat(MILLION)))),
     slow("a chain of 500,000 `else if`", "value", || {
         let chain = joined(0..MILLION / 2, " else ", |n| format!("if x > {n} then {n}"));
         Source::Text(format!("input x: i32\n{chain} else 0"))
     }),
-    slow("100,000 conditionals inside each other", "value", || {
+    slow("100,000 nested conditionals", "value", || {
         lines(
             "input z0: i32",
             1..100_001,
@@ -124,7 +122,7 @@ pub(super) const CASES: &[Case] = &[
             "z100000",
         )
     }),
-    slow("100,000 conditions inside each other", "value", || {
+    slow("100,000 nested conditions", "value", || {
         lines(
             "input x: i32\nlet z0 = x > 0",
             1..100_001,
@@ -132,10 +130,10 @@ pub(super) const CASES: &[Case] = &[
             "z100000",
         )
     }),
-    quick("100 divisions shared by 1,000 levels", "div-by-zero", || shared(1_000, 100)),
-    slow("1,000 divisions shared by 300 levels", "div-by-zero", || shared(300, 1_000)),
-    slow("3 divisions shared by 50,000 levels", "div-by-zero", || shared(50_000, 3)),
-    slow("divisions shared by each level and the next", "div-by-zero", || {
+    quick("100 divisions shared by 1,000 nested conditionals", "div-by-zero", || shared(1_000, 100)),
+    slow("1,000 divisions shared by 300 nested conditionals", "div-by-zero", || shared(300, 1_000)),
+    slow("3 divisions shared by 50,000 nested conditionals", "div-by-zero", || shared(50_000, 3)),
+    slow("divisions shared by neighbouring conditionals", "div-by-zero", || {
         lines(
             "input x, z0: i32\nlet s0 = x // z0",
             1..50_001,
@@ -158,7 +156,7 @@ pub(super) const CASES: &[Case] = &[
         let (sum, ones) = (joined(0..100_000, " + ", |n| format!("p{n}")), joined(0..100_000, ", ", |n| n.to_string()));
         Source::Text(format!("fn f({parameters}) = {sum}\nf({ones})"))
     }),
-    slow("200,000 literals that collide", "value", || colliding(200_000)),
+    slow("200,000 literals with one unseeded hash", "value", || colliding(200_000)),
     slow_native("native: 6,000 values alive at once", "value", || {
         let first = format!(
             "input x: f64\nlet a0 = x\n{}",
@@ -166,10 +164,10 @@ pub(super) const CASES: &[Case] = &[
         );
         Source::Text(format!("{first}\n{}", joined(0..6_000, " + ", |n| format!("a{}", 5_999 - n))))
     }),
-    native("native: 4,800 conditionals inside each other", "value", || {
+    native("native: 4,800 nested conditionals", "value", || {
         lines("input z0: i32", 1..4_801, |n| format!("let z{n} = where(z0 > {n}, z0 * {n}, z{} + 1)", n - 1), "z4800")
     }),
-    native("native: 3,000 conditionals that share all", "value", || {
+    native("native: 3,000 conditionals with shared operands", "value", || {
         lines(
             "input x, z0: f64",
             1..3_001,
@@ -201,7 +199,7 @@ pub(super) const CASES: &[Case] = &[
     native("native: an output of 100,000 fields", "limit native_fields", || {
         Source::Text(format!("input x: f64\n({})", joined(0..100_000, ", ", |n| format!("x + {n}"))))
     }),
-    slow_native("native: an input of 100,000 fields, each taken", "value", || {
+    slow_native("native: an input of 100,000 fields, each read", "value", || {
         let taken = joined(0..100_000, " + ", |n| format!("t.{n}"));
         Source::Text(format!("input t: ({})\n{taken}", joined(0..100_000, ", ", |_| "f64".into())))
     }),

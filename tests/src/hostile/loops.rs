@@ -9,17 +9,17 @@ pub(super) const CASES: &[Case] = &[
     quick("a range of 2^62 numbers", "iteration-limit", || {
         Source::Text("input x: i64\nseq.reduce(math.add, seq.range(4611686018427387904 + x), 0i64)".to_owned())
     }),
-    quick("loops inside of loops, 10 deep", "iteration-limit", || {
+    quick("loops nested 10 deep", "iteration-limit", || {
         let inner =
             (0..10).fold("s + i".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = {inner}, seq.range(1000), s)"));
         Source::Text(format!("input s: i64\n{inner}"))
     }),
-    quick("loops inside of loops, 100 deep", "limit", || {
+    quick("loops nested 100 deep", "limit", || {
         let inner = (0..100)
             .fold("i + x".to_owned(), |inner, _| format!("seq.reduce(fn(s, i) = s + {inner}, seq.range(2), x)"));
         Source::Text(format!("input x, i: i64\n{inner}"))
     }),
-    slow("60 functions that call the one before twice", "limit instantiation", || {
+    slow("60 local functions, each calling the one before twice", "limit instantiation", || {
         lines(
             "input a: f64\nlet g0 = fn(x) = x * x",
             1..60,
@@ -27,7 +27,7 @@ pub(super) const CASES: &[Case] = &[
             "g59(a)",
         )
     }),
-    slow("100,000 functions that call the one before", "limit", || {
+    slow("100,000 local functions, each calling the one before", "limit", || {
         lines(
             "input a: f64\nlet g0 = fn(x) = x * x",
             1..100_000,
@@ -35,10 +35,10 @@ pub(super) const CASES: &[Case] = &[
             "g99999(a)",
         )
     }),
-    quick("a function that calls itself by an argument", "limit", || {
+    quick("a function that calls itself through an argument", "limit", || {
         Source::Text("input a: f64\nlet w = fn(f, x) = f(f, x)\nw(w, a)".to_owned())
     }),
-    slow("100,000 sequences of the one before", "limit", || {
+    slow("100,000 sequences, each mapped from the one before", "limit", || {
         lines(
             "let s0 = seq.range(3)",
             1..100_000,
@@ -51,23 +51,23 @@ pub(super) const CASES: &[Case] = &[
         let ones = vec!["1"; 50_000].join(", ");
         Source::Text(format!("core.apply(fn({names}) = p0 + p49999, {ones})"))
     }),
-    slow("a sum of 20,000 parameters, each with the ones before", "limit", || {
+    slow("a function of 20,000 parameters, called with one", "limit", || {
         let names = (0..20_000).map(|n| format!("p{n}")).collect::<Vec<_>>();
         Source::Text(format!("core.apply(fn({}) = {}, 1)", names.join(", "), names.join(" + ")))
     }),
-    quick("a function of 50,000 parameters that uses all at once", "arguments", || {
+    quick("a tuple of 50,000 parameters, called with one", "arguments", || {
         let names = (0..50_000).map(|n| format!("p{n}")).collect::<Vec<_>>().join(", ");
         Source::Text(format!("core.apply(fn({names}) = core.make_tuple({names}), 1)"))
     }),
-    slow("200 functions of one name inside each other", "value", || {
+    slow("200 nested functions with one parameter name", "value", || {
         let calls = "core.apply(fn(x) = x + 1, ".repeat(200);
         Source::Text(format!("{}1{}", calls, ")".repeat(200)))
     }),
-    slow("a sequence of 20,000 values, asked for one", "value", || {
+    slow("a sequence of 20,000 values, one of them read", "value", || {
         let values = vec!["x"; 20_000].join(", ");
         Source::Text(format!("input x: i64\nseq.at(seq.make({values}), x)"))
     }),
-    slow("a sequence of 100,000 values, asked for 1,000", "limit instantiation", || {
+    slow("a sequence of 100,000 values, 1,000 of them read", "limit instantiation", || {
         let values = vec!["x"; 100_000].join(", ");
         let asked = (0..1_000).map(|at| format!("seq.at(s, x + {at})")).collect::<Vec<_>>().join(" + ");
         Source::Text(format!("input x: i64\nlet s = seq.make({values})\n{asked}"))

@@ -7,11 +7,11 @@ use std::fmt;
 pub const HEAD: &str = "\
 # Hostile models
 
-Models made to exhaust the library, at the default [limits](limits.md). Each is read, compiled and evaluated once, in a process of its own.
+These models try to exhaust the library, at the default [limits](limits.md). Each is read, compiled and evaluated once, in its own process.
 
-* `outcome` is `value` for a result, or the code of an [error](errors.md). After `limit` stands the limit that was exceeded. Tests expect these
+* `outcome` is `value` if the model has a result, or else an [error code](errors.md). After `limit` comes the exceeded limit. Tests expect these
   outcomes (`tests/src/hostile`).
-* `ms` is the processor time. `MiB` is the most memory of the process, including the model's source. A dash was not measured yet.
+* `ms` is the processor time in milliseconds. `MiB` is the process's most memory, including the model's source. A dash means not measured.
 
 A program prints this page:
 
@@ -27,7 +27,7 @@ Measured on 2 cores of a busy virtual machine, x86-64 with AVX-512, Linux 6, rus
 
 /// What stands below the table.
 pub const TAIL: &str = "
-The longest runs are of models of a million nodes and more. They take a few microseconds per node, so the time grows in proportion to the model.
+The slowest models have at least a million nodes. They take a few microseconds per node, so time is proportional to size.
 ";
 
 /// A line of the table.

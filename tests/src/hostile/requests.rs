@@ -32,38 +32,38 @@ fn item(text: &mut String, _: usize) {
 }
 
 pub(super) const CASES: &[Case] = &[
-    quick("a request with a dictionary of a million keys that have one plain hash", "value", || {
+    quick("a request with a dictionary of a million keys with one unseeded hash", "value", || {
         object(RATES, "{\"rates\":{", MILLION, colliding, "}}")
     }),
     slow("a request with a dictionary of a million keys, one of them twice", "values", || {
         object(RATES, "{\"rates\":{\"AaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaAaBBAaBB\":1.0,", MILLION, colliding, "}}")
     }),
-    quick("a request with a million fields that are no inputs", "value", || {
+    quick("a request with a million fields that are not inputs", "value", || {
         let field = |text: &mut String, number: usize| write!(text, "\"f{number}\":{number}").unwrap_or_default();
         object(ONE, "{", MILLION, field, ",\"x\":1}")
     }),
-    quick("a request with a million fields of one name that is no input", "value", || {
+    quick("a request with a million fields of one name, not an input", "value", || {
         object(ONE, "{", MILLION, |text, _| text.push_str("\"f\":[]"), ",\"x\":1}")
     }),
-    quick("a request with an input a million times", "values", || {
+    quick("a request that repeats an input a million times", "values", || {
         object(ONE, "{", MILLION, |text, _| text.push_str("\"x\":1"), "}")
     }),
-    quick("a request with 20,000 inputs, the last first", "value", || {
+    quick("a request with 20,000 inputs in reverse order", "value", || {
         let inputs: String = (0..20_000).map(|n| format!("input x{n}: f64\n")).collect();
         let sum: Vec<String> = (0..20_000).map(|n| format!("x{n}")).collect();
         let field = |text: &mut String, number: usize| write!(text, "\"x{}\":1", 19_999 - number).unwrap_or_default();
         object(&format!("{inputs}{}", sum.join(" + ")), "{", 20_000, field, "}")
     }),
-    quick("a request with 10,000 levels in a field that is no input", "value", || {
+    quick("a request with 10,000 levels in a field that is not an input", "value", || {
         Source::Request(ONE.to_owned(), format!("{{\"x\":1,\"f\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000)))
     }),
-    quick("a request with 10,000 levels in an item", "values", || {
+    quick("a request with 10,000 levels in an element of a list", "values", || {
         Source::Request(ITEMS.to_owned(), format!("{{\"items\":[{}{}]}}", "{\"f\":".repeat(10_000), "}".repeat(10_000)))
     }),
     quick("a request with 10 MiB of `[`", "values", || {
         Source::Request(ITEMS.to_owned(), format!("{{\"items\":{}", "[".repeat(10 << 20)))
     }),
-    quick("a request with 10 MiB of escapes in a text of an item", "value", || {
+    quick("a request with 10 MiB of escapes in a text of a list", "value", || {
         Source::Request(
             ITEMS.to_owned(),
             format!("{{\"items\":[{{\"price\":1,\"note\":\"{}\"}}]}}", "\\u0041".repeat(MILLION * 2)),
@@ -72,10 +72,10 @@ pub(super) const CASES: &[Case] = &[
     quick("a request with a number of 10 MiB", "value", || {
         Source::Request(ONE.to_owned(), format!("{{\"x\":1.{}}}", "3".repeat(10 << 20)))
     }),
-    slow("a request with a million items of which the last is wrong", "values", || {
+    slow("a request with a million list elements, the last one wrong", "values", || {
         object(ITEMS, "{\"items\":[", MILLION, item, ",{\"price\":\"x\"}]}")
     }),
-    slow("a request with a million items of a million fields that are none of theirs", "value", || {
+    slow("a request with a million list elements, each with an unknown field", "value", || {
         object(
             ITEMS,
             "{\"items\":[",
@@ -86,5 +86,7 @@ pub(super) const CASES: &[Case] = &[
             "]}",
         )
     }),
-    slow("a request with ten million items", "value", || object(ITEMS, "{\"items\":[", 10 * MILLION, item, "]}")),
+    slow("a request with a list of ten million elements", "value", || {
+        object(ITEMS, "{\"items\":[", 10 * MILLION, item, "]}")
+    }),
 ];

@@ -52,12 +52,12 @@ pub(super) const CASES: &[Case] = &[
         let more: String = (1..MILLION).map(|n| format!(" + no{n}(1)")).collect();
         Source::Text(format!("no0(1){more}"))
     }),
-    quick("a hundred fields that there are not, of a kilobyte each", "unknown-name", || {
+    quick("a hundred unknown fields with names of a kilobyte", "unknown-name", || {
         let name = |n: usize| format!("{:a<1000}", format!("n{n}"));
         let fields = (0..270).map(|n| format!("{}: 1", name(n))).collect::<Vec<_>>().join(", ");
         lines(&format!("let t = {{{fields}}}"), 0..100, |n| format!("output y{n} = t.{}", name(1_000 + n)), "")
     }),
-    slow("a hundred fields that there are not, among 20,000", "unknown-name", || {
+    slow("a hundred unknown fields of a struct of 20,000", "unknown-name", || {
         let name = |n: usize| format!("{:a<30}", format!("n{n}"));
         let fields = (0..20_000).map(|n| format!("{}: 1", name(n))).collect::<Vec<_>>().join(", ");
         lines(&format!("let t = {{{fields}}}"), 0..100, |n| format!("output y{n} = t.{}", name(100_000 + n)), "")
@@ -82,7 +82,9 @@ pub(super) const CASES: &[Case] = &[
     }),
     quick("a number of 10 million digits", "literal", || repeated("7", 10_000_000)),
     quick("a fraction of 10 million digits", "value", || Source::Text(format!("1.{}", "7".repeat(10_000_000)))),
-    quick("10 million zeros behind the point", "value", || Source::Text(format!("1.{}1", "0".repeat(10_000_000)))),
+    quick("10 million zeros after the decimal point", "value", || {
+        Source::Text(format!("1.{}1", "0".repeat(10_000_000)))
+    }),
     quick("1e999999999", "literal", || Source::Text("1e999999999".into())),
     quick("1e-999999999", "value", || Source::Text("1e-999999999".into())),
     quick("1e9999.. of 10 million digits", "literal", || Source::Text(format!("1e{}", "9".repeat(10_000_000)))),

@@ -89,12 +89,11 @@ const SCALAR: [(&str, &str); 5] = [
 const HEAD: &str = "\
 # Speed
 
-How long models take beside the same formulas written by hand in Rust, and beside other libraries. A test makes this page from the records in
-[`benches/record`](../benches/record/README.md). A time is that of the best round. [Benchmarks](../benches/README.md) says what is measured
-and how.
+Times of models, of the same formulas by hand in Rust, and of other libraries. A test makes this page from
+[records](../benches/record/README.md). Times are of the best round. [Benchmarks](../benches/README.md) says what is measured and how.
 
-Compare the ratios, which depend less on the machine than the times do. A ratio is a time divided by the time of the code by hand; below 1 is
-faster. The code by hand uses `if`, and is not a lower bound.
+Compare ratios, which depend less on the machine than times. A ratio is a time divided by that of the code by hand; below 1 is faster. The code
+by hand uses `if`, and is not a lower bound.
 
 ";
 
@@ -119,8 +118,8 @@ fn calls(page: &mut String) {
     *page += "\
 ## One call
 
-Nanoseconds per call by hand, then cembra's ratios: its compiled function called on a struct; `ModelExecutor::run_into`, which programs
-call; `Session::evaluate_into`, on values; and the interpreter.
+Nanoseconds per call by hand, then ratios of cembra: the compiled function called on a struct; `ModelExecutor::run_into`, which programs call;
+`Session::evaluate_into`, on values; and the interpreter.
 
 ";
     let subjects = [
@@ -145,8 +144,8 @@ fn peers(page: &mut String) {
     *page += "\
 ## Beside other libraries
 
-Nanoseconds per call of `ModelExecutor::run_into`, then the times of others divided by it: fasteval 0.2, which has no missing values; exmex
-0.21; cel 0.15, an implementation of CEL in Rust. A dash is a model that the library cannot express.
+Nanoseconds per call of `ModelExecutor::run_into`, then other libraries' times divided by it: fasteval 0.2, which has no missing values; exmex
+0.21; cel 0.15, an implementation of CEL in Rust. A dash means that the library cannot express the model.
 
 ";
     let subjects = [
@@ -188,7 +187,7 @@ Microseconds of `Model::parse` and `Model::executor` together. C1k to C100k have
 Record `2026-11-21-compile-6`, on the machine of `scalar-6`. `cargo bench-versus compile`
 
 Microseconds beside other libraries, which interpret. Record `2026-11-20-compile-4`, on the machine of `2026-11-20-scalar-4`, so these times
-cannot be compared with those above.
+cannot be compared with those of cembra above.
 
 | model | cembra's interpreter | optimised code | quick code | fasteval | exmex | cel |
 |---|---|---|---|---|---|---|
@@ -210,8 +209,8 @@ fn rows(page: &mut String) {
     *page += "\
 ## Many rows
 
-Nanoseconds per row, for 100,000 rows on one thread, of code by hand over columns (the best of AVX-512, AVX2 and the compiler's own vectors).
-Then the ratios of cembra's batches, and of the compiled function of one row called in a loop.
+Nanoseconds per row of code by hand over 100,000 rows in columns, on one thread (the best of AVX-512, AVX2 and the compiler's own vectors).
+Then the ratios of cembra's batches, and of the compiled function for one row, called in a loop.
 
 ";
     let workloads = [
@@ -219,15 +218,15 @@ Then the ratios of cembra's batches, and of the compiled function of one row cal
         ("B2", "S2 over columns"),
         ("B3", "S3 over columns"),
         ("B4f32", "a logistic function of `f32`"),
-        ("B4f64", "the same of `f64`"),
+        ("B4f64", "a logistic function of `f64`"),
         ("B5", "the Black-Scholes price of an option"),
         ("S5", "twelve nested rules"),
     ];
     let subjects = [("limit-inlined", "by hand, ns"), ("native-batch", "batch"), ("scalar-calls", "calls")];
     ratios(page, &record, ("ns_per_row_1e5", "limit-inlined"), &workloads, &subjects);
     *page += "\
-Record `2026-11-21-batch-2`: an Intel Xeon with AVX-512, 2 processors of a busy virtual machine. So its figures of two threads and of ten
-million rows are not shown. `cargo bench-versus batch`
+Record `2026-11-21-batch-2`: an Intel Xeon with AVX-512, 2 processors of a busy virtual machine. So figures of two threads and of ten million
+rows are not shown. `cargo bench-versus batch`
 
 ";
 }
@@ -237,18 +236,18 @@ fn arrays(page: &mut String) {
     *page += "\
 ## Arrays
 
-Nanoseconds per element, for 100,000 elements on one thread, by hand in AVX-512, then cembra's ratio.
+Nanoseconds per element of code by hand in AVX-512, for 100,000 elements on one thread, then cembra's ratio.
 
 ";
     let workloads = [
         ("A1", "the sum of `x * y` where `x` is positive"),
-        ("A2", "standard scores, by mean and deviation of all"),
-        ("A3", "sum, mean and number by group, named by each element"),
-        ("A4", "softmax within groups of neighbours"),
+        ("A2", "standard scores, by mean and deviation"),
+        ("A3", "sum, mean and count by group, from a mapping"),
+        ("A4", "softmax within contiguous groups"),
         ("A5", "running sum and running maximum"),
-        ("A6", "place of the greatest, median, ninth decile of groups"),
+        ("A6", "index of the maximum, median, ninth decile by group"),
         ("A7", "sum and mean of a logistic curve in `f32`"),
-        ("A8", "how many are further than two deviations from the mean of their group"),
+        ("A8", "number of elements over two deviations from their group's mean"),
     ];
     ratios(page, &record, ("ns_per_row_1e5", "limit"), &workloads, &[("limit", "by hand, ns"), ("cembra", "cembra")]);
     let request = |subject| number(record.best("Q20", subject, "ns_per_call").expect("a time"));
@@ -267,28 +266,28 @@ fn tensors(page: &mut String) {
     *page += "\
 ## Tensors
 
-Microseconds on one thread of faer (for products by labels, with the same numbers of rows, columns and terms) or of loops by hand, compiled for
-the processor. Then cembra's ratio.
+The limit is the time of faer (for products by labels, with the same numbers of rows, columns and terms) or of loops by hand, compiled for the
+processor, on one thread. Then cembra's ratio.
 
 ";
     let workloads = [
-        ("product-64-f32", "a product of matrices of 64, `f32`"),
-        ("product-64-f64", "the same, `f64`"),
-        ("product-512-f32", "of 512, `f32`"),
-        ("product-512-f64", "of 512, `f64`"),
-        ("product-1024-f32", "of 1,024, `f32`"),
-        ("product-1024-f64", "of 1,024, `f64`"),
-        ("ijk,kl->ijl", "`ijk,kl->ijl` of 128, `f32`"),
+        ("product-64-f32", "64 x 64 matrices, `f32`"),
+        ("product-64-f64", "64 x 64 matrices, `f64`"),
+        ("product-512-f32", "512 x 512 matrices, `f32`"),
+        ("product-512-f64", "512 x 512 matrices, `f64`"),
+        ("product-1024-f32", "1,024 x 1,024 matrices, `f32`"),
+        ("product-1024-f64", "1,024 x 1,024 matrices, `f64`"),
+        ("ijk,kl->ijl", "`ijk,kl->ijl`, extents 128, `f32`"),
         ("ijk,jl->lik", "`ijk,jl->lik`"),
         ("bij,bjk->bik", "`bij,bjk->bik`"),
         ("ijk,ikl->jil", "`ijk,ikl->jil`"),
-        ("relu(2ab+bias)-512-f32", "`relu(2ab + bias)` of 512, `f32`, beside the product alone"),
+        ("relu(2ab+bias)-512-f32", "`relu(2ab + bias)`, 512 x 512, `f32`; limit: the product"),
         ("chain-1e3", "`(a * b + c) * d - a`, 1,000 elements, `f64`"),
-        ("chain-1e5", "100,000"),
-        ("chain-1e7", "10,000,000"),
-        ("sum(a*b)-1e3", "the sum of `a * b`, 1,000, `f64`"),
-        ("sum(a*b)-1e5", "100,000"),
-        ("sum(a*b)-1e7", "10,000,000"),
+        ("chain-1e5", "100,000 elements"),
+        ("chain-1e7", "10,000,000 elements"),
+        ("sum(a*b)-1e3", "the sum of `a * b`, 1,000 elements, `f64`"),
+        ("sum(a*b)-1e5", "100,000 elements"),
+        ("sum(a*b)-1e7", "10,000,000 elements"),
         ("softmax-cross-entropy-4096x1024", "softmax cross-entropy, 4096 x 1024, `f32`"),
     ];
     ratios(page, &record, ("us_per_run", "limit"), &workloads, &[("limit", "limit, us"), ("cembra", "cembra")]);
@@ -297,12 +296,12 @@ the processor. Then cembra's ratio.
     let loss = |subject| record.median("softmax-cross-entropy-4096x1024", subject, "us_per_run").expect("a time");
     let _ = write!(
         page,
-        "Both keep memory for results from one run to the next. A call on 1,000 elements also checks its inputs. Of the median times, the ratio of\n\
+        "Both sides keep memory for results between runs. A call on 1,000 elements also checks its inputs. Of the median times, the ratio of\n\
          softmax cross-entropy is {}.\n\n\
          | | |\n|---|---|\n\
          | a product of 3 x 3 with a bias: from the text of a model to the first result | {} us |\n\
-         | a call of it in a session; of the model in text | {} ns; {} ns |\n\
-         | the same without sessions | {} ns; {} ns |\n\
+         | a call in a session, of a graph; of a model in text | {} ns; {} ns |\n\
+         | such calls without sessions | {} ns; {} ns |\n\
          | rewriting; planning, per node | {} us; {} us |\n\
          | planning a product of thirty factors in a chain | {} us |\n\n\
          Record `2026-11-23-tensor-2`: an AMD EPYC, 2 processors of a virtual machine, quiet. `cargo bench-versus tensor`\n\n",
@@ -323,13 +322,13 @@ fn texts(page: &mut String) {
     *page += "\
 ## Texts
 
-Nanoseconds per call of models that compare texts, then ratios. Each call of cembra copies the texts' addresses and lengths, which is most of
-`Equal`.
+Nanoseconds per call by hand of formulas that compare texts, then ratios. Each call of cembra copies the texts' addresses and lengths, which is
+most of `Equal`.
 
 ";
     let workloads = [
         ("T1", "ten factors of a price, by rules over six texts"),
-        ("T2", "six factors, by what is found in texts, their length and order"),
+        ("T2", "six factors, by search in texts, their length and order"),
         ("Equal", "`tier == \"gold\"`"),
     ];
     let subjects = [("limit", "by hand, ns"), ("native-typed", "`run_into`"), ("interpreter", "interpreter")];
@@ -345,13 +344,13 @@ fn user(page: &mut String) {
     *page += "\
 ## Operators of your own
 
-Nanoseconds per call of a Rust function through a pointer. Then the ratios of a model that is one call of the function: as an operator of the
+Nanoseconds per call of a Rust function through a pointer. Then the ratios of a model that only calls the function: as an operator of the
 library, as a closure of the user, and as a closure that may fail.
 
 ";
     let workloads = [
         ("U1", "the remainder of two `f64`"),
-        ("U2", "the same of optional ones"),
+        ("U2", "the remainder of optional `f64`"),
         ("U3", "a quantile of the normal distribution"),
     ];
     let subjects = [
@@ -374,19 +373,19 @@ fn life(page: &mut String) {
     *page += "\
 ## Ten thousand models
 
-Medians for ten thousand different small models, alive at once in one process. Each has six `f64` inputs, one output and about ten operators. A
-model of 30 operators with texts, tables and dates takes 24 to 29 KB.
+Medians for ten thousand different small models in one process at once. Each has six `f64` inputs, one output and about ten operators. A model
+of 30 operators with texts, tables and dates takes 24 to 29 KB.
 
 | | compiled | interpreted |
 |---|---|---|
 ";
     for (metric, what) in [
-        ("us_load", "from text to callable, us"),
+        ("us_load", "from text to a callable model, us"),
         ("ns_first_call", "the first call, ns"),
-        ("ns_call", "a call after all others were called, ns"),
-        ("ns_warm_call", "a call right after it, ns"),
+        ("ns_call", "a call after calls of all others, ns"),
+        ("ns_warm_call", "a second call right after, ns"),
         ("us_drop", "dropping it, us"),
-        ("resident_bytes_per_model", "memory of the process for a model, bytes"),
+        ("resident_bytes_per_model", "memory of the process per model, bytes"),
     ] {
         let cell = |record: &Record, subject| number(record.median("life", subject, metric).expect("a time"));
         let _ = writeln!(page, "| {what} | {} | {} |", cell(&native, "native"), cell(&interpreter, "interpreter"));
