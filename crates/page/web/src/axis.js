@@ -1,0 +1,35 @@
+// Scales, ticks and numbers of axes.
+
+/** Returns the scale of `values` to pixels from `start` to `end`. With `padded`, the ends of the values keep a distance. */
+export function scale(values, start, end, padded) {
+  let low = Math.min(...values);
+  let high = Math.max(...values);
+  if (low === high) {
+    const half = Math.abs(low) / 2 || 1;
+    low -= half;
+    high += half;
+  } else if (padded) {
+    const margin = (high - low) * 0.06;
+    low -= margin;
+    high += margin;
+  }
+  return { low, high, start, end, at: (value) => start + ((value - low) / (high - low)) * (end - start) };
+}
+
+/** Returns about `count` round numbers inside the scale. */
+export function ticks({ low, high }, count) {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
+  const found = [];
+  for (let index = Math.ceil(low / step); index * step <= high; index += 1) found.push(Number((index * step).toPrecision(12)));
+  return found;
+}
+
+/** Returns `value` in at most six digits. */
+export function decimal(value) {
+  if (!Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  if (size !== 0 && (size >= 1e6 || size < 1e-4)) return value.toExponential(2).replace(/\.?0+e/, "e").replace("e+", "e");
+  return String(Number(value.toPrecision(6)));
+}

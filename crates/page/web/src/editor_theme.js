@@ -1,0 +1,60 @@
+// The looks of the editor, in the page's colours: custom properties reach into the shadow root.
+
+import { EditorView } from "@codemirror/view";
+
+const MONO = "ui-monospace, 'SF Mono', 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', 'Liberation Mono', monospace";
+const SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif";
+
+/** The theme. */
+export const theme = EditorView.theme({
+  "&": { height: "100%", backgroundColor: "var(--paper)", color: "var(--ink)", fontSize: "13px" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: MONO, lineHeight: "20px" },
+  ".cm-content": { padding: "8px 0", caretColor: "var(--ink)" },
+  ".cm-line": { padding: "0 12px 0 4px" },
+  ".cm-gutters": { backgroundColor: "var(--paper)", color: "var(--muted)", border: "none" },
+  ".cm-lineNumbers .cm-gutterElement": { padding: "0 8px 0 4px", minWidth: "28px" },
+  ".cm-gutter-lint": { width: "14px" },
+  ".cm-gutter-lint .cm-gutterElement": { padding: "0 0 0 4px" },
+  ".cm-lint-marker": { width: "9px", height: "9px", marginTop: "6px", content: "none", borderRadius: "50%", cursor: "default" },
+  ".cm-lint-marker-error": { content: "none", backgroundColor: "var(--bad)" },
+  ".cm-lint-marker-warning": { content: "none", backgroundColor: "var(--warn)", borderRadius: "1px" },
+  ".cm-activeLine": { backgroundColor: "transparent" },
+  "&.cm-focused .cm-activeLine": { backgroundColor: "var(--hush)" },
+  ".cm-activeLineGutter": { backgroundColor: "transparent" },
+  "&.cm-focused .cm-activeLineGutter": { backgroundColor: "var(--hush)", color: "var(--ink)" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)", borderLeftWidth: "2px" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--selection)" },
+  "&.cm-focused .cm-matchingBracket, .cm-matchingBracket": { backgroundColor: "transparent", outline: "1px solid var(--muted)" },
+  ".cm-marked": { backgroundColor: "var(--mark)", boxShadow: "inset 0 -2px 0 var(--accent)" },
+  ".cm-marked, .cm-marked *": { color: "var(--ink) !important" },
+  ".cm-untaken": { textDecoration: "underline dotted var(--warn) 2px", textUnderlineOffset: "4px", textDecorationSkipInk: "none" },
+  ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--bad) 1px", textUnderlineOffset: "4px", paddingBottom: "0" },
+  ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline wavy var(--warn) 1px", textUnderlineOffset: "4px", paddingBottom: "0" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--paper)", color: "var(--ink)", border: "1px solid var(--edge)", borderRadius: "4px",
+    fontFamily: SANS, fontSize: "13px", lineHeight: "18px", maxWidth: "min(520px, 90vw)", zIndex: "20",
+  },
+  ".cm-tooltip-hover, .cm-tooltip .cm-tooltip-section": { borderColor: "var(--edge)" },
+  ".cm-tooltip .cm-tooltip-section:not(:first-child)": { borderTop: "1px solid var(--edge)" },
+  ".cm-diagnostic": { padding: "6px 10px", borderLeftWidth: "3px", whiteSpace: "pre-wrap" },
+  ".cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
+  ".cm-diagnostic-warning": { borderLeftColor: "var(--warn)" },
+  ".cm-code": { color: "var(--muted)", fontFamily: MONO, fontSize: "12px" },
+  ".cm-hint": { marginTop: "2px", color: "var(--ink)" },
+  ".markdown": { padding: "6px 10px", maxHeight: "280px", overflowY: "auto" },
+  ".markdown p": { margin: "0 0 6px" },
+  ".markdown p:last-child": { marginBottom: "0" },
+  ".markdown code": { fontFamily: MONO, fontSize: "12px" },
+  ".markdown p code": { backgroundColor: "var(--hush)", borderRadius: "3px", padding: "0 3px" },
+  ".markdown pre": { margin: "0 0 6px", whiteSpace: "pre-wrap" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: MONO, fontSize: "13px", maxHeight: "220px" },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "1px 8px" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--mark)", color: "var(--ink)" },
+  ".cm-completionDetail": { color: "var(--muted)", fontStyle: "normal", marginLeft: "12px" },
+  ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "700" },
+  ".cm-completionInfo": { padding: "0" },
+  ".cm-panels": { backgroundColor: "var(--paper)", color: "var(--ink)", borderColor: "var(--edge)" },
+  ".cm-signature": { padding: "4px 10px", fontFamily: MONO, fontSize: "12px" },
+  ".cm-signature strong": { color: "var(--accent)" },
+});

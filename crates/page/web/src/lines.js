@@ -1,0 +1,147 @@
+// The lines of one stage. Stages of more than 2,000 lines are built in blocks, when a block comes near the view.
+
+import { Composite } from "./composite.js";
+import { html, newId } from "./dom.js";
+
+const LINE = 20;
+const BLOCK = 250;
+const MOST_AT_ONCE = 2000;
+const TOKEN = /(\[0x[0-9a-f]+\])|(\b[a-z_]+(?:\.[a-z_0-9]+)+)|(%\d+|\bv\d+\b|\bblock\d+\b)|(\b(?:i8|i16|i32|i64|u64|f32|f64|unit|bool|text|bytes|date|timestamp|duration)\??(?![\w.]))|(^@?[0-9a-f]{4}\b)/g;
+const TOKEN_CLASSES = ["place", "operator", "value", "type", "place"];
+
+/** The list of the lines of `stage`, linked. */
+export class Lines {
+  #elements;
+  #blocks = [];
+  #shades;
+  #observer = null;
+
+  constructor(state, links, stage, parts) {
+    this.lines = stage.lines;
+    this.#elements = new Array(this.lines.length).fill(null);
+    this.#shades = shades(this.lines);
+    this.prefix = newId("line");
+    this.inner = html("div", { class: "lines", role: "presentation" });
+    this.root = html("div", {
+      class: "scroller", role: "listbox", tabindex: "0", "aria-multiselectable": "true", "aria-label": `Lines of ${stage.name}`,
+    }, this.inner);
+    const longest = this.lines.reduce((most, line) => Math.max(most, line.t.length), 0);
+    this.inner.style.minWidth = `${longest + 4}ch`;
+    this.#build();
+    this.composite = new Composite(state, links, {
+      root: this.root, origin: `stage ${stage.name}`,
+      element: (index) => this.#elements[index] ?? null,
+      indexOf: (target) => {
+        const line = target.closest?.(".line");
+        return line ? Number(line.dataset.line) : -1;
+      },
+      inView: (index) => {
+        const top = index * LINE - this.root.scrollTop;
+        return top + LINE > 0 && top < this.root.clientHeight;
+      },
+      reveal: (index, nearest) => this.#reveal(index, nearest),
+      changed: parts.changed,
+      sideways: parts.sideways,
+    });
+    this.composite.setItems(this.lines.map((line) => line.n ?? []));
+  }
+
+  get count() {
+    return this.composite.count;
+  }
+
+  focus() {
+    this.root.focus({ focusVisible: true, preventScroll: true });
+  }
+
+  show() {
+    this.composite.show();
+  }
+
+  /** Tells the column how many lines are marked, after it was hidden. */
+  refresh() {
+    this.composite.parts.changed(this.count);
+  }
+
+  /** Ends the list, for lines that the page shows no longer. */
+  remove() {
+    this.composite.remove();
+    this.#observer?.disconnect();
+  }
+
+  #build() {
+    if (this.lines.length <= MOST_AT_ONCE) {
+      this.inner.append(...this.lines.map((_, index) => this.#line(index, true)));
+      return;
+    }
+    this.#observer = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) if (isIntersecting) this.#fill(Number(target.dataset.block));
+    }, { root: this.root, rootMargin: "1000px" });
+    for (let start = 0; start < this.lines.length; start += BLOCK) {
+      const block = html("div", { role: "presentation", "data-block": this.#blocks.length });
+      block.style.height = `${Math.min(BLOCK, this.lines.length - start) * LINE}px`;
+      this.#blocks.push(block);
+      this.inner.append(block);
+      this.#observer.observe(block);
+    }
+  }
+
+  #fill(number) {
+    const block = this.#blocks[number];
+    if (block === undefined || block.firstChild) return;
+    const start = number * BLOCK;
+    const end = Math.min(start + BLOCK, this.lines.length);
+    for (let index = start; index < end; index += 1) block.append(this.#line(index, false));
+    for (let index = start; index < end; index += 1) this.composite.paint(index);
+  }
+
+  #line(index, coloured) {
+    const { t, k, n } = this.lines[index];
+    const linked = (n ?? []).length > 0;
+    const shade = this.#shades[index] ? " shade" : "";
+    const element = html("div", {
+      class: `line ${k ?? "code"}${linked ? " linked" : ""}${shade}`, role: "option", id: `${this.prefix}-${index}`,
+      "data-line": index, "aria-selected": "false", "aria-disabled": linked ? null : "true",
+    });
+    if (coloured && k !== "heading" && k !== "note") element.append(...coloursOf(t));
+    else element.textContent = t === "" ? " " : t;
+    this.#elements[index] = element;
+    return element;
+  }
+
+  #reveal(index, nearest) {
+    this.#fill(Math.floor(index / BLOCK));
+    const { root } = this;
+    const top = index * LINE;
+    const high = root.clientHeight;
+    if (nearest && top >= root.scrollTop && top + LINE <= root.scrollTop + high) return;
+    root.scrollTop = Math.max(0, top - Math.floor(high / 3));
+    root.scrollLeft = 0;
+  }
+}
+
+// Neighbouring lines of different nodes are shaded alternately.
+function shades(lines) {
+  let key = "";
+  let shade = false;
+  return lines.map(({ n }) => {
+    const next = (n ?? []).join();
+    if (next === "") return false;
+    if (next !== key) shade = !shade;
+    key = next;
+    return shade;
+  });
+}
+
+function coloursOf(text) {
+  const parts = [];
+  let end = 0;
+  for (const match of text.matchAll(TOKEN)) {
+    if (match.index > end) parts.push(text.slice(end, match.index));
+    const kind = match.slice(1).findIndex((group) => group !== undefined);
+    parts.push(html("span", { class: TOKEN_CLASSES[kind], text: match[0] }));
+    end = match.index + match[0].length;
+  }
+  parts.push(text.slice(end) || (end === 0 ? " " : ""));
+  return parts;
+}

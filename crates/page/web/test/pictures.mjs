@@ -1,0 +1,61 @@
+// Takes pictures of the page's states, to look at.
+//
+//     node test/pictures.mjs FOLDER
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { launch, open } from "./browser.mjs";
+import { serve } from "./serve.mjs";
+
+const folder = process.argv[2];
+mkdirSync(folder, { recursive: true });
+const { server, address } = await serve();
+const browser = await launch();
+
+const asPointed = async (page) => {
+  await page.locator(".cm-line", { hasText: "where(" }).first().scrollIntoViewIfNeeded();
+  await page.evaluate(() => document.querySelector("#editor").scrollIntoView());
+  const box = await page.locator(".cm-content").getByText("exp", { exact: false }).first().boundingBox();
+  await page.mouse.move(box.x + 8, box.y + 8);
+  await page.waitForTimeout(150);
+};
+const broken = async (page) => {
+  await page.locator(".cm-content").click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("\nlet bad = oops");
+  await page.waitForTimeout(900);
+};
+const states = {
+  file: ["/quadratic.html", async () => {}],
+  pointed: ["/quadratic.html", asPointed],
+  server: ["/", async () => {}],
+  broken: ["/", broken],
+  tiles: ["/tiles.html", async () => {}],
+  hostile: ["/hostile.html", async () => {}],
+  panels: ["/quadratic.html", async (page) => {
+    for (const name of ["Tests", "Times", "Frame"]) await page.getByRole("tab", { name, exact: true }).click();
+  }],
+  completion: ["/", async (page) => {
+    await page.locator(".cm-content").click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("let e = ma");
+    await page.waitForTimeout(500);
+  }],
+};
+const only = process.argv.slice(3);
+for (const [name, [path, act]] of Object.entries(states)) {
+  if (only.length > 0 && !only.includes(name)) continue;
+  for (const width of [1280, 390]) {
+    for (const colours of ["light", "dark"]) {
+      if (colours === "dark" && !["pointed", "broken", "panels"].includes(name)) continue;
+      const { page, faults, close } = await open(browser, address, { path, width, colours });
+      await act(page);
+      await page.waitForTimeout(200);
+      await page.screenshot({ path: join(folder, `${name}-${width}-${colours}.png`), fullPage: width < 500 });
+      if (faults.length > 0) console.log(name, width, faults.slice(0, 4));
+      await close();
+    }
+  }
+}
+await browser.close();
+server.close();
