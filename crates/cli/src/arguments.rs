@@ -14,7 +14,7 @@ use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
 use std::borrow::Cow;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf, absolute};
 
 /// The extension of model files.
 const MODEL_ENDING: &str = "cem";
@@ -54,6 +54,12 @@ impl ModelArgs {
             (Some(path), None) => Ok(ModelText::read(path, limits)?),
             (None, expression) => Ok(ModelText::expression(expression.as_deref().unwrap_or_default(), limits)),
         }
+    }
+
+    /// The folder of the model's file, as an absolute path; `None` for a model from standard input or the command line.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let path = self.model.as_ref().filter(|path| path.as_os_str() != STANDARD)?;
+        absolute(path).ok()?.parent().map(Path::to_owned)
     }
 
     /// Loads the model of a command that reads data files, and returns the model with these files. With `-e`, all paths are data files.

@@ -6,7 +6,6 @@ mod command;
 mod data_files;
 mod deadline;
 mod diagnose;
-mod disassembly;
 mod effects;
 mod evaluate;
 mod failed_rows;

@@ -1,25 +1,32 @@
 //! Disassembly of x86-64 code as a listing with labels. Only instructions that are reachable from the entry are decoded; all other bytes
 //! are shown as constants. This module knows nothing about models; its caller passes notes about ranges of the code.
 
+use cembra::explain::{LineKind, Listing};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Formatter, Instruction, IntelFormatter, SymbolResolver, SymbolResult,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::ops::Range;
 
 /// The labels of code and constants, by offset.
 type Labels = BTreeMap<u64, String>;
 
-/// A note about the machine code in a range of bytes, for example which step of the model it computes.
-pub(crate) type Note = (Range<usize>, String);
+/// A note about the machine code in a range of bytes: the operator that it computes.
+pub(crate) struct Note {
+    /// The range of the code.
+    pub(crate) bytes: Range<usize>,
+    /// The text that is printed above the code.
+    pub(crate) text: String,
+    /// The origin of the code, which its lines in the listing have.
+    pub(crate) origin: u32,
+}
 
 /// The note for code without one, if other code has notes.
 const NO_NOTE: &str = "entry, inputs, outputs";
 
 /// Disassembles `code` from its first byte on, one instruction per line, with its offset. A note is printed above the instructions that it
 /// is about. Notes must be sorted and must not overlap.
-pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
+pub(crate) fn listing(code: &[u8], notes: &[Note]) -> Listing {
     let instructions = reachable(code);
     let constants = constants(&instructions, code.len() as u64);
     let labels = labels(&instructions, &constants);
@@ -32,34 +39,36 @@ pub(crate) fn listing(code: &[u8], notes: &[Note]) -> String {
     options.set_first_operand_char_index(8);
     options.set_show_branch_size(false);
 
-    let mut text = String::from("; called with input, output, frame, context\n");
+    let mut listing = Listing::of_text(LineKind::Note, "; called with input, output, frame, context");
     let mut shown = String::new();
     let mut last = "";
     for (offset, instruction) in &instructions {
         shown.clear();
         formatter.format(instruction, &mut shown);
         let note = note(notes, *offset);
-        if note != last && !notes.is_empty() {
-            let _ = writeln!(text, "; {note}");
+        let (text, origin) = note.map_or((NO_NOTE, None), |note| (&*note.text, Some(note.origin)));
+        if text != last && !notes.is_empty() {
+            listing.push(LineKind::Note, origin, format_args!("; {text}"));
         }
-        last = note;
-        // Writing to a string cannot fail.
-        let _ = labels.get(offset).map(|label| writeln!(text, "{label}:"));
-        let _ = writeln!(text, "  {offset:04x}  {shown}");
+        last = text;
+        if let Some(label) = labels.get(offset) {
+            listing.push(LineKind::Jump, [], format_args!("{label}:"));
+        }
+        listing.push(LineKind::Code, origin, format_args!("  {offset:04x}  {shown}"));
     }
     for (offset, size) in &constants {
         let bytes = &code[*offset as usize..(*offset as usize + size).min(code.len())];
         let label = labels.get(offset).map_or("", String::as_str);
-        let _ = writeln!(text, "{label}:\n  {offset:04x}  {}", constant(bytes));
+        listing.push(LineKind::Literal, [], format_args!("{label}:"));
+        listing.push(LineKind::Literal, [], format_args!("  {offset:04x}  {}", constant(bytes)));
     }
-    text
+    listing
 }
 
-/// The note about the byte at `offset`.
-fn note(notes: &[Note], offset: u64) -> &str {
-    let after = notes.partition_point(|(bytes, _)| bytes.start as u64 <= offset);
-    let before = notes[..after].last().filter(|(bytes, _)| offset < bytes.end as u64);
-    before.map_or(NO_NOTE, |(_, note)| note)
+/// The note about the byte at `offset`; `None` if there is none.
+fn note(notes: &[Note], offset: u64) -> Option<&Note> {
+    let after = notes.partition_point(|note| note.bytes.start as u64 <= offset);
+    notes[..after].last().filter(|note| offset < note.bytes.end as u64)
 }
 
 /// The instructions that are reachable from the first one, by offset.
@@ -163,7 +172,7 @@ mod tests {
             0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf8, 0x3f, // 1.5
         ];
         assert_eq!(
-            listing(&code, &[]),
+            listing(&code, &[]).to_string(),
             "\
 ; called with input, output, frame, context
   0000  test    rdi, rdi
@@ -183,9 +192,13 @@ C1:
     #[test]
     fn notes_stand_above_what_they_are_about_and_are_not_repeated() {
         let code = [0x90, 0x90, 0x48, 0x85, 0xff, 0x90, 0xc3];
-        let notes = [(1..2, "a".to_owned()), (2..5, "a".to_owned()), (5..6, "b".to_owned())];
+        let note = |bytes, text: &str, origin| Note { bytes, text: text.to_owned(), origin };
+        let notes = [note(1..2, "a", 7), note(2..5, "a", 8), note(5..6, "b", 9)];
+        let listed = listing(&code, &notes);
+        let origins: Vec<&[u32]> = listed.lines().iter().map(|line| &line.origins[..]).collect();
+        assert_eq!(origins, [&[][..], &[], &[], &[7], &[7], &[8], &[9], &[9], &[], &[]]);
         assert_eq!(
-            listing(&code, &notes),
+            listed.to_string(),
             "\
 ; called with input, output, frame, context
 ; entry, inputs, outputs
@@ -206,13 +219,13 @@ C1:
         let code = [0xe8, 0x03, 0x00, 0x00, 0x00, 0xc3, 0xcc, 0xcc, 0xc3];
         let lines =
             ["; called with input, output, frame, context", "  0000  call    F1", "  0005  ret", "F1:", "  0008  ret"];
-        assert_eq!(listing(&code, &[]).lines().collect::<Vec<_>>(), lines);
+        assert_eq!(listing(&code, &[]).to_string().lines().collect::<Vec<_>>(), lines);
     }
 
     #[test]
     fn bytes_that_are_no_code_are_listed_too() {
-        assert!(listing(&[], &[]).starts_with("; called"));
-        assert!(listing(&[0x06], &[]).contains("(bad)"));
-        assert!(listing(&[0xeb, 0x7f], &[]).contains("jmp"));
+        assert!(listing(&[], &[]).to_string().starts_with("; called"));
+        assert!(listing(&[0x06], &[]).to_string().contains("(bad)"));
+        assert!(listing(&[0xeb, 0x7f], &[]).to_string().contains("jmp"));
     }
 }

@@ -1,20 +1,20 @@
-//! Random rows for `cembra bench`: values of all types that rows of data may have. Numbers are near zero. All lists of a row have the same
+//! Random rows for models without data, as `cembra bench` and the page use: values of all types that rows of data may have. Numbers are near zero. All lists of a row have the same
 //! length, so that models which iterate over several lists together accept them.
 
 use cembra::{Array, Field, QType, Scalar, ScalarValue, Value};
 use cembra_runtime::MachineType;
 
 /// The largest magnitude of the random numbers.
-pub(super) const LARGEST: f64 = 10.0;
+pub const LARGEST: f64 = 10.0;
 
 /// The share of missing values among the random values for optional inputs.
-pub(super) const MISSING_SHARE: f64 = 0.3;
+pub const MISSING_SHARE: f64 = 0.3;
 
 /// The most elements of a random list, and the most entries of a random dictionary.
-pub(super) const MOST_ELEMENTS: usize = 20;
+pub const MOST_ELEMENTS: usize = 20;
 
 /// A generator of random rows of input values.
-pub(super) struct RandomRows {
+pub struct RandomRows {
     random: fastrand::Rng,
     /// The length of the lists of the current row.
     length: usize,
@@ -22,17 +22,18 @@ pub(super) struct RandomRows {
 
 impl RandomRows {
     /// Makes a generator whose rows depend only on `seed`.
-    pub(super) fn new(seed: u64) -> Self {
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
         RandomRows { random: fastrand::Rng::with_seed(seed), length: 0 }
     }
 
     /// Begins the next random row.
-    pub(super) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.length = self.random.usize(..=MOST_ELEMENTS);
     }
 
     /// Returns a random value for `input` in the current row; `Value::Nothing` if there are no random values of its type.
-    pub(super) fn value(&mut self, input: &Field) -> Value {
+    pub fn value(&mut self, input: &Field) -> Value {
         match &input.qtype {
             QType::Array(kind, scalar) => {
                 let share = if input.is_full() { 0.0 } else { MISSING_SHARE };

@@ -1,9 +1,10 @@
-// Builds the page's assets: page.js, page.css, page.html and licences.txt. The same sources give the same bytes.
+// Builds the page's assets: page.js, page.css, page.html, policy.txt and licences.txt. The same sources give the same bytes.
 //
 //     node build.mjs            writes crates/page/assets
 //     node build.mjs --check    fails if the assets there differ from the sources
 
 import { build } from "esbuild";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,6 +22,10 @@ const files = {
   "page.html": readFileSync(join(here, "src", "page.html"), "utf8"),
   "licences.txt": licences(Object.keys(script.metafile.inputs)),
 };
+
+// The policy names the page's script and style by their hashes, so that no other script of a document runs.
+const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+files["policy.txt"] = `default-src 'none'; script-src ${hash(files["page.js"])}; style-src ${hash(files["page.css"])}; connect-src 'self'; base-uri 'none'; form-action 'none'\n`;
 
 for (const sign of ["</script", "<!--"]) {
   if (files["page.js"].toLowerCase().includes(sign)) fail(`page.js has ${sign} in it, which would end the script early`);

@@ -30,6 +30,7 @@ const MOST: [(&str, usize); 25] = [
     ("mpi", 0),
     ("native", 0),
     ("ops", 0),
+    ("page", 0),
     ("plan", 0),
     ("prepare", 0),
     ("python", 1),

@@ -4,7 +4,6 @@
 //! rounds is reported. Rows are loaded into frames before the clock starts. Models with arrays do not use frames: sessions evaluate them from
 //! values.
 
-use super::random_rows::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
 use super::{options_with_types, print, print_json};
 use crate::arguments::{Assignment, DataOptions, ModelArgs, Report, WarningArgs};
 use crate::data_files::{DataFiles, Opening};
@@ -16,6 +15,7 @@ use crate::turns::share;
 use cembra::errors::{Code, Diagnostic};
 use cembra::{Backend, Error, Executor, Model, Options, Session, Value};
 use cembra_engine::LoadedRows;
+use cembra_page::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
 use cembra_table::{Decoded, Room};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;

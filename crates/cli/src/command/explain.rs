@@ -2,20 +2,18 @@
 
 use super::explain_tensors::{self, InputExtents};
 use super::explain_tiles::{self, PlanArgs};
-use super::{options_with_types, overview, print, print_json, tell_json};
+use super::{options_with_types, overview, print, print_json, tell_json, write_file};
 use crate::arguments::{ModelArgs, Report, WarningArgs};
-use crate::disassembly::{self, Note};
 use crate::failure::{Failure, usage};
 use crate::source::ModelText;
-use cembra::doors::{Machine, Origin};
-use cembra::errors::{Code, Span};
 use cembra::explain::Stage;
-use cembra::program::Sources;
 use cembra::{Error, Model, Options};
+use cembra_page::{file_document, machine_listing};
 use cembra_prepare::{PASSES, Pass};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Serialize, Serializer};
+use std::path::{Path, PathBuf};
 
 const NAME: &str = "explain";
 
@@ -49,6 +47,10 @@ pub(crate) struct Args {
     /// The format of the answer; as JSON, an object with numbers, or with a text for each stage
     #[arg(long, value_enum, default_value_t)]
     format: Report,
+
+    /// Write a page to this file that shows all stages with their lines linked, sample rows, tests and times; open it in a browser
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["stage", "stop_after", "extents", "format"])]
+    html: Option<PathBuf>,
 
     /// Allow the rewrites that may change the sign of a zero, a NaN or a rounding
     #[arg(long)]
@@ -95,6 +97,10 @@ impl ValueEnum for StageChoice {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let tell = |failure| if args.format == Report::Json { tell_json(failure) } else { failure };
     let text = args.model.load(NAME).map_err(tell)?;
+    if let Some(path) = &args.html {
+        args.plan.refuse("a page shows one that needs no data")?;
+        return write_page(args, &text, path);
+    }
     if args.stage.is_none_or(|stage| matches!(stage, StageChoice::One(Stage::Plan | Stage::Tensors))) {
         let model = text.parse().map_err(tell)?;
         let options = options_with_types(&text, &model, &args.model, NAME).map_err(tell)?;
@@ -124,6 +130,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             print_json(&StageTexts(stages))
         }
     }
+}
+
+/// Writes the page of a model. A text with errors has no page, because its errors are shown here.
+fn write_page(args: &Args, text: &ModelText, path: &Path) -> Result<(), Failure> {
+    let model = text.parse()?;
+    let options = options_with_types(text, &model, &args.model, NAME)?.compat(args.compat);
+    model.compile(&options).map_err(|error| text.blame(&error))?;
+    let page = file_document(text.sources(), args.model.folder().as_deref(), &options, &text.limits());
+    write_file(path, page.html.as_bytes(), "cannot write the page")?;
+    args.warnings.tell(text, &model, &options);
+    Ok(())
 }
 
 /// Explains a model with tensors: its steps in tiles if it cuts tensors, unless the stage of tensors is requested.
@@ -193,29 +210,9 @@ fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Sta
 /// The text that `cembra explain` shows for one stage of a model; it ends with a line end.
 pub(crate) fn one(text: &ModelText, model: &Model, options: &Options, stage: Stage) -> Result<String, Failure> {
     let shown = match stage {
-        Stage::Asm if cfg!(target_arch = "x86_64") => match model.machine(options) {
-            Ok(machine) => Ok(disassembly::listing(&machine.code, &notes(text, &machine))),
-            Err(error) if error.code() == Code::Arrays.as_str() => model.explain(options, stage),
-            Err(error) => Err(error),
-        },
+        Stage::Asm => machine_listing(model, options, text.sources()).map(|listing| listing.to_string()),
         _ => model.explain(options, stage),
     };
     let shown = shown.map_err(|error: Error| text.blame(&error))?;
     Ok(if shown.ends_with('\n') { shown } else { shown + "\n" })
-}
-
-/// The notes on machine code: operators, with their places in the text.
-fn notes(text: &ModelText, machine: &Machine) -> Vec<Note> {
-    let sources = text.sources();
-    let note = |origin: &Origin| {
-        let place = origin.span.map(|span| place(sources, span));
-        (origin.bytes.clone(), format!("{}{}", origin.operator, place.unwrap_or_default()))
-    };
-    machine.origins.iter().map(note).collect()
-}
-
-/// The line and column of the start of a span, counted from 1; columns are characters.
-fn place(sources: &Sources, span: Span) -> String {
-    let (line, column) = sources.place(span).line_and_column();
-    format!("  ({line}:{column})")
 }

@@ -16,7 +16,6 @@ pub(crate) mod fuzz;
 pub(crate) mod lsp;
 pub(crate) mod ops;
 mod overview;
-mod random_rows;
 pub(crate) mod repl;
 mod session;
 pub(crate) mod test;
