@@ -86,7 +86,7 @@ impl ArrayProgram {
             steps().filter(|step| matches!(step.action, Action::Sweep(sweep) if sweeps[sweep.index()].is_some()));
         let only_seen = |step: &Step| self.made(step, &[]).count() - self.made(step, sweeps).count();
         let counts = format_args!(
-            "Array program: {} ({}, {} over elements, {} of scalars), {} made, {} only in strips",
+            "Array program: {} ({}, {} over elements, {} of scalars), {} stored, {} kept only in blocks of elements",
             counted(steps().count(), "step"),
             counted(self.sweeps.len(), "sweep"),
             counted(of(|action| matches!(action, Action::Map(_))), "map"),
@@ -98,10 +98,10 @@ impl ArrayProgram {
         let written =
             steps().map(|step| self.written(step, sweeps)).fold(MemoryEstimate::default(), MemoryEstimate::and);
         let memory = format_args!(
-            "Memory: {} for an element of each array made, {} in {}",
+            "Memory: {} per element of the stored arrays, {} in {}",
             bytes(written.of_elements + written.of_groups),
             counted(written.strip_bytes, "byte"),
-            counted(written.strips, "strip"),
+            counted(written.strips, "block"),
         );
         listing.push(LineKind::Heading, [], memory);
         listing

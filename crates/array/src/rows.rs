@@ -75,7 +75,7 @@ pub struct RowsModel {
 pub struct Obstacle {
     /// The node that cannot be converted.
     pub node: Id,
-    /// The reason, as the rest of a sentence about the node, such as "is a loop".
+    /// The reason, as a sentence, such as "the condition is not a scalar per row".
     pub why: &'static str,
 }
 
@@ -243,14 +243,14 @@ impl RowsAnalysis<'_> {
                     *of = Some(node);
                     Ok(RowsKind::Elements(column))
                 }
-                _ => Err(obstacle("is neither a scalar nor a dense array")),
+                _ => Err(obstacle("the input is neither a scalar nor a dense array")),
             };
         }
         match graph.kind(node) {
             Kind::Literal(_) => return Ok(RowsKind::Shared),
-            Kind::Leaf(_) => return Err(obstacle("is neither a scalar nor a dense array")),
-            Kind::Loop(_) | Kind::State(_) => return Err(obstacle("is a loop")),
-            Kind::CompileTime(_) => return Err(obstacle("is not a value")),
+            Kind::Leaf(_) => return Err(obstacle("the input is neither a scalar nor a dense array")),
+            Kind::Loop(_) | Kind::State(_) => return Err(obstacle("a loop cannot be evaluated for many rows at once")),
+            Kind::CompileTime(_) => return Err(obstacle("a type or a function is not a value")),
             Kind::Operator { .. } | Kind::Where { .. } => {}
         }
         if let Some(fields) = graph.made_fields(node) {
@@ -259,7 +259,7 @@ impl RowsAnalysis<'_> {
         if let Some((op, Some(overload), _)) = graph.operator(node)
             && registry.get(op).overloads().get(usize::from(overload)).is_some_and(|overload| !overload.pure)
         {
-            return Err(obstacle("is not pure, so rows are evaluated in order"));
+            return Err(obstacle("the operator has side effects, so rows must be evaluated in order"));
         }
         let is_shared = operands.iter().all(|operand| self.of_operand(*operand) == RowsKind::Shared);
         match graph.kind(node) {
@@ -276,11 +276,11 @@ impl RowsAnalysis<'_> {
                         _ => false,
                     };
                     let is_of_scalars = operands.iter().all(is_scalar) && graph.qtype(node).scalar().is_some();
-                    is_of_scalars.then_some(RowsKind::Scalars).ok_or(obstacle("does not compute with scalars"))
+                    is_of_scalars.then_some(RowsKind::Scalars).ok_or(obstacle("an operand is not a scalar"))
                 }
-                _ => Err(obstacle("cannot be computed for the arrays of many rows at once")),
+                _ => Err(obstacle("the operator cannot be computed for the arrays of many rows at once")),
             },
-            _ => Err(obstacle("cannot be computed for the arrays of many rows at once")),
+            _ => Err(obstacle("the operator cannot be computed for the arrays of many rows at once")),
         }
     }
 
@@ -288,20 +288,20 @@ impl RowsAnalysis<'_> {
     fn of_struct(&mut self, node: Id, members: &[Id]) -> Result<RowsKind, Obstacle> {
         let qtype = self.model.graph.qtype(node);
         if struct_columns(qtype).is_none_or(|columns| columns.is_empty()) {
-            return Err(Obstacle { node, why: "is a struct that has no columns" });
+            return Err(Obstacle { node, why: "the struct cannot be stored in columns" });
         }
         let mut parts = Vec::new();
         if !members.iter().all(|member| self.add_parts(*member, &mut parts)) {
             return Err(Obstacle {
                 node,
-                why: "is a struct with a field that is neither a scalar nor an array per row",
+                why: "the struct has a field that is neither a scalar nor an array per row",
             });
         }
         if qtype.element().is_some() {
             let mut space = None;
             for part in &parts {
                 let RowsKind::Elements(of) = self.of_part(part) else {
-                    return Err(Obstacle { node, why: "is a list with a field that is not an array per row" });
+                    return Err(Obstacle { node, why: "the list has a field that is not an array per row" });
                 };
                 space = Some(space.map_or(of, |other| self.join(of, other)));
             }
@@ -352,7 +352,7 @@ impl RowsAnalysis<'_> {
                 (RowsKind::Scalars, space) => space,
                 (RowsKind::Found { of: Some(of), .. }, None) if self.model.graph.op(node) == Some(id::HAS) => Some(of),
                 (RowsKind::Shared, space) if self.model.graph.qtype(*operand).is_framed() => space,
-                _ => return Err(Obstacle { node, why: "takes a value that is neither a scalar nor an array per row" }),
+                _ => return Err(Obstacle { node, why: "an operand is neither a scalar nor an array per row" }),
             };
         }
         Ok(space)
@@ -363,10 +363,10 @@ impl RowsAnalysis<'_> {
         let maps = self.model.graph.op(node) == Some(id::MAP);
         // The first operand of a map is the number of its body. The body is typed for the scalars of a row.
         if maps && operands.iter().any(|operand| self.of_operand(*operand) == RowsKind::Scalars) {
-            return Err(Obstacle { node, why: "maps by a function that takes scalars of the row" });
+            return Err(Obstacle { node, why: "the function of the map has arguments that are scalars of the row" });
         }
         let space = self.common_space(node, if maps { &operands[1..] } else { operands })?;
-        space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
+        space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })
     }
 
     fn of_conditional(&mut self, node: Id) -> Result<RowsKind, Obstacle> {
@@ -376,15 +376,15 @@ impl RowsAnalysis<'_> {
             return Ok(self.of_operand(branch));
         }
         if self.of_operand(operands[0]) != RowsKind::Scalars {
-            return Err(Obstacle { node, why: "chooses by a condition that all rows share" });
+            return Err(Obstacle { node, why: "the condition is not a scalar per row" });
         }
         let space = self.common_space(node, &operands[1..])?;
         match graph.qtype(node) {
             QType::Scalar(_) | QType::Optional(_) if space.is_none() => Ok(RowsKind::Scalars),
             QType::Array(..) if operands[1..].iter().all(|o| matches!(self.of_operand(*o), RowsKind::Elements(_))) => {
-                space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "computes with arrays that all rows share" })
+                space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })
             }
-            _ => Err(Obstacle { node, why: "chooses between values that are neither scalars nor arrays per row" }),
+            _ => Err(Obstacle { node, why: "a branch is neither a scalar nor an array per row" }),
         }
     }
 
@@ -398,7 +398,7 @@ impl RowsAnalysis<'_> {
             && self.may_fail[operands[0].index()]
         {
             // The model over rows would compute the number of elements but not the elements, so it would miss their failures.
-            return Err(Obstacle { node, why: "needs only the number of elements whose computation may fail" });
+            return Err(Obstacle { node, why: "only the number of elements is needed, but computing the elements may fail" });
         }
         match (op, first) {
             (id::SHAPE_OF, RowsKind::Elements(space)) | (id::EDGE_CHILD_SHAPE, RowsKind::Whole(space)) => {
@@ -416,7 +416,7 @@ impl RowsAnalysis<'_> {
                 let is_scalar = matches!(of, RowsKind::Shared | RowsKind::Scalars);
                 return is_scalar
                     .then_some(RowsKind::Elements(space))
-                    .ok_or(Obstacle { node, why: "does not compute with scalars" });
+                    .ok_or(Obstacle { node, why: "an operand is not a scalar" });
             }
             (id::DICT_ROWS, RowsKind::Elements(among)) => {
                 return match self.of_operand(operands[1]) {
@@ -424,7 +424,7 @@ impl RowsAnalysis<'_> {
                     RowsKind::Shared | RowsKind::Scalars if graph.qtype(operands[1]).is_framed() => {
                         Ok(RowsKind::Found { among, of: None })
                     }
-                    _ => Err(Obstacle { node, why: "looks up a key that is neither a scalar nor an array per row" }),
+                    _ => Err(Obstacle { node, why: "the key is neither a scalar nor an array per row" }),
                 };
             }
             (id::ARRAY_AT, RowsKind::Elements(values))
@@ -437,25 +437,25 @@ impl RowsAnalysis<'_> {
         }
         let is_of_groups = matches!(form, ArrayForm::Reduce(_) | ArrayForm::Scan | ArrayForm::Whole);
         let edge = edge_operand(registry, op).filter(|_| is_of_groups);
-        let edge = edge.ok_or(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })?;
+        let edge = edge.ok_or(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })?;
         let mut space = match self.of_operand(operands[edge]) {
             RowsKind::Shared if *graph.qtype(operands[edge]) == QType::Unspecified => None,
             RowsKind::Whole(space) => Some(space),
-            _ => return Err(Obstacle { node, why: "has groups inside of each row" }),
+            _ => return Err(Obstacle { node, why: "the elements of a row are divided into groups" }),
         };
         for (at, operand) in operands.iter().enumerate().filter(|(at, _)| *at != edge) {
             space = match (self.of_operand(*operand), space) {
                 (RowsKind::Elements(leaf), None) => Some(leaf),
                 (RowsKind::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
                 (RowsKind::Shared, space) if !matches!(graph.qtype(operands[at]), QType::Array(..)) => space,
-                _ => return Err(Obstacle { node, why: "takes an operand that differs from row to row" }),
+                _ => return Err(Obstacle { node, why: "an operand is neither an array per row nor a scalar that all rows share" }),
             };
         }
-        let space = space.ok_or(Obstacle { node, why: "computes with arrays that all rows share" })?;
+        let space = space.ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })?;
         match (form, graph.qtype(node)) {
             (ArrayForm::Reduce(_) | ArrayForm::Whole, QType::Scalar(_) | QType::Optional(_)) => Ok(RowsKind::Scalars),
             (ArrayForm::Scan | ArrayForm::Whole, QType::Array(..)) => Ok(RowsKind::Elements(space)),
-            _ => Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" }),
+            _ => Err(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" }),
         }
     }
 }
@@ -504,7 +504,7 @@ impl<'m> Rewriter<'m> {
                 let wanted = model.graph.qtype(node).of_each().scalar();
                 let is_right = matches!(self.graph.qtype(made), QType::Array(_, scalar) if Some(*scalar) == wanted);
                 if !is_right {
-                    return Err(Obstacle { node, why: "has another type over many rows" });
+                    return Err(Obstacle { node, why: "the result would have another type if many rows were evaluated at once" });
                 }
             }
             self.copies[node.index()] = made;
@@ -564,7 +564,7 @@ impl<'m> Rewriter<'m> {
 
     /// Returns the node and the contents of each column of an output.
     fn columns_of(&mut self, node: Id) -> Result<Vec<(Id, RowsOutput)>, Obstacle> {
-        let obstacle = Obstacle { node, why: "is neither a scalar nor an array per row" };
+        let obstacle = Obstacle { node, why: "the output is neither a scalar nor an array per row" };
         let mut parts = Vec::new();
         if !self.forms.add_parts(node, &mut parts) {
             return Err(obstacle);
@@ -624,7 +624,7 @@ impl<'m> Rewriter<'m> {
     fn apply(&mut self, node: Id, op: OpId, operands: &[Id]) -> Result<Id, Obstacle> {
         let model = self.forms.model;
         let made = self.graph.apply(model.registry, op, operands, model.graph.origin(node));
-        made.map_err(|_: TypeFault| Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })
+        made.map_err(|_: TypeFault| Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })
     }
 
     /// Returns the edge (grouping) that assigns the elements of a space to their rows, and makes the edge if it does
@@ -642,7 +642,7 @@ impl<'m> Rewriter<'m> {
 
     /// The node over rows for `node`.
     fn copy(&self, node: Id) -> Result<Id, Obstacle> {
-        self.copies[node.index()].ok_or(Obstacle { node, why: "does not compute with scalars or elements" })
+        self.copies[node.index()].ok_or(Obstacle { node, why: "an operand is neither a scalar nor an array per row" })
     }
 
     /// The node over rows for an operand, expanded to the elements of a space if the operand is a scalar per row.
@@ -716,9 +716,9 @@ impl<'m> Rewriter<'m> {
                 let is_lifted = self.graph.is_elementwise(model.registry, made);
                 is_lifted
                     .then_some(made)
-                    .ok_or(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" })
+                    .ok_or(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })
             }
-            _ => Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" }),
+            _ => Err(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" }),
         }
     }
 
@@ -776,7 +776,7 @@ impl<'m> Rewriter<'m> {
             _ => {}
         }
         let Some(at) = edge_operand(model.registry, op) else {
-            return Err(Obstacle { node, why: "cannot be computed for the arrays of many rows at once" });
+            return Err(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" });
         };
         let mut copies: SmallVec<[Id; 4]> = SmallVec::new();
         let mut space = None;
@@ -785,7 +785,7 @@ impl<'m> Rewriter<'m> {
                 space = Some(of);
             }
         }
-        let edge = self.edge(space.ok_or(Obstacle { node, why: "computes with arrays that all rows share" })?);
+        let edge = self.edge(space.ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })?);
         for (position, operand) in operands.iter().enumerate() {
             copies.push(if position == at { edge } else { self.copy(*operand)? });
         }

@@ -167,10 +167,10 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 Kind::Operator { op, overload: None, .. } if registry.structure(op).is_none() => {
                     match registry.get(op).over_arrays {
                         OverArrays::Kernel(_) => Class::Step,
-                        _ => return Err(SplitFailure::Unsupported(graph.origin(node), "has no meaning over arrays")),
+                        _ => return Err(SplitFailure::Unsupported(graph.origin(node), "the operator has no meaning for arrays")),
                     }
                 }
-                Kind::CompileTime(_) => return Err(SplitFailure::Unsupported(graph.origin(node), "is not a value")),
+                Kind::CompileTime(_) => return Err(SplitFailure::Unsupported(graph.origin(node), "a type or a function is not a value")),
                 _ if framed => Class::Scalar,
                 Kind::State(_) => Class::Source,
                 _ => Class::Step,
@@ -501,7 +501,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 let mut branch = |at: usize| {
                     let region = self.placed.regions.branches.get(&node).map(|branches| branches[at]);
                     let block = region.and_then(|region| blocks.get(&region).copied());
-                    let block = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "has no branches"))?;
+                    let block = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "the conditional has no branches"))?;
                     let result = self.value(operands[1 + at]);
                     self.program.blocks[block.index()].result = Some(result);
                     Ok(block)
@@ -512,7 +512,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
             }
             Kind::Loop(of) => {
                 let block = self.placed.regions.loops.get(&node).and_then(|region| blocks.get(region).copied());
-                let round = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "has no rounds"))?;
+                let round = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "the loop has no body"))?;
                 let result = self.value(operands[1]);
                 self.program.blocks[round.index()].result = Some(result);
                 let state = self.state(of, graph.qtype(operands[0]), self.full[node.index()]);
@@ -532,7 +532,7 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 }
                 _ => Action::Operator(op),
             },
-            _ => return Err(SplitFailure::Unsupported(graph.origin(node), "is not an operator")),
+            _ => return Err(SplitFailure::Unsupported(graph.origin(node), "the node is not an operator")),
         };
         let args = operands.into_iter().map(|operand| self.value(operand)).collect();
         let outs = vec![self.value(node)];

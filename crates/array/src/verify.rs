@@ -10,21 +10,21 @@ use rustc_hash::FxHashSet;
 #[non_exhaustive]
 pub enum Flaw {
     /// A step uses this value, but no earlier step computes it.
-    #[error("%{0} is used before it is made")]
+    #[error("%{0} is used before it is computed")]
     Unmade(u32),
     /// Two steps compute this value.
-    #[error("%{0} is made twice")]
+    #[error("%{0} is computed twice")]
     MadeTwice(u32),
     /// A plan or a loop's block disagrees with its step on the type of this value.
-    #[error("the plan or the round of %{0} takes or gives another type")]
+    #[error("the plan or the loop body for %{0} has an operand or a result of another type")]
     Type(u32),
     /// The step that runs a sweep (a fused loop over elements) does not list this value among its operands although the sweep
     /// reads it. Or the step lists the value as a result although no stage computes it.
-    #[error("the sweep that makes %{0} does not say so")]
+    #[error("a fused loop that reads or computes %{0} does not list it exactly")]
     Sweep(u32),
     /// The stage that computes this value goes over groups, although its sweep (fused loop) does not keep groups whole:
     /// it may divide a group between two strips (blocks of elements).
-    #[error("%{0} is of groups that strips do not have")]
+    #[error("%{0} is computed from groups, but its fused loop may divide a group between two blocks")]
     Groups(u32),
     /// The block, which is not the top block, has no result.
     #[error("block {0} has no result")]

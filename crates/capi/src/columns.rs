@@ -220,7 +220,7 @@ macro_rules! values {
                     Values::Units if scalar == Scalar::Unit => {
                         let none = self.presence.is_none.then(|| vec![0; count.div_ceil(64)]);
                         Array::from_parts(scalar, count, ArrayData::Units, none.or(self.presence.words.take()))
-                            .ok_or_else(|| Failure::argument("an array of units that cannot be"))
+                            .ok_or_else(|| Failure::argument("the data and the presence bits do not make an array of units"))
                     }
                     $(Values::$scalar(all) => {
                         let bits = self.presence.words.as_ref().and_then(|words| Bitmap::of_words(words, count));

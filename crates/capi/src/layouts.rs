@@ -8,7 +8,7 @@ use std::fmt;
 /// `cembra_problem`: one of the problems that an error lists, with its place in the text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Problem<'e> {
     pub code: Text<'e>,
     pub message: Text<'e>,
@@ -21,7 +21,7 @@ pub struct Problem<'e> {
 /// `cembra_fault` of `cembra.h`: the fault that ended an evaluation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Fault<'e> {
     pub kind: u32,
     pub start: u32,
@@ -35,7 +35,7 @@ pub struct Fault<'e> {
 /// `cembra_field`: the description of an input or an output of a program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Field<'p> {
     pub name: Text<'p>,
     pub r#type: Text<'p>,
@@ -50,7 +50,7 @@ pub struct Field<'p> {
 /// `cembra_column`: the values of an input for many rows, or the elements of an array. Strides are in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Column {
     pub kind: u32,
     pub presence_form: u32,
@@ -64,7 +64,7 @@ pub struct Column {
 /// `cembra_column_mut`: the memory that an output's values for many rows are written to. Strides are in bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct ColumnMut {
     pub kind: u32,
     pub presence_form: u32,
@@ -78,7 +78,7 @@ pub struct ColumnMut {
 /// `cembra_array`: an input or output value that is an array of `len` elements.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Array {
     pub elements: Column,
     pub len: usize,
@@ -87,7 +87,7 @@ pub struct Array {
 /// `cembra_tensor`: an input or output value that is a tensor, with `rank` extents and strides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Tensor {
     pub element: u32,
     pub rank: u32,
@@ -99,7 +99,7 @@ pub struct Tensor {
 /// `cembra_member`: the description of a struct's field: its name, kind and offset in bytes, and its own fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Member<'m> {
     pub name: Text<'m>,
     pub kind: u32,
@@ -113,7 +113,7 @@ pub struct Member<'m> {
 /// `cembra_struct`: an input value that is a struct: its address and the description of its fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Struct<'m> {
     pub data: *const c_void,
     pub members: *const Member<'m>,
@@ -123,7 +123,7 @@ pub struct Struct<'m> {
 /// `cembra_list`: an input value that is a list of `len` structs or dictionary entries, with the description of their fields.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct List<'m> {
     pub items: Column,
     pub len: usize,
@@ -134,7 +134,7 @@ pub struct List<'m> {
 /// `cembra_value`: the value of one input or output in a row.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub struct Value<'v> {
     pub kind: u32,
     pub present: Flag,
@@ -144,7 +144,7 @@ pub struct Value<'v> {
 /// The content of a `cembra_value`. The `kind` of the value selects the union's member.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[expect(missing_docs, reason = "the header says what the fields are")]
+#[expect(missing_docs, reason = "the header documents the fields")]
 pub union Payload<'v> {
     pub boolean: Flag,
     pub i32: i32,

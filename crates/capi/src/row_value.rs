@@ -8,7 +8,7 @@ use std::fmt;
 /// Returns the value of the input `field` if the caller left it out: its default, or missing. Fails if the input has no default and is not optional.
 pub(crate) fn not_given(field: &compiler::Field) -> Result<compiler::Value, Failure> {
     let value = field.left_out();
-    value.ok_or_else(|| Failure::values(format!("input `{}` is not given, and has no default", field.name)))
+    value.ok_or_else(|| Failure::values(format!("input `{}` must be given, because it has no default", field.name)))
 }
 
 /// The path to a value in a row, for messages: the name of an input, or of a field inside of an input, such as ``input `order.items.price` ``.

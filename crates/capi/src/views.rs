@@ -144,7 +144,7 @@ pub(crate) struct Views {
 
 /// The view of an array, with the memory that its pointers lead to.
 #[derive(Debug)]
-#[expect(dead_code, reason = "C looks at the lists, through the view")]
+#[expect(dead_code, reason = "C reads the lists through the pointers of the view")]
 struct ArrayView {
     view: layouts::Array,
     /// The elements of an array of truth values, one byte each, as C needs them; the array itself has one bit each.

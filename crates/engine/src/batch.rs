@@ -178,7 +178,7 @@ impl Batch {
     /// assert!(sums.row_by_row().is_none());
     /// let first = Model::parse("input x: [f64]; x[0]")?.batch(&Options::default())?;
     /// let reason = first.row_by_row().unwrap();
-    /// assert_eq!(reason.message(), "rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once");
+    /// assert_eq!(reason.message(), "rows are evaluated one by one because of array.at: the operator cannot be computed for the arrays of many rows at once");
     /// # Ok::<(), cembra::Error>(())
     /// ```
     #[must_use]
@@ -241,7 +241,7 @@ impl Batch {
     ) -> Result<BatchResult, Error> {
         let rows = options.row_count().or_else(|| inputs.iter().find_map(InputColumn::rows));
         let rows = rows.or_else(|| outputs.iter().flatten().map(ColumnMut::rows).next());
-        let message = "no column says how many rows there are: say so with `RunOptions::rows`";
+        let message = "no column is given, so the number of rows is unknown: in Rust, call `RunOptions::rows`";
         let rows = rows.ok_or_else(|| Error::values(message))?;
         let limits = options.run_limits().map(|limits| self.0.compiled_limits().within(limits));
         self.0.check_rows(inputs, &outputs, rows, limits.as_ref())?;

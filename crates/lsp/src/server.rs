@@ -181,7 +181,7 @@ impl Server<'_> {
     fn answer_safely(&mut self, request: Request) -> Response {
         let id = request.id.clone();
         catch_unwind(AssertUnwindSafe(|| self.answer(request)))
-            .unwrap_or_else(|_| refused(id, ErrorCode::InternalError, "the server made a mistake".to_owned()))
+            .unwrap_or_else(|_| refused(id, ErrorCode::InternalError, "the server has a defect: the request ended in a panic".to_owned()))
     }
 
     fn answer(&mut self, request: Request) -> Response {

@@ -191,7 +191,7 @@ impl<H: Handle> Library<H> {
         let (functions, wanted) = (&self.functions, self.constants.funneled);
         if self.has_ended() {
             // The library would end the process.
-            return Err(no_link(format!("{} was finalised, and begins once in a process", self.name)));
+            return Err(no_link(format!("{} was finalised already, and cannot be initialised again in this process", self.name)));
         }
         let nothing = std::ptr::null_mut();
         // SAFETY: MPI-LIBRARY: there are no arguments of a command line; MPI was not initialised.
@@ -199,7 +199,7 @@ impl<H: Handle> Library<H> {
             (functions.init_thread)(nothing, std::ptr::null_mut(), wanted, level)
         })?;
         if level < wanted {
-            return Err(no_link(format!("{} is not for programs with threads", self.name)));
+            return Err(no_link(format!("{} does not support programs with threads", self.name)));
         }
         Ok(())
     }

@@ -57,7 +57,7 @@ impl<H: Handle> Inner<H> {
         if thread::current().id() == self.thread {
             return Ok(());
         }
-        Err(no_link("only the thread that made the link between ranks may talk"))
+        Err(no_link("only the thread that made the link between ranks may send or receive messages"))
     }
 }
 

@@ -263,7 +263,7 @@ pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: S
         Operation::Tensor(constant) => Ok(constant.tensor().clone()),
         Operation::Iota => made(Data::Int64((0..node.extents.iter().product::<usize>() as i64).collect())),
         Operation::Seed(_) => {
-            Err(Error::tensors(TensorErrorKind::Evaluation, "a derivative that is not linear in what it is of"))
+            Err(Error::tensors(TensorErrorKind::Evaluation, "a gradient of a custom operator must be linear in the cotangent"))
         }
         // Plans compute maps in steps of their own.
         Operation::Map(_) => {

@@ -275,9 +275,9 @@ fn counters(text: &str, options: &Options) -> (usize, usize, f64, usize) {
     };
     let plural = |one: &str, more: &str| number(if listing.contains(more) { more } else { one });
     (
-        plural(" array made", " arrays made") as usize,
-        plural(" array only in strips", " arrays only in strips") as usize,
-        plural(" byte for an element", " bytes for an element"),
+        plural(" array stored", " arrays stored") as usize,
+        plural(" array kept only", " arrays kept only") as usize,
+        plural(" byte per element of", " bytes per element of"),
         plural(" byte in ", " bytes in ") as usize,
     )
 }

@@ -54,7 +54,7 @@ pub(super) fn build(
             }
         }
         if waiting.len() == before {
-            return Err(LoopFailure::new(None, "needs itself"));
+            return Err(LoopFailure::new(None, "the steps depend on each other in a cycle"));
         }
         left = waiting;
     }
@@ -264,7 +264,7 @@ impl<'p> Builder<'p> {
 
     /// Adds a node to the graph that aggregates `len` elements of a column, from the position `start` on.
     fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, LoopFailure> {
-        let another = || LoopFailure::new(Some(step.origin), "gathers elements of another type");
+        let another = || LoopFailure::new(Some(step.origin), "the aggregation does not support the type of the elements");
         let column = self.column(step.args[0]).ok_or_else(another)?;
         let element = &self.columns[column].element;
         let scalar = element.scalar().ok_or_else(another)?;
@@ -312,14 +312,14 @@ impl<'p> Builder<'p> {
         let view = self.leaf((4, at), || LoopLeaf::Map(map.clone()), &QType::UINT64);
         let key_type = self.nodes.graph.qtype(key).scalar();
         let overload = key_type.and_then(|key| column::find_overload(key, value));
-        let overload = overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "looks up keys of another type"))?;
+        let overload = overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "the lookup does not support the type of the key"))?;
         let op = if value.is_some() { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
         let kind = Kind::Operator { op, overload: Some(overload), lifted: false };
         Ok(self.nodes.add(kind, &[view, key], qtype))
     }
 
     fn part(&self, part: PartId) -> Result<&'p TypedModel, LoopFailure> {
-        self.parts.get(part.index()).ok_or(LoopFailure::new(None, "has no model"))
+        self.parts.get(part.index()).ok_or(LoopFailure::new(None, "the graph of a step is not available"))
     }
 
     /// Copies the graph of a plan. The nodes `leaves` take the place of the plan's leaves. Returns the copies of the
@@ -348,7 +348,7 @@ impl<'p> Builder<'p> {
         for (leaf, arg) in step.args.iter().enumerate() {
             let is_row = matches!(self.members.forms[arg.index()], Some(LoopValue::MapRow(..)));
             if is_row && !asks_presence_alone(part, leaf) {
-                return Err(LoopFailure::new(Some(step.origin), "asks where in a dictionary a key is"));
+                return Err(LoopFailure::new(Some(step.origin), "the position of a key in a dictionary is used as a value"));
             }
         }
         let may_stop = self.stopping_nodes(part);
@@ -512,7 +512,7 @@ impl<'p> Builder<'p> {
     }
 
     fn unread(&self) -> LoopFailure {
-        LoopFailure::new(Some(self.nodes.origin), "has elements that no loop can read")
+        LoopFailure::new(Some(self.nodes.origin), "a loop cannot read elements of this type")
     }
 
     /// Returns the initial state of a loop, and the folds (aggregations) that are part of the state. The state is the
@@ -575,7 +575,7 @@ impl<'p> Builder<'p> {
         let element = self.columns[column].element.clone();
         let overload = column::overload(&element);
         let overload =
-            overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "has elements that no loop can read"))?;
+            overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "a loop cannot read elements of this type"))?;
         let [base, stride] = self.place(column);
         let kind = Kind::Operator { op: id::COLUMN_READ, overload: Some(overload), lifted: false };
         Ok(self.nodes.add(kind, &[base, stride, position], &element))
@@ -587,7 +587,7 @@ impl<'p> Builder<'p> {
         let qtype = self.nodes.graph.qtype(element).clone();
         let overload = column::overload(&qtype);
         let overload =
-            overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "has elements that no loop can write"))?;
+            overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "a loop cannot write elements of this type"))?;
         let column = Column { element: qtype, list, from: ColumnOrigin::Plan };
         let column = self.add_column(ColumnKey::Made(array), column);
         let [base, stride] = self.place(column);
@@ -639,12 +639,12 @@ impl<'p> Builder<'p> {
                 LoopOutput::Tuple(fields.collect::<Result<_, _>>()?)
             }
             Some(LoopValue::Framed | LoopValue::Leaf(_)) => {
-                let node = self.node(value).ok_or(LoopFailure::new(None, "has an output that nothing makes"))?;
+                let node = self.node(value).ok_or(LoopFailure::new(None, "no step computes an output of the model"))?;
                 outputs.push(node);
                 LoopOutput::Value(outputs.len() - 1)
             }
             _ => {
-                let column = self.column(value).ok_or(LoopFailure::new(None, "has an output that nothing makes"))?;
+                let column = self.column(value).ok_or(LoopFailure::new(None, "no step computes an output of the model"))?;
                 if let Some(LoopValue::Made { by, .. }) = &self.members.forms[value.index()] {
                     self.is_asked[*by] = true;
                 }

@@ -132,7 +132,7 @@ impl<'p> Members<'p> {
             let form = match literal {
                 literal if is_unspecified(literal) => LoopValue::Unspecified,
                 _ if program.qtype(*value).is_framed() => LoopValue::Framed,
-                _ => return Err(LoopFailure::new(None, "is a literal array")),
+                _ => return Err(LoopFailure::new(None, "a literal array cannot be read by a loop")),
             };
             members.forms[value.index()] = Some(form);
         }
@@ -158,7 +158,7 @@ impl<'p> Members<'p> {
                 LoopValue::Edge(EdgeInput { path, elements, groups })
             }
             QType::Tuple(_) => LoopValue::Input(path),
-            _ => return Err(LoopFailure::new(None, "is an input of a type that no loop reads")),
+            _ => return Err(LoopFailure::new(None, "the type of an input cannot be read by a loop")),
         })
     }
 
@@ -187,7 +187,7 @@ impl<'p> Members<'p> {
             if qtype.as_map().is_some() {
                 return Ok(LoopValue::MapPart(path.clone(), field == 0));
             }
-            qtype = field_type(qtype, field).ok_or(LoopFailure::new(None, "has no such field"))?;
+            qtype = field_type(qtype, field).ok_or(LoopFailure::new(None, "a field does not exist"))?;
             fields.push(field);
             if list.is_none() && qtype.element().is_some() && matches!(qtype, QType::Tuple(_)) {
                 list = Some(InputPath { input: path.input, fields: fields.clone() });
@@ -203,7 +203,7 @@ impl<'p> Members<'p> {
             self.steps += 1;
             let origin = Some(step.origin);
             if self.steps > MOST_STEPS || depth > MOST_DEPTH {
-                return Err(LoopFailure::new(origin, "has more steps than one loop may have"));
+                return Err(LoopFailure::new(origin, "the model has more steps or nested conditionals than a plan with loops may have"));
             }
             match step.action {
                 Action::Sweep(sweep) => {
@@ -214,7 +214,7 @@ impl<'p> Members<'p> {
                 Action::Where { on, off } => {
                     let out = step.outs[0];
                     if !program.qtype(out).is_framed() {
-                        return Err(LoopFailure::new(origin, "chooses between arrays"));
+                        return Err(LoopFailure::new(origin, "a condition that chooses between arrays is not supported in loops"));
                     }
                     let mut needs = self.needs_of(&step.args);
                     for branch in [on, off] {
@@ -245,7 +245,7 @@ impl<'p> Members<'p> {
     }
 
     fn form(&self, value: ValueId) -> Result<LoopValue, LoopFailure> {
-        self.forms[value.index()].clone().ok_or(LoopFailure::new(None, "comes after its user"))
+        self.forms[value.index()].clone().ok_or(LoopFailure::new(None, "an operand is computed after the step that uses it"))
     }
 
     fn step(&mut self, block: BlockId, step: &'p Step) -> Result<(), LoopFailure> {
@@ -255,7 +255,7 @@ impl<'p> Members<'p> {
         match step.action {
             Action::Scalar(_) => {
                 if !step.outs.iter().all(|out| program.qtype(*out).is_framed()) {
-                    return refuse("makes a value that is neither a scalar nor a tuple");
+                    return refuse("the result is neither a scalar nor a tuple");
                 }
                 let needs = self.needs_of(&step.args);
                 self.framed(&step.outs, needs);
@@ -273,9 +273,9 @@ impl<'p> Members<'p> {
                             self.needs[out.index()] = self.needs[value.index()];
                             LoopValue::Same(self.meant(*value))
                         }
-                        None => return refuse("has no such field"),
+                        None => return refuse("a field does not exist"),
                     },
-                    _ => return refuse("is a field of a value that is not a tuple"),
+                    _ => return refuse("a field is taken from a value that is not a tuple"),
                 };
                 self.forms[out.index()] = Some(form);
             }
@@ -286,7 +286,7 @@ impl<'p> Members<'p> {
             }
             Action::Operator(op @ (id::EDGE_SIZES | id::EDGE_CHILD_SIZE | id::EDGE_PARENT_SIZE)) => {
                 let LoopValue::Edge(edge) = self.form(self.meant(step.args[0]))? else {
-                    return refuse("has groups that are not those of an input");
+                    return refuse("the groups do not come from an edge that is an input");
                 };
                 match op {
                     id::EDGE_CHILD_SIZE => self.size(step, edge.elements),
@@ -296,14 +296,14 @@ impl<'p> Members<'p> {
             }
             Action::Operator(id::ARRAY_EXPAND) => {
                 let LoopValue::Edge(edge) = self.form(self.meant(step.args[1]))? else {
-                    return refuse("has groups that are not those of an input");
+                    return refuse("the groups do not come from an edge that is an input");
                 };
                 let args = vec![step.args[0]];
                 self.member(block, ElementStep { step, args, work: ElementWork::Expand(edge) })?;
             }
             Action::Operator(id::DICT_ROWS) => {
                 let LoopValue::MapPart(path, true) = self.form(self.meant(step.args[0]))? else {
-                    return refuse("looks keys up in arrays");
+                    return refuse("the keys are looked up in an array, not in a dictionary that is an input");
                 };
                 let (out, key) = (step.outs[0], self.meant(step.args[1]));
                 if matches!(program.qtype(key), QType::Array(..)) {
@@ -311,7 +311,7 @@ impl<'p> Members<'p> {
                     return Ok(());
                 }
                 if program.qtype(key).is_optional() {
-                    return refuse("looks a key up that may be missing");
+                    return refuse("the key of the lookup may be missing");
                 }
                 self.forms[out.index()] = Some(LoopValue::MapRow(path.clone(), key));
                 self.needs[out.index()] = self.needs[key.index()];
@@ -320,10 +320,10 @@ impl<'p> Members<'p> {
             Action::Operator(id::ARRAY_AT) => {
                 let [values, row] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
                 let (LoopValue::MapPart(of, false), LoopValue::MapRow(path, key)) = (values?, row?) else {
-                    return refuse("is an operator on whole arrays");
+                    return refuse("the operator needs whole arrays, so a loop over elements cannot compute it");
                 };
                 if of != path {
-                    return refuse("takes values of another dictionary");
+                    return refuse("the keys and the values come from different dictionaries");
                 }
                 if matches!(program.qtype(key), QType::Array(..)) {
                     return self.member(block, ElementStep { step, args: vec![key], work: ElementWork::Find(path) });
@@ -341,7 +341,7 @@ impl<'p> Members<'p> {
                             let work = ElementWork::Fold(fold, edge);
                             return self.member(block, ElementStep { step, args: vec![of], work });
                         }
-                        Some(_) => return refuse("has groups that are not those of an input"),
+                        Some(_) => return refuse("the groups do not come from an edge that is an input"),
                     }
                     let (list, maker) = self.array(of, origin)?;
                     if !matches!(program.qtype(of), QType::Array(_, scalar) if !reads_column(fold, *scalar)) {
@@ -355,11 +355,11 @@ impl<'p> Members<'p> {
                     self.loops[by].folds.push((step, fold));
                     self.units.push(Unit::Fold(step, fold, by));
                 }
-                Some(StripMethod::Scan(_)) => return refuse("is a scan"),
-                None => return refuse("is an operator on whole arrays"),
+                Some(StripMethod::Scan(_)) => return refuse("the operator is a scan, such as a running sum, which is not supported in loops"),
+                None => return refuse("the operator needs whole arrays, so a loop over elements cannot compute it"),
             },
-            Action::Loop { .. } => return refuse("is a loop that carries arrays"),
-            Action::Sweep(_) | Action::Where { .. } => return refuse("is inside of a loop over elements"),
+            Action::Loop { .. } => return refuse("the state of the loop has arrays"),
+            Action::Sweep(_) | Action::Where { .. } => return refuse("a conditional or a loop cannot be a step of another loop over elements"),
         }
         Ok(())
     }
@@ -385,7 +385,7 @@ impl<'p> Members<'p> {
         match self.form(self.meant(value))? {
             LoopValue::Column(_, list) => Ok((list, None)),
             LoopValue::Made { by, list } => Ok((list, Some(by))),
-            _ => Err(LoopFailure::new(origin, "is not of an array that a loop can read")),
+            _ => Err(LoopFailure::new(origin, "the operand is not an array that a loop can read")),
         }
     }
 
@@ -405,7 +405,7 @@ impl<'p> Members<'p> {
                 LoopValue::Tuple(values) => stack.extend(values),
                 LoopValue::Same(other) => stack.push(other),
                 LoopValue::Input(_) | LoopValue::MapPart(..) | LoopValue::MapRow(..) | LoopValue::Edge(_) => {
-                    return Err(LoopFailure::new(None, "is an input that is also an output"));
+                    return Err(LoopFailure::new(None, "an input is also an output"));
                 }
                 _ => self.write(value),
             }
@@ -442,7 +442,7 @@ impl<'p> Members<'p> {
             return Ok(at);
         }
         if self.loops.len() == MOST_LOOPS {
-            return Err(LoopFailure::new(origin, "needs more than 64 loops"));
+            return Err(LoopFailure::new(origin, "the model needs more than 64 loops, which is the limit"));
         }
         let of = Loop { list, block, steps: Vec::new(), folds: Vec::new(), needs: 0, is_closed: false };
         self.loops.push(of);
@@ -470,7 +470,7 @@ impl<'p> Members<'p> {
             } else if matches!(self.form(self.meant(*arg))?, LoopValue::Framed | LoopValue::Leaf(_)) {
                 scalars |= self.needs[arg.index()];
             } else {
-                return Err(LoopFailure::new(origin, "is given a value that is neither a scalar nor a tuple"));
+                return Err(LoopFailure::new(origin, "an operand is neither an array nor a scalar"));
             }
         }
         // An array on the other side of an edge is read at another position than the element's, so the loop that makes it must be
@@ -488,7 +488,7 @@ impl<'p> Members<'p> {
                 Some(edge.elements)
             }
         };
-        let list = list.ok_or(LoopFailure::new(origin, "is a map without arrays"))?;
+        let list = list.ok_or(LoopFailure::new(origin, "the map has no array among its operands"))?;
         for pair in lists.windows(2) {
             self.spaces.join(pair[0], pair[1]);
         }

@@ -31,8 +31,8 @@ use members::Members;
 pub struct LoopFailure {
     /// The expression node that is not supported; `None` if the reason concerns no single node.
     pub origin: Option<NodeId>,
-    /// The reason why no plan with loops can be made, as a verb phrase whose subject is the operator of the node
-    /// `origin`, or "a value" without it. Example: "is a scan".
+    /// The reason why no plan with loops can be made, as a sentence. In it, "the operator" is the operator of the node
+    /// `origin`. Example: "the key of the lookup may be missing".
     pub why: &'static str,
 }
 

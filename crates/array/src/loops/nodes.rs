@@ -42,7 +42,7 @@ impl Nodes {
     /// operands.
     pub(super) fn apply(&mut self, op: OpId, operands: &[Id]) -> Result<Id, LoopFailure> {
         let made = self.graph.apply(self.registry, op, operands, self.origin);
-        made.map_err(|_| LoopFailure::new(Some(self.origin), "has elements of other types than it takes"))
+        made.map_err(|_| LoopFailure::new(Some(self.origin), "the operator does not accept the types of the elements"))
     }
 
     /// Adds nodes to the graph that read the first `count` fields of a tuple.

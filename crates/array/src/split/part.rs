@@ -18,14 +18,14 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
     /// for the body's leaves.
     fn mapped(&self, part: &mut TypedGraph, node: Id, operands: &[Id]) -> Result<Id, SplitFailure<E>> {
         let (graph, registry) = (self.graph, self.placed.model.registry);
-        let body = graph.body(node).ok_or(SplitFailure::Unsupported(graph.origin(node), "maps by nothing"))?;
+        let body = graph.body(node).ok_or(SplitFailure::Unsupported(graph.origin(node), "the map has no function"))?;
         let needed = body.graph.reachable([body.result]);
         let mut copies: FxHashMap<Id, Id> = FxHashMap::default();
         for inner in body.graph.ids().filter(|inner| needed[inner.index()]) {
             let copy = match body.graph.kind(inner) {
                 Kind::Leaf(leaf) => {
                     let operand = operands.get(1 + leaf as usize).copied();
-                    let operand = operand.ok_or(SplitFailure::Unsupported(graph.origin(node), "maps by nothing"))?;
+                    let operand = operand.ok_or(SplitFailure::Unsupported(graph.origin(node), "the map has no function"))?;
                     // An element that the same part makes need not be optional.
                     if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
                         let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));

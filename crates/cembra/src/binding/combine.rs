@@ -174,7 +174,7 @@ fn distinct(what: &str, lists: impl Iterator<Item = Vec<String>>) -> Result<(), 
 }
 
 fn unknown(name: &str) -> Error {
-    Error::values(format!("no part of the chain has `{name}`"))
+    Error::values(format!("no loader or listener of the chain has `{name}`"))
 }
 
 impl<R> Loader<R> for Chain<dyn Loader<R> + '_> {

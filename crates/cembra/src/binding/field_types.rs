@@ -18,9 +18,9 @@ mod sealed {
 /// A type of models that a user-defined type can stand for: `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, [`Date`](crate::Date),
 /// [`Timestamp`](crate::Timestamp), [`Duration`](crate::Duration) and `String`. The trait is sealed.
 #[diagnostic::on_unimplemented(
-    message = "a type of a field cannot stand for a `{Self}`",
+    message = "`cembra::FieldType` cannot be derived for a struct with a field of type `{Self}`",
     label = "not a type that models have",
-    note = "it may stand for `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration` and `String`"
+    note = "the type must be `bool`, `i32`, `i64`, `u64`, `f32`, `f64`, `Date`, `Timestamp`, `Duration` or `String`"
 )]
 pub trait ModelScalar: InputValue + OutputValue + sealed::Model {
     /// The type in which a value is passed while it is converted: `&str` for a text, `Self` for other types.

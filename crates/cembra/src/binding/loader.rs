@@ -110,7 +110,7 @@ pub(crate) enum Access<R> {
     /// The value is a field of `R`. The payload is the field's entry in the field table of `R`.
     Field(InputField),
     /// The value is returned by a function that is called before each evaluation.
-    #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "rows of JSON alone are read as a whole"))]
+    #[cfg_attr(not(feature = "json"), expect(dead_code, reason = "only JSON rows are read as a whole"))]
     Read(ReadFn<R>),
     /// The value is returned by a function that is called when an evaluation first needs the value.
     OnDemand(ReadFn<R>),

@@ -64,7 +64,7 @@ impl Folder {
             match part {
                 Component::Normal(part) => path.push(part),
                 Component::CurDir => {}
-                _ => return Err(io::Error::other("put a file that is used beside the model, or in a folder there")),
+                _ => return Err(io::Error::other("the file must be in the folder of the model, or in a folder inside that one")),
             }
         }
         Ok(path)
@@ -85,7 +85,7 @@ impl Folder {
         let (folder, found) = (std::fs::canonicalize(folder)?, std::fs::canonicalize(path)?);
         match found.starts_with(folder) {
             true => Ok(found),
-            false => Err(io::Error::other("it is a link that leads out of the folder; copy the file into the folder")),
+            false => Err(io::Error::other("the file is a link that leads out of the folder of the model; copy the file into that folder")),
         }
     }
 }
@@ -172,5 +172,5 @@ fn check_regular(found: &Metadata) -> io::Result<()> {
         kind if kind.is_dir() => "a folder",
         _ => "a pipe, a socket or a device",
     };
-    Err(io::Error::other(format!("it is {kind}, not a file")))
+    Err(io::Error::other(format!("expected a file, found {kind}")))
 }

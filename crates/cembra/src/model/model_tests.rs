@@ -94,18 +94,18 @@ impl fmt::Display for Mismatch {
     /// Writes the mismatch in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mismatch::Output { name, expected, found } => write!(f, "`{name}` is {found}, and not {expected}"),
+            Mismatch::Output { name, expected, found } => write!(f, "`{name}` must be {expected}, but is {found}"),
             Mismatch::Error { expected: Some(expected), found: None } => {
-                write!(f, "there is no error, and `{expected}` is expected")
+                write!(f, "expected the error `{expected}`, found no error")
             }
             Mismatch::Error { expected: Some(expected), found: Some(found) } => {
-                write!(f, "there is an error `{}`, and `{expected}` is expected", found.code())
+                write!(f, "expected the error `{expected}`, found the error `{}`", found.code())
             }
             Mismatch::Error { expected: None, found: Some(found) } => match found.diagnostics().first() {
                 Some(problem) => f.write_str(problem.message()),
                 None => found.fmt(f),
             },
-            Mismatch::Error { expected: None, found: None } => f.write_str("there is neither a value nor an error"),
+            Mismatch::Error { expected: None, found: None } => f.write_str("the evaluation has neither a value nor an error"),
             Mismatch::Unfit(problem) => f.write_str(problem.message()),
         }
     }

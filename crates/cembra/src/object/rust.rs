@@ -6,7 +6,7 @@ use cembra_runtime::{QType, Scalar};
 use std::fmt::Write as _;
 
 /// The attribute that silences the compiler's warnings about unused structs of the generated module.
-const UNUSED: &str = concat!("#[", "allow(dead_code, reason = \"programs use what they need\")]");
+const UNUSED: &str = concat!("#[", "allow(dead_code, reason = \"a program may use only some of the structs\")]");
 
 /// Returns the text of the Rust module that declares a model.
 pub(crate) fn write(interface: &Interface) -> String {

@@ -169,8 +169,8 @@ fn facts(def: &OpDef) -> Vec<(&'static str, Vec<String>)> {
     }
     let faults = def.faults.iter().map(|kind| format!("`{}`: {}", kind.name(), fault(*kind)));
     let replacement = match def.meaning {
-        Meaning::Expand(_) => Some("those of the expression that replaces the operator"),
-        Meaning::Choose(_) => Some("those of the operator that replaces it"),
+        Meaning::Expand(_) => Some("the same as for the expression that replaces the operator"),
+        Meaning::Choose(_) => Some("the same as for the operator that replaces this one"),
         _ => None,
     };
     let without_faults = || vec![replacement.unwrap_or("none").to_owned()];

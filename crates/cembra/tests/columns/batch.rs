@@ -278,7 +278,7 @@ fn what_does_not_fit_is_refused_with_its_name() {
         // The memory of an output that there is not, that is to be made, or that is another type's.
         let (of_first, of_second) = (InputColumn::of_output(0), InputColumn::of_output(1));
         let no_memory =
-            |at| format!("input `x` is read from the memory of output {at}, which has no memory that can be read");
+            |at| format!("input `x` reads the memory of output {at}, but no memory that can be read was given for that output");
         assert_eq!(
             batch.run_with(&RunOptions::new().rows(100), &[of_first, other]).unwrap_err().to_string(),
             no_memory(0)
@@ -313,7 +313,7 @@ fn one_value_is_shared_by_all_rows() {
     }
     let nothing = Model::parse("output one = 1.5").unwrap().batch(&Options::default()).unwrap();
     let error = nothing.run(&[]).unwrap_err().to_string();
-    assert_eq!(error, "no column says how many rows there are: say so with `RunOptions::rows`");
+    assert_eq!(error, "no column is given, so the number of rows is unknown: in Rust, call `RunOptions::rows`");
     let made = nothing.run_with(&RunOptions::new().rows(3), &[]).unwrap();
     assert_eq!(made.columns[0].rows(), 3);
 }

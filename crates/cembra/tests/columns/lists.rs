@@ -75,7 +75,7 @@ fn the_program_over_rows_is_explained() {
     }
     assert_eq!(
         explain("input xs: [f64?]; xs[1]"),
-        "rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once.\n"
+        "rows are evaluated one by one because of array.at: the operator cannot be computed for the arrays of many rows at once.\n"
     );
 }
 
@@ -107,14 +107,14 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
         assert_eq!(batch(text).row_by_row().map(ToString::to_string), None, "{text}");
     }
     let apart = [
-        ("input x: [f64?]; x[0]", "array.at cannot be computed"),
+        ("input x: [f64?]; x[0]", "because of array.at: the operator cannot be computed"),
         ("input x: [f64?]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "cannot be computed"),
         ("input x: [f64?]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
-        ("input a, b: f64; math.sum([a, b])", "array.make_dense_array cannot be computed"),
-        ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "takes scalars of the row"),
-        ("input x: [f64?]; (x, [1.0, 2.0])", "is a struct with a field that is neither"),
-        ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "takes an operand that differs from row to row"),
-        ("input x: [f64?]; input n: i64; array.rolling_sum(x, n)", "takes an operand that differs from row to row"),
+        ("input a, b: f64; math.sum([a, b])", "because of array.make_dense_array: the operator cannot be computed"),
+        ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "has arguments that are scalars of the row"),
+        ("input x: [f64?]; (x, [1.0, 2.0])", "the struct has a field that is neither"),
+        ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "an operand is neither an array per row nor a scalar that all rows share"),
+        ("input x: [f64?]; input n: i64; array.rolling_sum(x, n)", "an operand is neither an array per row nor a scalar that all rows share"),
     ];
     for (text, reason) in apart {
         let found = batch(text).row_by_row().map(|reason| reason.message().to_owned());
@@ -146,7 +146,7 @@ pub(crate) fn assert_same(text: &str, a: &Result<Vec<OutputColumn>, Error>, b: &
 pub(crate) fn assert_together(batch: &Batch, text: &str) {
     let reason = batch.row_by_row().map(ToString::to_string);
     assert!(
-        reason.as_ref().is_none_or(|reason| reason.contains("number of elements whose computation may fail")),
+        reason.as_ref().is_none_or(|reason| reason.contains("only the number of elements is needed, but computing the elements may fail")),
         "{text}: {reason:?}"
     );
 }
@@ -494,7 +494,7 @@ fn what_is_no_list_is_refused() {
     let error = sum.run_into(&RunOptions::new(), &[lists], vec![Some(ColumnMut::values(&mut [0.0]))]).unwrap_err();
     assert_eq!(
         error.message(),
-        "output `result` must not have memory of the caller: the outputs of a model with arrays are new columns"
+        "output `result` must not be given memory: a model with arrays makes new columns for its outputs"
     );
 }
 

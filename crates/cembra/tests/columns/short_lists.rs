@@ -159,12 +159,12 @@ const LOOPED: &[&str] = &[
 
 /// Models that have no plan with loops, and the reason: they always run in sweeps, passes over arrays in blocks.
 const SWEPT: &[(&str, &str)] = &[
-    ("output y = array.slice(x, 0, 1)", "is an operator on whole arrays"),
-    ("output y = math.cum_sum(x)", "is a scan"),
+    ("output y = array.slice(x, 0, 1)", "the operator needs whole arrays"),
+    ("output y = math.cum_sum(x)", "the operator is a scan"),
     ("output y = sum(x, into=edge.from_sizes(n))", "edge"),
-    ("output y = math.cum_sum(x, over=by)", "is a scan"),
-    ("output y = by; output z = sum(x, into=by)", "is an input that is also an output"),
-    ("output y = sum(x + [1.0, 2.0])", "is a literal array"),
+    ("output y = math.cum_sum(x, over=by)", "the operator is a scan"),
+    ("output y = by; output z = sum(x, into=by)", "an input is also an output"),
+    ("output y = sum(x + [1.0, 2.0])", "a literal array"),
 ];
 
 fn evaluate((executor, session): &mut (Executor, Session), inputs: &[Value]) -> Result<Vec<Value>, String> {

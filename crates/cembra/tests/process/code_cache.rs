@@ -228,11 +228,11 @@ fn folders_that_others_can_reach_are_refused() {
     for open in [0o701, 0o710, 0o770, 0o755, 0o777] {
         mode(folder.path(), open);
         let (code, message) = refusal(folder.path());
-        assert!(code == "code-cache" && message.ends_with("other users can reach into it"), "{message}");
+        assert!(code == "code-cache" && message.ends_with("other users can access the folder"), "{message}");
     }
     let inner = folder.path().join("made/inner");
     let (_, message) = refusal(&inner);
-    assert!(message.contains("other users can put another folder in its place"), "{message}");
+    assert!(message.contains("other users can replace the folder"), "{message}");
     mode(folder.path(), 0o1777);
     open(&inner);
     mode(folder.path(), 0o755);

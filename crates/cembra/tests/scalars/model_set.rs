@@ -183,7 +183,7 @@ fn only_regular_files_are_read() -> Outcome {
     for (name, kind) in [("pipe.txt", "a pipe, a socket or a device"), ("inner.txt", "a folder")] {
         let sources = Sources::gather("m.cem", format!("use \"{name}\"; 1"), &Limits::default(), &files);
         let error = Model::parse_sources(sources, Registry::standard(), &Limits::default()).expect_err("no text");
-        assert!(error.to_string().contains(&format!("it is {kind}, not a file")), "{error}");
+        assert!(error.to_string().contains(&format!("expected a file, found {kind}")), "{error}");
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ fn links_that_lead_out_of_the_folder_are_refused_for_models_and_for_used_files()
     for one in failed {
         let shown = one.to_string();
         assert!(
-            shown.contains("it is a link that leads out of the folder") && !shown.contains("of the host"),
+            shown.contains("the file is a link that leads out of the folder") && !shown.contains("of the host"),
             "{shown}"
         );
     }

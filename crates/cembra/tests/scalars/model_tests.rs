@@ -172,14 +172,14 @@ test \"unfit\" { x = 0.5 } => { y = 1 }";
     assert_eq!(
         found,
         [
-            ("test \"other\" fails: `y` is 3, and not 4", case("{ x = 2 } => { y = 4 }")),
+            ("test \"other\" fails: `y` must be 4, but is 3", case("{ x = 2 } => { y = 4 }")),
             ("test \"fails\" fails: math.floor_divide: division by zero", case("{ x = 0 } => { y = 1 }")),
             (
-                "test \"no error\" fails: there is no error, and `div-by-zero` is expected",
+                "test \"no error\" fails: expected the error `div-by-zero`, found no error",
                 case("{ x = 1 } => error \"div-by-zero\"")
             ),
             (
-                "test \"another error\" fails: there is an error `div-by-zero`, and `cast-range` is expected",
+                "test \"another error\" fails: expected the error `cast-range`, found the error `div-by-zero`",
                 case("{ x = 0 } => error \"cast-range\"")
             ),
             ("test \"unfit\" fails: input `x` is i32, and the test gives it `0.5`", case("{ x = 0.5 } => { y = 1 }")),

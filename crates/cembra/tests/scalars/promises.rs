@@ -152,7 +152,7 @@ fn edges_are_of_the_form_that_is_promised() {
                     let (found, wanted) = if word == "splits" { (found, wanted) } else { (wanted, found) };
                     let expected = format!(
                         "input `by` is {word}, but the edge has {found} instead of {wanted}; declare it as `edge`, which takes \
-                         edges of both forms"
+                         edges with sizes, split points or a mapping"
                     );
                     assert_eq!(error.to_string(), expected);
                 }

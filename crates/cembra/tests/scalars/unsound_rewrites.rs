@@ -67,8 +67,8 @@ fn another_field_is_of_another_type() {
     assert_eq!(run(TUPLE, &[tuple()], |_, _| None), Ok(4_i64.into()));
     // A number as a text: it would be read at the address 0x10.
     let field = |index: i64| run(TUPLE, &[tuple()], literal(Value::from(1_i64), Value::from(index)));
-    refused(field(0), "core.get_nth is of type i64 now, and was of type text");
-    refused(field(3), "core.get_nth fails: the tuple has 3 fields");
+    refused(field(0), "core.get_nth: the type is i64 now, but must be text");
+    refused(field(3), "core.get_nth: the operator does not accept its operands: the tuple has 3 fields");
     refused(field(-1), "there is no field -1");
     // Of the same type it is another field, no more.
     let same =
@@ -83,7 +83,7 @@ fn other_names_are_another_type() {
         cembra::ScalarValue::Text(_) => Some(rewriter.literal(Value::from("x,z"))),
         _ => None,
     };
-    refused(run(source, &[1_i64.into(), 2_f64.into()], renamed), "now, and was of type");
+    refused(run(source, &[1_i64.into(), 2_f64.into()], renamed), "now, but must be");
 }
 
 /// A model with a loop whose iterations add to a state, and an operator after the loop.
@@ -116,7 +116,7 @@ fn the_state_of_a_loop_stays_inside() {
         let operands = rewriter.matches(node, "math.add").unwrap_or_default();
         operands.iter().any(|operand| rewriter.input(*operand) == Some("n"))
     };
-    refused(run(LOOP, &[4_i64.into()], smuggled(product, last)), "uses the state of a loop outside of it");
+    refused(run(LOOP, &[4_i64.into()], smuggled(product, last)), "the state of a loop is used outside of the loop");
     // The state of one loop in another, which is as deep.
     let two = "input n: i64
         seq.reduce(fn(s, i) = s + i * 3i64, seq.range(n), 0i64) - seq.reduce(fn(s, i) = s + i // 5i64, seq.range(n), 0i64)";

@@ -301,7 +301,7 @@ fn what_is_wrong_with_a_gradient_names_it() {
     let tangent = g.tangents(&[clipped], &[x], &[x]).unwrap();
     let executor = g.compile(&tangent, &Options::default()).unwrap();
     let error = executor.run_reference(&[numbers(&[2], 0), numbers(&[3], 0)]).unwrap_err();
-    assert_eq!(error.to_string(), "a derivative that is not linear in what it is of");
+    assert_eq!(error.to_string(), "a gradient of a custom operator must be linear in the cotangent");
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn other_commands_say_what_they_cannot_do() {
     let apart = shell.stdout(&["explain", "-e", "input x: [f64]; x[0]", "--stage", "lanes"]);
     assert_eq!(
         apart,
-        "rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once.\n"
+        "rows are evaluated one by one because of array.at: the operator cannot be computed for the arrays of many rows at once.\n"
     );
     let scalar = shell.stdout(&["explain", "-e", "input x: f64; x", "--stage", "arrays"]);
     assert_eq!(scalar, "The model has no arrays and no tensors: `plan` shows its steps.\n");

@@ -497,7 +497,7 @@ fn a_note_says_why_rows_go_one_by_one() {
     let found = noted("input xs: [i64]; xs[0]");
     assert!(
         found.contains(
-            "\nnote: rows are evaluated one by one: array.at cannot be computed for the arrays of many rows at once\n"
+            "\nnote: rows are evaluated one by one because of array.at: the operator cannot be computed for the arrays of many rows at once\n"
         ),
         "{found}"
     );

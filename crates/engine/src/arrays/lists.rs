@@ -123,12 +123,12 @@ impl ListRows {
         });
         let interprets = options.backend == Backend::Interpreter || options.row_player == RowPlayer::Interpreter;
         let rows_of_model = if interprets {
-            Err(Diagnostic::new(Code::Arrays, "rows are evaluated one by one: the interpreter was asked for"))
+            Err(Diagnostic::new(Code::Arrays, "rows are evaluated one by one: the options choose the interpreter"))
         } else {
             over_rows(&placed).map_err(|Obstacle { node, why }| {
                 let origin = graph.origin(node);
                 let name = operator_name(&program.graph, origin);
-                let message = format!("rows are evaluated one by one: {name} {why}");
+                let message = format!("rows are evaluated one by one because of {name}: {why}");
                 Diagnostic::new(Code::Arrays, message).at(program.graph.span(origin))
             })
         };
@@ -305,7 +305,7 @@ impl RowsProgram {
         program: &Arc<Program>,
         options: &TimedOptions,
     ) -> Result<RowsProgram, Error> {
-        let unknown = || Error::values("an input of the rows is none of the model");
+        let unknown = || Error::values("the program for many rows has an input that the model does not have");
         let compiled = Compiled::of(&rows.placed, program, Fusion::Full, None, options)?;
         let sources = compiled.program().inputs().iter().map(|input| {
             let leaf = rows.leaves.get(input.leaf as usize);
@@ -665,7 +665,7 @@ impl<'r> ListRun<'r> {
         let mut made = Vec::new();
         let evaluated = if fits {
             let values: Option<Vec<Value>> = values.collect();
-            let values = values.ok_or_else(|| Error::values("a row of the columns is no value"))?;
+            let values = values.ok_or_else(|| Error::values("the columns do not have a value for a row"))?;
             self.model.by_row.evaluate(&values, &self.terms.inside(), &mut part.apart, &mut made)
         } else {
             Err(faults::of_copies())

@@ -475,9 +475,9 @@ pub(crate) fn listing(
     Ok(match loops(arrays, parts) {
         Ok(made) => plan_of(made.model, program, options)?.listing(),
         Err(LoopFailure { origin, why }) => {
-            let name = origin.map(|origin| operator_name(&program.graph, origin).to_string());
+            let name = origin.map(|origin| format!(" because of {}", operator_name(&program.graph, origin)));
+            let why = format_args!("none{}: {why}", name.as_deref().unwrap_or_default());
             let mut listing = Listing::new();
-            let why = format_args!("{NONE}{} {why}", name.as_deref().unwrap_or("a value"));
             listing.push(LineKind::Note, origin.map(|origin| origin.index() as u32), why);
             listing
         }

@@ -100,7 +100,7 @@ impl Compiled {
             SplitFailure::Element(node, fault) => Diagnostic::new(fault.code, fault.message).at(node_span(node)).into(),
             SplitFailure::Unsupported(node, why) => {
                 let name = operator_name(&program.graph, node);
-                Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name} {why}")).at(node_span(node)))
+                Error::from(Diagnostic::new(Code::TypeMismatch, format!("{name}: {why}")).at(node_span(node)))
             }
         })?;
         let steps = array_program.blocks().iter().flat_map(|block| &block.steps);

@@ -47,7 +47,7 @@ pub struct Executable {
 /// The compiled form of a model. The variants differ in the memory that holds its values.
 // Each call matches on the variant. A byte of its own is read faster than a niche in another field.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "calls read the model of a frame without a pointer in between")]
+#[expect(clippy::large_enum_variant, reason = "a call reads the largest variant without another pointer")]
 #[repr(u8)]
 pub(crate) enum ExecutableForm {
     /// A model of scalars, whose values are in a frame (the memory of one evaluation).
@@ -616,7 +616,7 @@ pub(crate) fn miscount(expected: usize, found: usize) -> Error {
 /// The error for values that are given to an executor whose machine code reads structs.
 #[cold]
 fn bound_to_structs() -> Error {
-    Diagnostic::new(Code::Binding, "the executor takes structs, not values")
+    Diagnostic::new(Code::Binding, "the executor reads structs, so it cannot be given values")
         .hint("run it by its `ModelExecutor`, or compile the model with `Model::compile`")
         .into()
 }

@@ -104,13 +104,13 @@ pub enum Misfit {
         row: usize,
     },
     /// The column reads the memory of an output, but the caller gave that output no memory, or memory that cannot be read.
-    #[error("is read from the memory of output {at}, which has no memory that can be read")]
+    #[error("reads the memory of output {at}, but no memory that can be read was given for that output")]
     Output {
         /// The index of the output whose memory the column reads.
         at: usize,
     },
     /// The caller gave memory for an output of a model with arrays. Such outputs are always new columns.
-    #[error("must not have memory of the caller: the outputs of a model with arrays are new columns")]
+    #[error("must not be given memory: a model with arrays makes new columns for its outputs")]
     Memory,
     /// There is not enough memory for a new column of `rows` rows.
     #[error("needs a column of {rows} rows, for which there is not enough memory")]

@@ -126,7 +126,7 @@ pub struct Player {
     function: Option<Arc<dyn BatchFunction>>,
     transfers: Transfers,
     /// Workspaces for later runs; at most one for each thread that has run at the same time.
-    #[expect(clippy::vec_box, reason = "a workspace is large, and moved out and in by every run")]
+    #[expect(clippy::vec_box, reason = "a workspace is large, and every run moves it")]
     pool: Mutex<Vec<Box<Workspace>>>,
 }
 
@@ -404,7 +404,7 @@ impl RowPlan {
     ///
     /// # Safety
     /// COLUMNS: the job's columns have the rows, nothing else writes them, and the first row is a multiple of 64, or no column has bits.
-    #[expect(clippy::too_many_arguments, reason = "a strip is of a job, a player, a thread and a range")]
+    #[expect(clippy::too_many_arguments, reason = "a block of rows needs its job, its evaluator, its thread and its range")]
     unsafe fn strip<E>(
         &self,
         job: &Job<'_>,

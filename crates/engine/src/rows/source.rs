@@ -44,10 +44,10 @@ pub(in crate::rows) struct Source<'a> {
     /// The size in bytes of a value that is copied, one strip (block of rows) at a time.
     cell: usize,
     /// The memory of the value that all rows share; `None` for other columns.
-    #[expect(dead_code, reason = "the value lies in it")]
+    #[expect(dead_code, reason = "the column points to the value in this memory")]
     shared: Option<Frame>,
     /// Memory for bits that are copied because an output overwrites them.
-    #[expect(dead_code, reason = "the bits lie in it")]
+    #[expect(dead_code, reason = "the column points to the bits in this memory")]
     copied: [Vec<u64>; 2],
 }
 

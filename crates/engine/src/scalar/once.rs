@@ -70,7 +70,7 @@ impl OncePlan {
         limits: &Limits,
         results: &mut Vec<Value>,
     ) -> Result<(), Error> {
-        let misfit = || Error::values("a plan of scalars is given other values than it takes");
+        let misfit = || Error::values("the values do not match the inputs of a plan for scalars");
         let slots = self.model.slots.as_ref().ok_or_else(misfit)?;
         let OnceMemory { frame, context, inputs: values } = memory;
         values.clear();

@@ -114,7 +114,7 @@ impl Evaluator {
         if std::ptr::eq(graph.registry(), self.registry) {
             return Ok(());
         }
-        let message = "the graph has the operators of another registry";
+        let message = "the operators of the graph come from another registry than that of the options";
         Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
     }
 

@@ -156,7 +156,7 @@ impl TensorModel {
         let is_same = |(cuts, extents): (&Vec<Option<AxisCut>>, &&[usize])| cuts.len() == extents.len();
         let counts = [cuts.len(), numbers.len()];
         if counts != [extents.len(); 2] || !cuts.iter().zip(extents).all(is_same) {
-            let message = "cuts or numbers for another number of inputs or axes than there are";
+            let message = "each input must have one number, and each of its axes one tiling";
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         match &self.origin {
@@ -294,7 +294,7 @@ impl TensorModel {
         }
         for (field, tensor) in self.inputs.iter().zip(given) {
             if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
-                let found = format!("is given as {} of {:?}", tensor.scalar_type(), tensor.extents());
+                let found = format!("the given tensor has elements of type {} and the extents {:?}", tensor.scalar_type(), tensor.extents());
                 return Err(misfit(field, &found));
             }
         }
@@ -366,7 +366,7 @@ fn check_extents(graph: &TensorGraph, extents: &[&[usize]]) -> Result<(), Error>
     if graph.leaves().iter().map(|leaf| graph.extents(leaf.node)).eq(extents.iter().copied()) {
         return Ok(());
     }
-    let message = "a graph is planned for the extents of its leaves";
+    let message = "the extents of the inputs must be those of the leaves of the graph";
     Err(Error::tensors(TensorErrorKind::SizeMismatch, message))
 }
 

@@ -127,7 +127,7 @@ impl<'l> Assembly<'l> {
                 Some(node) => self.operands.push(*node),
                 None => {
                     let position = self.operands.len();
-                    let what = format_args!("its operand {position} is the node {operand}, which is not before it");
+                    let what = format_args!("operand {position} is the node {operand}, which must come before this node");
                     return Err(self.damaged_node(what));
                 }
             }
@@ -164,7 +164,7 @@ impl<'l> Assembly<'l> {
         let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
         let name: Arc<str> = name.into();
         if !self.input_names.insert(name.clone()) {
-            return Err(damaged(place, format_args!("the input `{}` is there twice", name.escape_debug())));
+            return Err(damaged(place, format_args!("the input `{}` is in the list twice", name.escape_debug())));
         }
         self.program.graph.leaf(&name, None);
         self.check_count(self.program.graph.len())?;
@@ -180,7 +180,7 @@ impl<'l> Assembly<'l> {
     pub(super) fn default_of_input(&mut self, default: Option<ScalarValue>) -> Result<(), Diagnostic> {
         let at = self.program.inputs.len().saturating_sub(1);
         let Some(default) = default.filter(|_| !self.program.inputs.is_empty()) else {
-            return Err(damaged(format_args!("inputs[{at}]"), "its default is no value"));
+            return Err(damaged(format_args!("inputs[{at}]"), "the default of the input is not a value"));
         };
         self.count_literal(literal_bytes(&Value::Scalar(default.clone())))?;
         let input = &mut self.program.inputs[at];
@@ -218,7 +218,7 @@ impl<'l> Assembly<'l> {
             _ => vec![parameters],
         };
         if !parameters.iter().chain([&result]).all(is_scalar) {
-            return Err(damaged(place, "its parameters and its result are not all scalars"));
+            return Err(damaged(place, "the parameters and the result of the operator must be scalars"));
         }
         let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
         let name: Arc<str> = name.into();
@@ -276,7 +276,7 @@ impl<'l> Assembly<'l> {
         let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
         let name: Arc<str> = name.into();
         if !self.output_names.insert(name.clone()) {
-            return Err(damaged(place, format_args!("the output `{}` is there twice", name.escape_debug())));
+            return Err(damaged(place, format_args!("the output `{}` is in the list twice", name.escape_debug())));
         }
         self.program.outputs.push(Output { name, node, span });
         Ok(())
@@ -285,7 +285,7 @@ impl<'l> Assembly<'l> {
     /// Returns the program, in which every leaf without a declaration has become an input. Fails if there is no output.
     pub(super) fn finish(mut self) -> Result<Program, Diagnostic> {
         if self.program.outputs.is_empty() {
-            return Err(Diagnostic::new(Code::NoOutput, "the model has no output").hint("the file lists none"));
+            return Err(Diagnostic::new(Code::NoOutput, "the model has no output").hint("add an output: the list of outputs in the file is empty"));
         }
         self.program.add_undeclared_inputs();
         Ok(self.program)

@@ -122,9 +122,9 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
     let mut span_lengths = Column::new("span_lengths", &file.span_lengths);
     for kind in &file.kinds {
         let number = assembly.len();
-        let kind = Kind::try_from(*kind).map_err(|_| assembly.damaged_node("there is no such kind of node"))?;
+        let kind = Kind::try_from(*kind).map_err(|_| assembly.damaged_node("the kind of the node is unknown"))?;
         if kind == Kind::Literal {
-            let found = literals.next().ok_or_else(|| damaged("literals", "a literal is not there"))?;
+            let found = literals.next().ok_or_else(|| damaged("literals", "the list of literals ends before the last literal of the nodes"))?;
             let value = literal::read(found, limits, &assembly)?;
             assembly.literal(value)?;
         } else {
@@ -159,7 +159,7 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
         }
     }
     if literals.next().is_some() {
-        return Err(damaged("literals", "there are more than nodes that are literals"));
+        return Err(damaged("literals", "the list of literals has more entries than there are literals among the nodes"));
     }
     for column in [subjects, arities, operands, span_counts, span_starts, span_lengths] {
         column.finish()?;
@@ -198,13 +198,13 @@ impl<'m> Column<'m> {
     }
 
     fn next(&mut self) -> Result<u32, Diagnostic> {
-        self.numbers.next().copied().ok_or_else(|| damaged(self.name, "it ends before the nodes do"))
+        self.numbers.next().copied().ok_or_else(|| damaged(self.name, "the list ends before the last node"))
     }
 
     fn finish(mut self) -> Result<(), Diagnostic> {
         match self.numbers.next() {
             None => Ok(()),
-            Some(_) => Err(damaged(self.name, "it goes on behind the last node")),
+            Some(_) => Err(damaged(self.name, "the list goes on after the last node")),
         }
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
     let mut parts = literal.parts.into_iter();
     loop {
         let kind = parts.next().and_then(|part| part.kind);
-        let kind = kind.ok_or_else(|| assembly.damaged_node("a part of its value is not there"))?;
+        let kind = kind.ok_or_else(|| assembly.damaged_node("the value of the literal is not complete"))?;
         let place = || format!("nodes[{}]", assembly.len());
         let mut value = match kind {
             PartKind::Scalar(scalar) => Value::Scalar(read_scalar(scalar, assembly)?),
@@ -91,12 +91,12 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             },
             PartKind::Shape(text) => match assembly.qtype(&text, &place())? {
                 QType::Shape(shape) => Value::Shape(shape),
-                other => return Err(assembly.damaged_node(format_args!("{other} is the type of no shape"))),
+                other => return Err(assembly.damaged_node(format_args!("{other} is not the type of a shape"))),
             },
             PartKind::Array(text) => match parse_value_within(&text, limits) {
                 Ok(value @ (Value::Array(..) | Value::ArrayShape(..) | Value::Edge(_) | Value::Dict(_))) => value,
                 Ok(Value::Tuple(fields)) if *fields.form() != Form::Tuple => Value::Tuple(fields),
-                _ => return Err(assembly.damaged_node("its value is no array")),
+                _ => return Err(assembly.damaged_node("the value of the literal is not an array")),
             },
             PartKind::Type(text) => Value::Type(assembly.qtype(&text, &place())?),
             PartKind::Nothing(()) => Value::Nothing,
@@ -121,7 +121,7 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             let Some(mut tuple) = open.pop() else {
                 return match parts.next() {
                     None => Ok(value),
-                    Some(_) => Err(assembly.damaged_node("its value has more parts than its tuples have fields")),
+                    Some(_) => Err(assembly.damaged_node("the value of the literal has more parts than its tuples have fields")),
                 };
             };
             tuple.fields.push(value);
@@ -136,5 +136,5 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
 }
 
 fn read_scalar(scalar: Scalar, assembly: &Assembly<'_>) -> Result<ScalarValue, Diagnostic> {
-    scalar.value.ok_or_else(|| assembly.damaged_node("a scalar of its literal has no type"))
+    scalar.value.ok_or_else(|| assembly.damaged_node("a scalar of the literal has no type"))
 }

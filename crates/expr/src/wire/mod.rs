@@ -84,10 +84,10 @@ fn check_length(length: usize, limits: &Limits) -> Result<(), Diagnostic> {
 fn check_header(format: Option<&str>, version: u64) -> Result<(), Diagnostic> {
     if format != Some(FORMAT) {
         let problem = Diagnostic::new(Code::Wire, "this is not a program written by cembra");
-        return Err(problem.hint(format!("such a file begins with the format `{FORMAT}` and its version")));
+        return Err(problem.hint(format!("a program begins with the format `{FORMAT}` and a version")));
     }
     match version {
-        0 => Err(damaged("version", "there is no version 0")),
+        0 => Err(damaged("version", "the version must be at least 1, found 0")),
         version if version <= u64::from(VERSION) => Ok(()),
         newer => {
             let message = format!("the file is of version {newer}, and this cembra reads versions up to {VERSION}");

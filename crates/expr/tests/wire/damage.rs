@@ -61,7 +61,7 @@ fn defaults_are_of_the_types_of_their_inputs() {
 fn other_files_are_told_apart() {
     assert_eq!(damage(b""), "this is not a program written by cembra");
     assert_eq!(damage(b"\x0a\x06cembra\x10\x01"), "this is not a program written by cembra");
-    assert_eq!(damage(b"\x0a\x0ecembra-program"), "the file is damaged at version: there is no version 0");
+    assert_eq!(damage(b"\x0a\x0ecembra-program"), "the file is damaged at version: the version must be at least 1, found 0");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn problems_have_a_place() {
     let inputs = inputs.map(|(name, qtype)| FileInput { name: name.to_owned(), qtype: qtype.map(str::to_owned) });
     for (file, message) in [
         (operator, "nodes[0]: `a b` cannot be the name of an operator"),
-        (twice, "outputs[1]: the output `y` is there twice"),
+        (twice, "outputs[1]: the output `y` is in the list twice"),
         (File { inputs: inputs.to_vec(), ..leaf.clone() }, "inputs[1]: an input cannot have the type (f32, QTYPE)"),
         (File { outputs: vec![output("y", 1)], ..leaf.clone() }, "outputs[0]: there is no node 1"),
     ] {
@@ -236,13 +236,13 @@ fn claims_are_not_believed() {
     for (file, message) in [
         (File { kinds: vec![3], literals: vec![tuple.clone()], ..base.clone() }, "nodes[0]: a part of its value"),
         (File { kinds: vec![3], literals: vec![tuple.repeat(300)], ..base.clone() }, "limit"),
-        (File { kinds: vec![3], ..base.clone() }, "literals: a literal is not there"),
-        (File { kinds: vec![4], arities: vec![u32::MAX], ..base.clone() }, "operands: it ends before the nodes do"),
-        (File { kinds: vec![4], arities: vec![1], operands: vec![0], ..base.clone() }, "nodes[0]: its operand 0"),
+        (File { kinds: vec![3], ..base.clone() }, "literals: the list of literals ends before the last literal of the nodes"),
+        (File { kinds: vec![4], arities: vec![u32::MAX], ..base.clone() }, "operands: the list ends before the last node"),
+        (File { kinds: vec![4], arities: vec![1], operands: vec![0], ..base.clone() }, "nodes[0]: operand 0"),
         (File { kinds: vec![4], arities: vec![1], operands: vec![1], ..base.clone() }, "nodes[0]: an operand is"),
         (File { kinds: vec![1], operands: vec![1], ..base.clone() }, "operands: it goes on"),
         (File { kinds: vec![1], subjects: vec![9], ..base.clone() }, "nodes[0]: there is no name 9"),
-        (File { kinds: vec![9], ..base.clone() }, "nodes[0]: there is no such kind of node"),
+        (File { kinds: vec![9], ..base.clone() }, "nodes[0]: the kind of the node is unknown"),
         (File { kinds: vec![1; 4_000_001], ..base.clone() }, "limit"),
     ] {
         let (_, found) = problem(read_binary(&file.encode_to_vec(), &Limits::default()));

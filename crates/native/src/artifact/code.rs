@@ -195,7 +195,7 @@ fn all(
         let refused = |inner| generator(format!("the code generator refused the model: {inner}"));
         let isa = codegen.optimising.as_ref().filter(|_| improvable).unwrap_or(isa);
         scratch.context.compile(&**isa, &mut ControlPlane::default()).map_err(|e| refused(e.inner))?;
-        let code = scratch.context.compiled_code().ok_or_else(|| generator("no code was made"))?;
+        let code = scratch.context.compiled_code().ok_or_else(|| generator("the code generator made no code"))?;
         check_alignment(code)?;
         let start = bytes.len().next_multiple_of(ALIGNMENT);
         bytes.resize(start, PADDING);
@@ -227,7 +227,7 @@ fn all(
 pub(crate) fn check_alone(code: &CompiledCode, budget: &Budget) -> Result<(), Error> {
     let limits = budget.limits();
     if !code.buffer.relocs().is_empty() {
-        return Err(generator("the code would need relocations"));
+        return Err(generator("the machine code has relocations, which are not supported here"));
     }
     if code.code_buffer().len() > limits.code_bytes {
         return Err(limits.exceeded(Limit::CodeBytes).into());
@@ -238,14 +238,14 @@ pub(crate) fn check_alone(code: &CompiledCode, budget: &Budget) -> Result<(), Er
 
 fn check_alignment(code: &CompiledCode) -> Result<(), Error> {
     if code.buffer.alignment as usize > ALIGNMENT {
-        return Err(generator("the code needs an alignment that it does not get"));
+        return Err(generator("the machine code needs a larger alignment than is supported"));
     }
     Ok(())
 }
 
 fn check_stack(stack: usize) -> Result<(), Error> {
     if stack > STACK_BYTES {
-        let message = format!("the model needs {stack} bytes of stack; native code takes up to {STACK_BYTES}");
+        let message = format!("the model needs {stack} bytes of stack; the limit for native code is {STACK_BYTES}");
         return Err(Error::new(ErrorKind::Stack, message));
     }
     Ok(())
@@ -295,7 +295,7 @@ fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut
             }
             _ => None,
         };
-        let callee = callee.ok_or_else(|| generator("the code would need relocations"))?;
+        let callee = callee.ok_or_else(|| generator("the machine code has relocations, which are not supported here"))?;
         calls.push(Call { from, at: reloc.offset as usize, to: callee.index as usize, addend: reloc.addend });
     }
     Ok(())
@@ -306,7 +306,7 @@ fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut
 fn fill_in(bytes: &mut [u8], placed: &[FunctionPlacement], call: &Call) -> Result<(), Error> {
     let at = placed[call.from].start + call.at;
     let distance = placed[call.to].start as i64 - at as i64 + call.addend;
-    let distance = i32::try_from(distance).map_err(|_| generator("the code is too large for calls inside of it"))?;
+    let distance = i32::try_from(distance).map_err(|_| generator("the machine code is too large: a call does not reach its function"))?;
     bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
     Ok(())
 }

@@ -85,7 +85,7 @@ pub(crate) fn host(tier: Tier) -> Result<Codegen, Error> {
     let codegen = || {
         // Other processors would need an instruction cache flush before new code runs.
         if !cfg!(target_arch = "x86_64") {
-            return Err(Error::new(ErrorKind::Unsupported, "native code runs on x86-64 only so far"));
+            return Err(Error::new(ErrorKind::Unsupported, "native code is supported on x86-64 only"));
         }
         finish(&cranelift_native::builder().map_err(|e| no_code("here", &e))?, tier)
     };
@@ -106,7 +106,7 @@ pub(crate) fn of(target: &Target, tier: Tier) -> Result<Codegen, Error> {
     let foreign = triple.architecture != Triple::host().architecture;
     let mut builder = isa::lookup(triple).map_err(|e| match e {
         LookupError::SupportDisabled => {
-            no_code(&for_name, &"this build of cembra leaves out other machines (the feature `cross-targets`)")
+            no_code(&for_name, &"build cembra with the feature `cross-targets` to compile for other machines")
         }
         LookupError::Unsupported => no_code(&for_name, &"the code generator does not know the machine"),
     })?;

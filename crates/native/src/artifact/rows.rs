@@ -94,7 +94,7 @@ fn check_forms(plan: &Plan, forms: &[ColumnForm]) -> Result<(), Error> {
         // `Chains` means that an output is the sum of its rows, which this code does not compute.
         if !form.fits(qtype, is_output) || form.data == DataForm::Chains {
             let what = if is_output { "output" } else { "input" };
-            let message = format!("column {at} is {form:?}, which no {what} of type {qtype} can be");
+            let message = format!("column {at} is {form:?}, which cannot be an {what} of type {qtype}");
             return Err(Error::new(ErrorKind::Columns, message));
         }
     }

@@ -57,7 +57,7 @@ impl FunctionState<'_> {
                 }
                 _ => None,
             };
-            debug_assert!(value.is_some(), "an expansion has none of `{instr:?}`");
+            debug_assert!(value.is_some(), "an expansion must not contain the instruction `{instr:?}`");
             made.push(value.unwrap_or(first));
         }
         made[tape.outputs()[output].index()]

@@ -129,7 +129,7 @@ pub fn compile_in(
 ) -> Result<LaneLoop, Error> {
     let isa = host(Tier::Optimised)?.fast;
     if lanes != Lanes::One && !isa.has_round() {
-        return Err(Error::new(ErrorKind::Unsupported, "lanes need a processor with SSE4.1"));
+        return Err(Error::new(ErrorKind::Unsupported, "evaluating several rows at once needs a processor with SSE4.1"));
     }
     compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
@@ -142,7 +142,7 @@ fn compile_for(
     budget: &Budget,
 ) -> Result<LaneLoop, Error> {
     if !Port::fit(inputs, outputs, tape) {
-        return Err(Error::new(ErrorKind::Columns, "the tape's inputs and outputs cannot have these ports"));
+        return Err(Error::new(ErrorKind::Columns, "the memory layouts of the columns do not fit the inputs and outputs of the tape"));
     }
     let failed = |message: String| Error::new(ErrorKind::CodeGenerator, message);
     // The code generator may panic on input that it does not support.
@@ -158,7 +158,7 @@ fn compile_for(
         Ok::<_, Error>(context)
     }));
     let context = made.unwrap_or_else(|_| Err(failed("the code generator failed on the tape".to_owned())))?;
-    let code = context.compiled_code().ok_or_else(|| failed("no code was made".to_owned()))?;
+    let code = context.compiled_code().ok_or_else(|| failed("the code generator made no code".to_owned()))?;
     check_alone(code, budget)?;
     let (pages, bytes) = (publish(code.code_buffer())?, code.code_buffer().len());
     // SAFETY: CODE-ENTRY: the pages start with a function of this signature, compiled just above.

@@ -108,7 +108,7 @@ impl<'p, 'b, 'f> VectorEmitter<'p, 'b, 'f> {
         match &self.made[val.index()] {
             EmittedResult::Numbers(numbers) => numbers.clone(),
             _ => {
-                debug_assert!(false, "v{} is used as a number but was not played", val.index());
+                debug_assert!(false, "v{} is used as a number but was not evaluated", val.index());
                 vectors::constant(self.builder, self.lanes, self.tape.ty(val), 0)
             }
         }
@@ -117,7 +117,7 @@ impl<'p, 'b, 'f> VectorEmitter<'p, 'b, 'f> {
     /// Returns the vectors of `mask`, with lanes of the width `width`.
     pub(crate) fn mask(&mut self, mask: Mask, width: Width) -> Vectors {
         let EmittedResult::Mask(widths) = &mut self.made[mask.index()] else {
-            debug_assert!(false, "v{} is used as a mask but was not played", mask.index());
+            debug_assert!(false, "v{} is used as a mask but was not evaluated", mask.index());
             return vectors::constant(self.builder, self.lanes, width.integer(), 0);
         };
         if let Some(found) = widths.at(width) {

@@ -183,7 +183,7 @@ impl Blends {
             (_, None) => None,
         };
         let vector = vector.unwrap_or_else(|| {
-            debug_assert!(false, "instruction {at} is used but was not played, or is no float");
+            debug_assert!(false, "instruction {at} is used but was not evaluated, or is not a float");
             instructions::splat(playing.builder, types::F64X2, 0)
         });
         self.vectors[at] = Some(vector);

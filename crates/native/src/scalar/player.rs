@@ -146,7 +146,7 @@ impl ScalarEmission<'_, '_, '_> {
                 return None;
             }
             Instr::Call(function, args) => {
-                debug_assert!(at > 0 || args.is_empty(), "arguments come before the call");
+                debug_assert!(at > 0 || args.is_empty(), "an instruction must come after its arguments");
                 let args: smallvec::SmallVec<[ir::Value; 4]> = args.iter().map(|arg| self.val(*arg)).collect();
                 self.state.call(self.builder, *function, &args)
             }

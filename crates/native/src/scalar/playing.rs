@@ -35,7 +35,7 @@ impl ScalarEmission<'_, '_, '_> {
         match self.values[at] {
             Some(value) => value,
             None => {
-                debug_assert!(false, "instruction {at} is used but was not played");
+                debug_assert!(false, "instruction {at} is used but was not evaluated");
                 self.builder.ins().iconst(if ty.is_int() { ty } else { types::I64 }, 0)
             }
         }

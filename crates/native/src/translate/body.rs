@@ -118,9 +118,9 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         let (place, constant) = outline.locations.place(plan, outline.binding, value);
         debug_assert!(
             self.row.is_none() || place.base == Base::Frame,
-            "inputs of columns are loaded where the row begins"
+            "inputs from columns must be loaded where the row begins"
         );
-        debug_assert!(constant || outline.locations.lies_in_slot(value), "{value:?} is used before it is made");
+        debug_assert!(constant || outline.locations.lies_in_slot(value), "{value:?} is used before it is computed");
         Memory { constant, ..self.memory(place) }
     }
 

@@ -442,7 +442,7 @@ fn forms_that_no_column_of_the_plan_has_are_refused() {
         wrong[at].data = DataForm::Nothing;
         let message = refused(&wrong);
         assert!(message.starts_with(&format!("column {at} is ColumnForm")), "{message}");
-        assert!(message.ends_with(&format!("which no {what} of type {qtype} can be")), "{message}");
+        assert!(message.ends_with(&format!("which cannot be an {what} of type {qtype}")), "{message}");
     }
     // This code does not sum the rows of an output.
     let mut sums = forms;

@@ -37,7 +37,7 @@ pub(super) fn rewritten(model: &mut TypedModel, program: &Program, budget: &Budg
     }
     let escaped = model.outputs.iter().find(|(_, id)| scopes.uses_state(*id)).map(|(_, id)| *id);
     match escaped {
-        Some(id) => Err(refused(model, program, id, "uses the state of a loop outside of it")),
+        Some(id) => Err(refused(model, program, id, "the state of a loop is used outside of the loop")),
         None => Ok(()),
     }
 }
@@ -47,27 +47,27 @@ fn refused(model: &TypedModel, program: &Program, id: Id, wrong: &str) -> Diagno
         Kind::Loop(_) | Kind::State(_) => "a loop",
         _ => model.graph.op(id).map_or("a value", |op| model.registry.get(op).name),
     };
-    let message = format!("after the rewrites of an extension, {name} {wrong}");
+    let message = format!("the rewrites of an extension make the model invalid: {name}: {wrong}");
     Diagnostic::new(Code::Extension, message)
         .at(program.graph.span(model.graph.origin(id)))
-        .hint("check what the extensions put in place of its operands")
+        .hint("check the nodes that the extensions put in the place of this operator's operands")
         .into()
 }
 
 /// Checks the invariants of all passes for the node `id`: its operands come before it, and have types that its overload takes.
 fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     if graph.operands(id).iter().any(|operand| *operand >= id) {
-        return Err("comes before an operand".to_owned());
+        return Err("a node comes before its operand".to_owned());
     }
     let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
     match (graph.kind(id), &types[..]) {
         (Kind::LAZY, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
-            return Err(format!("has branches of types {on} and {off}"));
+            return Err(format!("the branches have the types {on} and {off}, but both must have the type of the conditional"));
         }
         (Kind::Loop(_), [init, round]) => {
-            let QType::Tuple(ends) = graph.qtype(id) else { return Err("is no loop".to_owned()) };
+            let QType::Tuple(ends) = graph.qtype(id) else { return Err("the type of a loop must be a tuple".to_owned()) };
             if **round != *graph.qtype(id) || ends.first() != Some(*init) {
-                return Err(format!("starts as {init} and goes on as {round}"));
+                return Err(format!("the state of a loop starts as {init}, but its body results in {round}"));
             }
         }
         _ => {}
@@ -76,7 +76,7 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
         let overload = &registry.get(op).overloads()[usize::from(at)];
         for (arg, found) in types.iter().enumerate().take(overload.args.len()) {
             if !overload.is_taken(arg, lifted, found) {
-                return Err(format!("has an operand of type {found}"));
+                return Err(format!("an operand has the type {found}, which the operator does not accept"));
             }
         }
     }
@@ -93,14 +93,14 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
         // Their types are checked together with their loop.
         Kind::State(_) | Kind::Loop(_) => return Ok(()),
         Kind::Where { .. } => {
-            let [condition, on, off] = operands[..] else { return Err("has not three operands".to_owned()) };
+            let [condition, on, off] = operands[..] else { return Err("a conditional must have three operands".to_owned()) };
             let agree = graph.qtype(condition).scalar() == Some(Scalar::Unit) && graph.qtype(on) == graph.qtype(off);
             agree.then(|| graph.qtype(on).clone())
         }
         Kind::Operator { op, overload: Some(at), lifted } => {
             let overload = &registry.get(op).overloads()[usize::from(at)];
             if operands.len() != overload.args.len() {
-                return Err(format!("has {} operands", operands.len()));
+                return Err(format!("the operator does not accept {} operands", operands.len()));
             }
             // An overload on FLOAT64 may be used for WEAK_FLOAT.
             overload.is_made(lifted, graph.qtype(id)).then(|| graph.qtype(id).clone())
@@ -108,17 +108,17 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
         Kind::Operator { op, overload: None, .. } => match registry.get(op).meaning {
             Meaning::Structure(_) => {
                 let resolved =
-                    graph.resolve(registry, op, &operands).map_err(|fault| format!("fails: {}", fault.message))?;
+                    graph.resolve(registry, op, &operands).map_err(|fault| format!("the operator does not accept its operands: {}", fault.message))?;
                 Some(resolved.signature.ret.clone())
             }
-            _ => return Err("has no kernel".to_owned()),
+            _ => return Err("the operator cannot be evaluated".to_owned()),
         },
-        Kind::CompileTime(_) => return Err("is left over from typing".to_owned()),
+        Kind::CompileTime(_) => return Err("a type or a function is left over from type inference".to_owned()),
     };
     match found {
         Some(found) if found == *graph.qtype(id) => Ok(()),
-        Some(found) => Err(format!("is of type {found} now, and was of type {}", graph.qtype(id))),
-        None => Err(format!("is no longer of type {}", graph.qtype(id))),
+        Some(found) => Err(format!("the type is {found} now, but must be {}", graph.qtype(id))),
+        None => Err(format!("the type is not {} any more", graph.qtype(id))),
     }
 }
 
@@ -173,7 +173,7 @@ impl Scopes {
         set.sort_unstable();
         set.dedup();
         if set.len() > usize::from(LoopId::MOST_DEPTH) {
-            return Err("uses the states of more loops than can be around it".to_owned());
+            return Err("the states of more loops are used than loops can be nested".to_owned());
         }
         let union = self.intern(set);
         self.unions.insert((a, b), union);
@@ -190,25 +190,25 @@ impl Scopes {
             Kind::State(of) => {
                 let qtype = graph.qtype(id);
                 if self.states.entry(of).or_insert_with(|| qtype.clone()) != qtype {
-                    return Err("has states of two types".to_owned());
+                    return Err("the state of a loop has two types".to_owned());
                 }
                 free = self.intern(SmallVec::from_iter([of]));
             }
             Kind::Loop(of) => {
-                let [init, _] = *graph.operands(id) else { return Err("has not two operands".to_owned()) };
+                let [init, _] = *graph.operands(id) else { return Err("a loop must have two operands".to_owned()) };
                 if self.sets[self.free[init.index()] as usize].contains(&of) {
-                    return Err("starts with its own state".to_owned());
+                    return Err("the start of a loop depends on the state of the same loop".to_owned());
                 }
                 if self.states.get(&of).is_some_and(|state| state != graph.qtype(init)) {
-                    return Err("has a state of another type than it starts with".to_owned());
+                    return Err("the state of a loop has another type than the start of the loop".to_owned());
                 }
                 if !self.closed.insert(of) {
-                    return Err("is there twice".to_owned());
+                    return Err("a loop is in the graph twice".to_owned());
                 }
                 let mut set = self.sets[free as usize].clone();
                 set.retain(|other| *other != of);
                 if set.iter().any(|around| !of.is_inside(*around)) {
-                    return Err("uses the state of a loop that it is not inside of".to_owned());
+                    return Err("the state of a loop is used in another loop that is not inside of it".to_owned());
                 }
                 free = self.intern(set);
             }
@@ -247,7 +247,7 @@ mod tests {
     fn a_loop_is_deeper_than_those_whose_states_it_uses() {
         assert_eq!(nested(1, 2), Ok(()));
         assert_eq!(nested(3, 7), Ok(()));
-        let wrong = Err("uses the state of a loop that it is not inside of".to_owned());
+        let wrong = Err("the state of a loop is used in another loop that is not inside of it".to_owned());
         assert_eq!(nested(1, 1), wrong);
         assert_eq!(nested(2, 1), wrong);
     }

@@ -69,7 +69,7 @@ impl fmt::Display for NotLanes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotLanes::Loop(_) => write!(f, "it has a loop"),
-            NotLanes::Impure(_) => write!(f, "an operator is not pure, so rows are evaluated in order"),
+            NotLanes::Impure(_) => write!(f, "an operator has side effects, so rows must be evaluated in order"),
             NotLanes::Type(_) => write!(f, "an input or an output is of a compound type"),
             NotLanes::Long => write!(f, "it has more than {MOST_STEPS} steps"),
             NotLanes::Unplayable(_) => write!(f, "the player lacks an instruction"),

@@ -277,7 +277,7 @@ impl Selector<'_> {
             _ => match self.comparison(at) {
                 Some(comparison) => self.compare(comparison, Value::NONE),
                 None => {
-                    debug_assert!(false, "v{at} is used as a mask but was not played");
+                    debug_assert!(false, "v{at} is used as a mask but was not evaluated");
                     self.new_mask(ValueMemory::None, element)
                 }
             },

@@ -341,7 +341,7 @@ impl Selector<'_> {
                     self.blend(made[mask.index()], made[on.index()], made[off.index()])
                 }
                 _ => {
-                    debug_assert!(false, "an expansion has none of `{instr:?}`");
+                    debug_assert!(false, "an expansion must not contain the instruction `{instr:?}`");
                     Value::NONE
                 }
             };

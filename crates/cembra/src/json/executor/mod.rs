@@ -142,7 +142,7 @@ impl JsonExecutor {
     pub fn run(&mut self, text: &str) -> Result<String, Error> {
         self.answer_to(text)?;
         // The writers of JSON write UTF-8.
-        let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the answer is no text"))?.to_owned();
+        let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the results are not a text in UTF-8"))?.to_owned();
         self.trim();
         Ok(made)
     }
@@ -156,7 +156,7 @@ impl JsonExecutor {
         self.answer_to(text)?;
         // The writers of JSON write UTF-8.
         let made = String::from_utf8(std::mem::take(&mut self.answer.0));
-        let made = made.map_err(|_| Error::values("the answer is no text"))?;
+        let made = made.map_err(|_| Error::values("the results are not a text in UTF-8"))?;
         // The next answer reuses the memory of the one that this replaces.
         self.answer.0 = std::mem::replace(answer, made).into_bytes();
         self.trim();

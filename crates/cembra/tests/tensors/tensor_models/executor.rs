@@ -82,7 +82,7 @@ fn a_plan_that_is_prepared_is_the_one_that_runs() {
     assert!(made.iter().zip(&by_plan).all(|(made, by_plan)| same_bits(made, by_plan)), "{made:?}, {by_plan:?}");
     for (extents, code, message) in [
         // The same numbers in one row as those of the plan, for other inputs.
-        (&[&[4, 3][..], &[3]][..], "arguments", "the extents must be given for 3 inputs"),
+        (&[&[4, 3][..], &[3]][..], "arguments", "extents must be given for all 3 inputs"),
         (&[&[4], &[3, 3], &[]], "shape", "input `x` is tensor[f64, 2], but has 1 axes"),
         (&[&[4, 3], &[2], &[]], "shape", "tensors of [4, 3] and [2] do not broadcast"),
     ] {
@@ -171,12 +171,12 @@ fn a_session_says_what_is_wrong_as_the_reference_does() {
         assert_eq!(error.to_string(), expected.to_string());
         error.to_string()
     };
-    assert_eq!(with(0, counted(&[6], 1)), "input `x` is tensor[f64, 2], but is given as f64 of [6]");
+    assert_eq!(with(0, counted(&[6], 1)), "input `x` is tensor[f64, 2], but the given tensor has elements of type f64 and the extents [6]");
     assert_eq!(
         with(1, Tensor::new(&[3], vec![1, 2, 3]).expect("a tensor")),
-        "input `bias` is tensor[f64, 1], but is given as i32 of [3]"
+        "input `bias` is tensor[f64, 1], but the given tensor has elements of type i32 and the extents [3]"
     );
-    assert_eq!(with(2, counted(&[1], 1)), "input `by` is f64, but is given as f64 of [1]");
+    assert_eq!(with(2, counted(&[1], 1)), "input `by` is f64, but the given tensor has elements of type f64 and the extents [1]");
     assert_eq!(with(1, counted(&[2], 1)), "tensors of [2, 3] and [2] do not broadcast");
     let mut session = executor.session();
     let error = session.run_tensors(&good()[..2]).expect_err("one too few");

@@ -533,7 +533,7 @@ fn an_output_that_nobody_has_memory_for_is_refused() {
     for (tensor, message, as_value) in [
         (
             f64s(&[1, 1], &[1.0]),
-            "input `x` is tensor[f64, 1], but is given as f64 of [1, 1]",
+            "input `x` is tensor[f64, 1], but the given tensor has elements of type f64 and the extents [1, 1]",
             "input `x` is tensor[f64, 1], found tensor[f64, 2]",
         ),
         (

@@ -53,9 +53,9 @@ impl ArrayHost<'_> {
             .zip(optional)
             .map(|((arg, buffers), optional)| column(arg, optional, buffers))
             .collect();
-        let columns = columns.ok_or_else(|| Error::values("an array is no column"))?;
+        let columns = columns.ok_or_else(|| Error::values("an operand of a plan cannot be read as a column"))?;
         let CompiledPart::Rows(rows_of) = &self.played[part.index()] else {
-            return Err(Error::values("a plan of scalars has no rows"));
+            return Err(Error::values("a plan for scalars cannot be evaluated for rows"));
         };
         let terms = RunTerms { limits: Some(self.limits), ..self.terms.inside() };
         let outputs = rows_of.outputs().iter().map(|_| None).collect();
@@ -70,7 +70,7 @@ impl ArrayHost<'_> {
     pub(super) fn map(&self, part: PartId, args: &[&Value], elements: usize, room: u64) -> Result<Vec<Array>, Error> {
         let arrays: Option<Vec<Array>> =
             self.rows(part, args, elements, room).map_err(Error::in_element)?.into_iter().map(array).collect();
-        arrays.ok_or_else(|| Error::values("a column is no array"))
+        arrays.ok_or_else(|| Error::values("a result of a plan is not an array"))
     }
 
     /// Evaluates the plan `part` on the scalars `args`, and appends its outputs to `results`.
@@ -79,7 +79,7 @@ impl ArrayHost<'_> {
     /// If the evaluation fails.
     pub(super) fn scalar(&mut self, part: PartId, args: &[&Value], results: &mut Vec<Value>) -> Result<(), Error> {
         let CompiledPart::Once(plan) = &self.played[part.index()] else {
-            return Err(Error::values("a plan of elements needs rows"));
+            return Err(Error::values("a plan for elements cannot be evaluated for one row"));
         };
         if self.scalars.is_empty() {
             self.scalars.resize_with(self.played.len(), || None);
@@ -146,7 +146,7 @@ impl ArrayHost<'_> {
         let text = match kind {
             FaultKind::SizeMismatch => &sizes,
             // Operators have a largest size of arrays, whatever the limits of the model are.
-            FaultKind::ArenaLimit => "an array would be larger than any that operators make",
+            FaultKind::ArenaLimit => "an array would be larger than the operators support",
             // SAFETY: STRING-VIEW: the kernels of array operators view texts that live as long as the process.
             FaultKind::Invalid | FaultKind::Assertion => unsafe {
                 Text::from_raw(operands[0] as *const u8, operands[1] as usize).as_str()

@@ -28,7 +28,7 @@ const MACHINE: u32 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 pub(super) struct Jitdump {
     file: File,
     /// A mapping of the file. The profiler records it with all other mappings, and so finds the file.
-    #[expect(dead_code, reason = "lives as long as the file is written")]
+    #[expect(dead_code, reason = "the mapping must live as long as the file is written")]
     marker: Mmap,
     /// The number of functions in the file.
     functions: u64,

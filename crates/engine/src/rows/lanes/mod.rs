@@ -61,7 +61,7 @@ pub struct LaneFunction {
     made_for: FunctionColumns,
     has_kernels: bool,
     has_strings: bool,
-    #[expect(dead_code, reason = "what kernels are given lies in them")]
+    #[expect(dead_code, reason = "the arguments of kernels point into this memory")]
     states: Vec<CompiledLiteral>,
 }
 

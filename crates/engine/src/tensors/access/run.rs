@@ -98,7 +98,7 @@ impl Workspace {
         const ENTRY: usize = 2 * size_of::<((TensorNodeId, usize), u64)>();
         let most = on.host.most_bytes();
         if self.known.len() as u64 >= most / ENTRY as u64 {
-            let message = format!("one element is computed from more others than fit {most} bytes");
+            let message = format!("a single element depends on more elements than fit into the limit of {most} bytes");
             return Err(Error::tensors(TensorErrorKind::Limit, message).hint("evaluate the whole tensor"));
         }
         self.known.insert((frame.node, frame.position), bits);
@@ -127,7 +127,7 @@ impl Workspace {
                     Some(value.data().bits(value.layout().position(&self.indices[first..])?))
                 }
                 Operation::Seed(_) => {
-                    let message = "a derivative that is not linear in what it is of";
+                    let message = "a gradient of a custom operator must be linear in the cotangent";
                     return Err(Error::tensors(TensorErrorKind::Evaluation, message));
                 }
                 _ => match seen(on, node, &self.indices[first..]) {
@@ -166,7 +166,7 @@ impl Workspace {
             Operation::Custom(custom) => self.custom(on, node, &mut frame, custom, given),
             _ => match on.cells.get(&frame.node) {
                 Some(cell) => self.cell(cell, node, &mut frame, given),
-                None => Err(Error::tensors(TensorErrorKind::Evaluation, "an element of what is computed elsewhere")),
+                None => Err(Error::tensors(TensorErrorKind::Evaluation, "a single element of this tensor cannot be computed, because other operators compute the tensor")),
             },
         };
         if let Some(last) = self.frames.last_mut() {
@@ -190,7 +190,7 @@ impl Workspace {
         self.arguments.extend(given);
         let fold_of =
             |folds: &mut Vec<Folding>| folds.pop().map(|fold| Step::Done(fold.finish().narrowed(node.scalar)));
-        let lost = || Error::tensors(TensorErrorKind::Evaluation, "a reduction that was not begun");
+        let lost = || Error::tensors(TensorErrorKind::Evaluation, "a reduction has no state");
         if cell.terms == 0 {
             return fold_of(&mut self.folds).ok_or_else(lost);
         }
@@ -213,7 +213,7 @@ impl Workspace {
                 Term::Product => arguments.iter().map(wide).reduce(Wide::times),
                 Term::Body(number) => Some(wide(&self.singles[number].evaluate(arguments)?)),
             };
-            let term = term.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an element of nothing"))?;
+            let term = term.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an element has no operands"))?;
             self.arguments.truncate(frame.arguments);
             if cell.fold.is_none() {
                 return Ok(Step::Done(term.narrowed(node.scalar)));
@@ -247,7 +247,7 @@ impl Workspace {
     ) -> Result<Step, Error> {
         let list = frame.index + node.extents.len();
         let (Some(form), Some(inputs)) = (custom.element_form(), on.customs.get(&frame.node)) else {
-            let message = format!("`{}` has no element form any more", custom.name());
+            let message = format!("the operator `{}` cannot compute single elements any more", custom.name());
             return Err(Error::tensors(TensorErrorKind::Evaluation, message));
         };
         let own = Index::from_slice(&self.indices[frame.index..list]);

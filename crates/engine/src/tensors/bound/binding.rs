@@ -166,7 +166,7 @@ impl BindingResult {
 /// The error for a step that cannot be computed piece by piece.
 #[cold]
 pub(super) fn no_pieces() -> Error {
-    Error::tensors(TensorErrorKind::Evaluation, "a step that has no pieces")
+    Error::tensors(TensorErrorKind::Evaluation, "a step cannot be divided into blocks of elements")
 }
 
 impl Binding<'_> {
@@ -494,7 +494,7 @@ impl Binding<'_> {
         let node = self.graph.node(product);
         match (&node.operation, &node.operands[..]) {
             (Operation::Contract(labels), [_, _]) => Ok((node, labels)),
-            _ => Err(Error::tensors(TensorErrorKind::OperandCount, "a product that is not of two")),
+            _ => Err(Error::tensors(TensorErrorKind::OperandCount, "a product must have two operands")),
         }
     }
 

@@ -13,22 +13,22 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(super) enum BoundFlaw {
     /// The memory of this node's value has another value, or none yet, when a step reads it.
-    #[error("%{0} is not where it is read")]
+    #[error("a step reads %{0} from memory that does not have its value")]
     Overwritten(usize),
     /// A step that computes this node writes to memory that it reads.
-    #[error("%{0} is written over what it is made of")]
+    #[error("the step that computes %{0} overwrites its own operands")]
     Aliased(usize),
     /// The value of this node is larger than its memory, or has another type.
-    #[error("%{0} does not fit its memory")]
+    #[error("%{0} does not match the size or the type of its memory")]
     Size(usize),
     /// A step computes this node piece by piece, and a piece reads other elements than the graph prescribes.
-    #[error("a piece of %{0} reads other elements")]
+    #[error("a block of elements of %{0} reads the wrong elements")]
     Operand(usize),
     /// The work bound for a piece (a part of the node's elements) does not match the step that computes this node.
-    #[error("the pieces of %{0} are those of another step")]
+    #[error("the blocks of elements of %{0} belong to another step")]
     Pieces(usize),
     /// The step that computes this node runs under other conditions than in the plan.
-    #[error("%{0} is run under other conditions")]
+    #[error("the step that computes %{0} runs under other conditions than in the plan")]
     Guard(usize),
 }
 

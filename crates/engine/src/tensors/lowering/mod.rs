@@ -240,7 +240,7 @@ impl TensorProgram {
             };
         }
         if extents.len() != self.inputs.len() {
-            let message = format!("the extents must be given for {} inputs", self.inputs.len());
+            let message = format!("extents must be given for all {} inputs", self.inputs.len());
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let leaves = leaves(program);

@@ -78,7 +78,7 @@ impl TypedProductPlan {
         matrices: &dyn MatrixProduct,
     ) -> Result<(Data, ProductCounters), Error> {
         if self.extents[..] != *extents {
-            let message = format!("a product of {:?} is not of {extents:?}", &self.extents[..]);
+            let message = format!("a product has the extents {:?}, not {extents:?}", &self.extents[..]);
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         let mut made = Data::zeros(self.factors.scalar, self.len)?;
@@ -134,7 +134,7 @@ impl TypedProductPlan {
         let (Some(a), Some(b), Some(to)) = (T::of(left), T::of(right), to) else {
             return Err(Error::tensors(
                 TensorErrorKind::ElementType,
-                "a product of other elements than it was planned for",
+                "a product was planned for another type of elements",
             ));
         };
         run_into(&self.plan, &[(a, *a_first), (b, *b_first)], to, matrices, watch, counters)
@@ -146,7 +146,7 @@ fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
     let memory = to.len();
     let others = to.all_mut().split_at(first).and_then(|[_, others]| others.split_at(len));
     others.map(|[part, _]| part).ok_or_else(|| {
-        let message = format!("a product of {len} elements from {first} on is not within memory of {memory}");
+        let message = format!("a product of {len} elements from position {first} on does not fit into {memory} elements of memory");
         Error::tensors(TensorErrorKind::Index, message)
     })
 }
@@ -186,7 +186,7 @@ impl PlannedProduct {
         if !self.fits(operands) {
             return Err(Error::tensors(
                 TensorErrorKind::SizeMismatch,
-                "a product of other operands than it was planned for",
+                "a product was planned for operands with other types or extents",
             ));
         }
         self.form.run_into(operands, to, first, self.matrices)

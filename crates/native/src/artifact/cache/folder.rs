@@ -121,7 +121,7 @@ fn create(path: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn create(_: &Path) -> io::Result<()> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "the system has no permissions of the Unix kind"))
+    Err(io::Error::new(io::ErrorKind::Unsupported, "the operating system must have file permissions as in Unix"))
 }
 
 /// Checks that only this user (and the system's administrator) can put a file into the folder, or replace the folder.
@@ -131,23 +131,23 @@ fn check_private(path: &Path) -> Result<(), Diagnostic> {
     let about = |path: &Path| fs::symlink_metadata(path).map_err(|e| refused(path, e));
     let folder = about(path)?;
     if !folder.is_dir() {
-        return Err(refused(path, "it is no folder"));
+        return Err(refused(path, "the path is not a folder"));
     }
     // A file that is created here belongs to the user that this process acts as.
     let ours = tempfile::NamedTempFile::new_in(path).and_then(|file| file.as_file().metadata());
     let ours = ours.map_err(|e| refused(path, e))?.uid();
     if folder.uid() != ours {
-        return Err(refused(path, "it belongs to another user"));
+        return Err(refused(path, "the folder belongs to another user"));
     }
     if folder.mode() & 0o077 != 0 {
-        return Err(refused(path, "other users can reach into it").hint("take their permissions away: `chmod 700`"));
+        return Err(refused(path, "other users can access the folder").hint("run `chmod 700` on the folder to remove their permissions"));
     }
     for above in path.ancestors().skip(1) {
         let folder = about(above)?;
         // In a folder with the sticky bit, users cannot rename or remove files of others.
         let open = folder.mode() & 0o022 != 0 && folder.mode() & 0o1000 == 0;
         if open || ![0, ours].contains(&folder.uid()) {
-            let why = format!("other users can put another folder in its place, in {}", above.display());
+            let why = format!("other users can replace the folder, because they can write to {}", above.display());
             return Err(refused(path, why));
         }
     }
@@ -156,5 +156,5 @@ fn check_private(path: &Path) -> Result<(), Diagnostic> {
 
 #[cfg(not(unix))]
 fn check_private(path: &Path) -> Result<(), Diagnostic> {
-    Err(refused(path, "the system has no permissions of the Unix kind"))
+    Err(refused(path, "the operating system must have file permissions as in Unix"))
 }
