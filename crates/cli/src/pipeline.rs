@@ -592,7 +592,7 @@ mod tests {
         let (written, _) = carried(100, 3, 0, 4 << 30).expect("rows");
         assert_eq!(written, [500; 3]);
         let error = carried(1 << 20, 1, 0, 1 << 20).expect_err("more than a row may have");
-        assert!(error.starts_with("a row has more than 1048576 bytes as text"), "{error}");
+        assert!(error.starts_with("a row exceeds the limit of 1048576 bytes when it is written as text"), "{error}");
     }
 
     #[test]

@@ -403,7 +403,7 @@ impl ScalarBuilder {
     }
 
     /// The number of values appended so far.
-    #[expect(clippy::len_without_is_empty, reason = "a column under construction is never asked whether it is empty")]
+    #[expect(clippy::len_without_is_empty, reason = "no caller needs to know whether a column under construction is empty")]
     pub fn len(&self) -> usize {
         with_builder!(self, builder => builder.len())
     }

@@ -98,7 +98,7 @@ impl Chunks {
             .map_err(DataError::unread)?
             .ok_or_else(|| DataError::unreadable("not Parquet: the file is shorter than its footer"))?;
         if len > most_bytes / METADATA_SHARE {
-            let message = format!("the footer has {len} bytes, more than a {METADATA_SHARE}th of {most_bytes}");
+            let message = format!("the footer has {len} bytes; the limit is {most_bytes} / {METADATA_SHARE} bytes");
             return Err(too_large(message));
         }
         let mut depth = Depth::default();
@@ -138,7 +138,7 @@ impl Chunks {
         for group in metadata.row_groups() {
             for (column, chunk) in group.columns().iter().enumerate().filter(|(column, _)| is_read(*column)) {
                 let (start, len) = chunk.byte_range();
-                let end = start.checked_add(len).ok_or_else(|| wrong("a column lies after the end of the file"))?;
+                let end = start.checked_add(len).ok_or_else(|| wrong("a column ends after the end of the file"))?;
                 let is_list = columns.get(column).is_some_and(|of| of.max_rep_level() > 0);
                 let list_value = is_list.then(|| width(column));
                 let is_strings = chunk.column_type() == Type::BYTE_ARRAY;
@@ -153,7 +153,7 @@ impl Chunks {
             .filter(|column| is_read(*column))
             .fold(0_u64, |sum, column| sum.saturating_add(width(column)));
         if row > self.most_bytes {
-            return Err(too_large(format!("a row has {row} bytes, more than {}", self.most_bytes)));
+            return Err(too_large(format!("a row has {row} bytes; the limit is {} bytes", self.most_bytes)));
         }
         // Several times as many rows are in progress at once, and they become columns of other types.
         let rows = (self.most_bytes / ROWS_SHARE).checked_div(row).unwrap_or(u64::MAX).max(1);
@@ -195,7 +195,7 @@ impl Rows {
     /// The error that the pages of the next batch of rows exceed the memory limit; `None` if they fit.
     pub(crate) fn refusal(&self) -> Option<DataError> {
         let held = self.state.lock().unwrap_or_else(PoisonError::into_inner).too_large?;
-        Some(too_large(format!("the pages of the next rows have {held} bytes, more than {}", self.most_bytes)))
+        Some(too_large(format!("the pages of the next rows have {held} bytes; the limit is {} bytes", self.most_bytes)))
     }
 }
 
@@ -338,7 +338,7 @@ impl Depth {
         if self.open.len() > SCHEMA_DEPTH {
             // The nesting is not tracked any further.
             self.open.truncate(1);
-            self.wrong = self.wrong.or(Some("its columns nest more than 128 deep"));
+            self.wrong = self.wrong.or(Some("columns are nested more than 128 deep, which is the limit"));
         }
     }
 }

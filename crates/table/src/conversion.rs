@@ -111,7 +111,7 @@ impl Conversion {
             let qtype = match (known, found) {
                 (Some(qtype), _) => qtype.clone(),
                 (None, Some(field)) => types::to_qtype(field.data_type(), field.is_nullable()).ok_or_else(|| {
-                    let message = format!("no input is of the type {}", field.data_type());
+                    let message = format!("an input cannot have the type {}", field.data_type());
                     DataError::new(DataCode::ColumnType, message).in_column(&leaf.name)
                 })?,
                 (None, None) => QType::Optional(Scalar::Float64),
@@ -134,8 +134,8 @@ impl Conversion {
             let field = file.field(*at);
             check_given(field, request)?;
             let message = match field.data_type() {
-                of if foreign::has(of, is_broken_map) => "its type has a map without a key and a value",
-                of if !foreign::is_shown(of) => "its type is nested too deep to be written",
+                of if foreign::has(of, is_broken_map) => "the type has a map without a key and a value",
+                of if !foreign::is_shown(of) => "the type is nested too deep to be written",
                 _ => {
                     kept.push(*at);
                     continue;
@@ -241,7 +241,7 @@ impl Conversion {
         for row in 0..rows.num_rows() {
             let own = lists.iter().fold(fixed, |sum, list| sum.saturating_add(list.bytes(row)));
             if own > self.most_bytes {
-                return Err(too_large(format!("a row takes {own} bytes, more than {}", self.most_bytes)));
+                return Err(too_large(format!("a row takes {own} bytes; the limit is {} bytes", self.most_bytes)));
             }
             bytes = bytes.saturating_add(own);
             if !room.takes(row, bytes) {
@@ -584,7 +584,7 @@ impl RowConversion<'_> {
         let read = || {
             let Some(lists) = self.large_lists(array) else { return Ok(None) };
             if *lists.values().data_type() == DataType::Null && lists.values().len() > MOST_NOTHINGS {
-                let message = format!("more than {MOST_NOTHINGS} elements that have no type");
+                let message = format!("a list without a type of elements has too many elements; the limit is {MOST_NOTHINGS}");
                 return Err(ArrowError::InvalidArgumentError(message));
             }
             let elements = converted(lists.values(), scalar, self.spelling)?;

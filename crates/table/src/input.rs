@@ -215,7 +215,7 @@ impl Input {
     /// If the input cannot be read, if the temporary copy cannot be created or stored, or if it would have more than `most_bytes` bytes.
     pub fn into_file(self, most_bytes: u64) -> Result<File, DataError> {
         self.try_into_file(most_bytes).map_err(DataError::unread)?.ok_or_else(|| {
-            let message = format!("a compressed file or a pipe has more than {most_bytes} bytes");
+            let message = format!("a compressed file or a pipe exceeds the limit of {most_bytes} bytes");
             too_large(message).hint("or name a file that is not compressed")
         })
     }

@@ -108,7 +108,7 @@ impl ArrowData {
                 let len = u64::try_from(block.bodyLength()).ok()?;
                 Some((start, len.checked_add(u64::try_from(block.metaDataLength()).ok()?)?))
             });
-            let wrong = || DataError::unreadable("not Arrow: its footer names a message before the start of the file");
+            let wrong = || DataError::unreadable("not Arrow: the footer refers to a message before the start of the file");
             let messages = messages.collect::<Option<VecDeque<_>>>().ok_or_else(wrong)?;
             Ok((schema_of(schema, |_, field| of_same_bytes(field))?, messages))
         })?;
@@ -165,7 +165,7 @@ fn footer(file: &mut File, most_bytes: u64) -> Result<Vec<u8>, DataError> {
     let len = u64::try_from(i32::from_le_bytes([a, b, c, d])).map_err(|_| cut())?;
     let start = end.checked_sub(len).filter(|_| MARK.starts_with(&mark)).ok_or_else(cut)?;
     if len > most_bytes / METADATA_SHARE {
-        let message = format!("the footer has {len} bytes, more than a {METADATA_SHARE}th of {most_bytes}");
+        let message = format!("the footer has {len} bytes; the limit is {most_bytes} / {METADATA_SHARE} bytes");
         return Err(super::chunks::too_large(message));
     }
     file.seek(SeekFrom::Start(start)).map_err(DataError::unread)?;
@@ -252,7 +252,7 @@ impl ArrowSource {
                     continue;
                 }
                 return Err(DataError::unreadable(format!(
-                    "the file is not an Arrow file: a message of rows must be here, found {found:?}"
+                    "not Arrow: expected a message with rows, found {found:?}"
                 )));
             };
             let Some(data) = dictionary.data() else {
@@ -262,7 +262,7 @@ impl ArrowSource {
             let before = if dictionary.isDelta() { *of } else { 0 };
             *of = check_batch(data, &body, most)?.saturating_add(before);
             if self.dictionaries.bytes.values().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)) > most {
-                return Err(super::chunks::too_large(format!("the dictionaries have more than {most} bytes")));
+                return Err(super::chunks::too_large(format!("the dictionaries exceed the limit of {most} bytes")));
             }
             let values = &mut self.dictionaries.values;
             read_dictionary(&body, dictionary, &self.stored, values, &version).map_err(broken)?;

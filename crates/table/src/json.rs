@@ -345,8 +345,8 @@ impl JsonData {
             return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
         }
         if !is_kept && has_optional_list(&qtype) {
-            let message = "a struct that holds a list is missing in some rows";
-            let hint = "write `{\"items\": []}`: such a struct cannot be missing, but its list may be empty";
+            let message = "a struct with a list is missing in some rows, but must be present";
+            let hint = "write `{\"items\": []}`: a struct with a list cannot be missing, but the list may be empty";
             return Err(DataError::new(DataCode::MissingValue, message).in_column(name).hint(hint));
         }
         Ok(found.then(|| (type_of(&seen), decided.line())))
@@ -575,7 +575,7 @@ impl Piece for JsonPiece {
         let (first, again) = form.columns.split_at(form.distinct);
         let of_types = |columns: &[Column]| {
             let made = JsonColumns::of_types(columns.iter().map(|column| (&*column.name, &column.qtype)));
-            made.ok_or_else(|| DataError::new(DataCode::ColumnType, "a column cannot be data"))
+            made.ok_or_else(|| DataError::new(DataCode::ColumnType, "the type of a column is not supported"))
         };
         let (mut columns, mut others) = match of_types(first).and_then(|columns| Ok((columns, of_types(again)?))) {
             Ok(columns) => columns,
@@ -617,7 +617,7 @@ impl Piece for JsonPiece {
                 }
                 let may_fit = fits || columns.fits(text, form.most_bytes) && others.fits(text, form.most_bytes);
                 if !may_fit {
-                    let message = format!("a row takes more than {} bytes", form.most_bytes);
+                    let message = format!("a row exceeds the limit of {} bytes", form.most_bytes);
                     error = Some(too_large(message).on_line(line));
                     break;
                 }

@@ -65,10 +65,10 @@ impl<R: Read> Messages<R> {
         if len > self.most_bytes / METADATA_SHARE {
             // Without the marker, any four bytes look like a length.
             if !is_marked {
-                return Err(wrong("the start of a message was expected"));
+                return Err(wrong("expected the start of a message"));
             }
             let message =
-                format!("the metadata have {len} bytes, more than a {METADATA_SHARE}th of {}", self.most_bytes);
+                format!("the metadata have {len} bytes; the limit is {} / {METADATA_SHARE} bytes", self.most_bytes);
             return Err(too_large(message));
         }
         self.bytes(len).map(Some)
@@ -81,7 +81,7 @@ impl<R: Read> Messages<R> {
     pub(crate) fn body(&mut self, len: i64) -> Result<Buffer, DataError> {
         let len = u64::try_from(len).map_err(|_| wrong("the length of a message is negative"))?;
         if len > self.most_bytes {
-            return Err(too_large(format!("a message has {len} bytes, more than {}", self.most_bytes)));
+            return Err(too_large(format!("a message has {len} bytes; the limit is {} bytes", self.most_bytes)));
         }
         self.bytes(len).map(Buffer::from_vec)
     }
@@ -90,7 +90,7 @@ impl<R: Read> Messages<R> {
     fn bytes(&mut self, len: u64) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         let read = self.reader.by_ref().take(len).read_to_end(&mut bytes).map_err(DataError::unread)?;
-        if read as u64 == len { Ok(bytes) } else { Err(wrong("it ends in the middle of a message")) }
+        if read as u64 == len { Ok(bytes) } else { Err(wrong("the data end in the middle of a message")) }
     }
 }
 
@@ -104,11 +104,11 @@ fn wrong(what: &str) -> DataError {
 /// If the schema is big-endian, nests too deep, or has more fields than `metadata` bytes can hold.
 pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), DataError> {
     if schema.endianness() != Endianness::Little {
-        return Err(wrong("its numbers are big-endian; only little-endian is supported"));
+        return Err(wrong("the numbers are big-endian; only little-endian is supported"));
     }
     let mut left = metadata.saturating_mul(SHARED);
     let mut take = |bytes: usize| -> Result<(), DataError> {
-        left = left.checked_sub(bytes).ok_or_else(|| wrong("its schema has more fields than bytes"))?;
+        left = left.checked_sub(bytes).ok_or_else(|| wrong("the schema has more fields than its bytes can hold"))?;
         Ok(())
     };
     let mut level: Vec<_> = schema.fields().into_iter().flatten().collect();
@@ -137,7 +137,7 @@ pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), Da
         }
         level = next;
     }
-    Err(wrong("its fields nest more than 64 deep"))
+    Err(wrong("fields are nested more than 64 deep, which is the limit"))
 }
 
 /// Checks the lengths in the metadata `batch` of a record batch, whose columns are in the bytes `body`. Returns the decompressed size in
@@ -158,7 +158,7 @@ pub(crate) fn check_batch(batch: RecordBatch<'_>, body: &[u8], most: u64) -> Res
         };
         total = total.saturating_add(becomes);
         if total > most {
-            return Err(too_large(format!("the buffers of a message take more than {most} bytes")));
+            return Err(too_large(format!("the buffers of a message exceed the limit of {most} bytes")));
         }
     }
     let length = |length: i64| u64::try_from(length).map_err(|_| wrong("the length of a column is negative"));

@@ -196,7 +196,7 @@ impl ArrayHeader {
 }
 
 fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
-    DataError::unreadable(format!("{bytes} bytes for an array of {shape:?} of `{descr}`"))
+    DataError::unreadable(format!("{bytes} bytes do not match an array of shape {shape:?} and type `{descr}`"))
 }
 
 /// Reads the header of a `.npy` file. `known` is the size of the file in bytes; `None` if it is unknown.
@@ -265,14 +265,14 @@ fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) 
         _ => Element::data(numbers(reader, len, is_big, f64::from_ne_bytes).map_err(short)?),
     };
     if fill(reader, &mut [0])? > 0 {
-        return Err(DataError::unreadable(format!("more than {bytes} bytes for an array of {shape:?} of `{descr}`")));
+        return Err(DataError::unreadable(format!("the data go on after the {bytes} bytes of an array of shape {shape:?} and type `{descr}`")));
     }
     let made = tensor(data, shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))?;
     Ok((made, all))
 }
 
 fn too_many(most: u64) -> DataError {
-    let message = format!("the arrays take more than {most} bytes");
+    let message = format!("the arrays exceed the limit of {most} bytes");
     DataError::unreadable(message).hint("raise the limit: `--set-limit array_bytes=..`")
 }
 
@@ -506,11 +506,11 @@ mod tests {
             (b"PK".to_vec(), "this is not a `.npy` file"),
             (b"\x93NUMPY\x01\x00\xff\xff{".to_vec(), "this is not a `.npy` file"),
             (b"\x93NUMPY\x09\x00\x00\x00".to_vec(), "version 9 of the `.npy` format is not supported"),
-            (file(&of("'<f8'", "(2,)"), &[0; 15]), "15 bytes for an array of [2] of `<f8`"),
-            (file(&of("'<f8'", "(2,)"), &[0; 17]), "17 bytes for an array of [2] of `<f8`"),
+            (file(&of("'<f8'", "(2,)"), &[0; 15]), "15 bytes do not match an array of shape [2] and type `<f8`"),
+            (file(&of("'<f8'", "(2,)"), &[0; 17]), "17 bytes do not match an array of shape [2] and type `<f8`"),
             (
                 file(&of("'<f8'", "(4294967296, 4294967296, 16)"), &[]),
-                "0 bytes for an array of [4294967296, 4294967296, 16]",
+                "0 bytes do not match an array of shape [4294967296, 4294967296, 16]",
             ),
             (file(&of("'<f8'", "(99999999999999999999,)"), &[]), "the header of this `.npy` file cannot be read"),
             (file(&of("'<f8'", "(-1,)"), &[]), "the header of this `.npy` file cannot be read"),
@@ -544,7 +544,7 @@ mod tests {
         let read = read_npz(Cursor::new(&bytes), |name| name == "b", 1 << 20).expect("read");
         assert_eq!(read, [("b".to_owned(), b)]);
         let error = read_npz(Cursor::new(&bytes), |_| true, 100).expect_err("too large").to_string();
-        assert!(error.starts_with("array `a`: the arrays take more than 100 bytes"), "{error}");
+        assert!(error.starts_with("array `a`: the arrays exceed the limit of 100 bytes"), "{error}");
         bytes.truncate(bytes.len() / 2);
         assert!(read_npz(Cursor::new(&bytes), |_| true, 1 << 20).is_err());
         // The same arrays give the same bytes.

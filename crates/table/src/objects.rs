@@ -340,13 +340,13 @@ impl<R: BufRead> Objects<R> {
             bytes.extend_from_slice(&input[..at]);
             self.input.consume(at);
             if values > RECORD_VALUES {
-                return unreadable(&format!("an object of more than {RECORD_VALUES} values"), first_line);
+                return unreadable(&format!("an object exceeds the limit of {RECORD_VALUES} values"), first_line);
             }
             if done {
                 return Ok(values);
             }
             if bytes.len() - first > RECORD_BYTES {
-                return unreadable(&format!("an object of more than {} MiB", RECORD_BYTES >> 20), first_line);
+                return unreadable(&format!("an object exceeds the limit of {} MiB", RECORD_BYTES >> 20), first_line);
             }
         }
     }
@@ -467,7 +467,7 @@ mod tests {
     fn values_are_counted() {
         let text = |values: usize| format!("{{\"a\":[{}0]}}", "0,".repeat(values));
         assert_eq!(read(&text(RECORD_VALUES - 2)).map(|rows| rows.len()), Ok(1));
-        let expected = "1: an object of more than 1048576 values".to_owned();
+        let expected = "1: an object exceeds the limit of 1048576 values".to_owned();
         assert_eq!(read(&text(RECORD_VALUES - 1)), Err(expected));
     }
 

@@ -135,7 +135,7 @@ pub(crate) fn walk(reader: impl Read, most: u64, mut see: impl FnMut(&[i16], Thr
             _ => return Err(wrong("a type")),
         };
         match opened {
-            Some(_) if levels.len() >= DEPTH => return Err(wrong("how deep it nests")),
+            Some(_) if levels.len() >= DEPTH => return Err(wrong("the depth of nested structs")),
             Some(level) => levels.push(level),
             None if is_field => {
                 path.pop();
@@ -154,7 +154,7 @@ fn leave(levels: &[Level], path: &mut Vec<i16>) {
 }
 
 fn wrong(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{what} is none of Thrift's"))
+    io::Error::new(io::ErrorKind::InvalidData, format!("{what} is not valid in Thrift"))
 }
 
 impl<R: Read> Bytes<R> {
@@ -227,11 +227,11 @@ mod tests {
         assert_eq!(seen(&[0x18, 0xff, 0xff, 0xff, 0x7f, 1]), Err("unexpected end of file".to_owned()));
         assert_eq!(
             seen(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f, 0]),
-            Err("the length of a list is none of Thrift's".into())
+            Err("the length of a list is not valid in Thrift".into())
         );
-        assert_eq!(seen(&[0x1f]), Err("a type is none of Thrift's".into()));
-        assert_eq!(seen(&[0x1c; 100]), Err("how deep it nests is none of Thrift's".into()));
-        assert_eq!(seen(&[0x19; 100]), Err("how deep it nests is none of Thrift's".into()));
-        assert_eq!(seen(&[[0x15].as_slice(), &[0xff; 11]].concat()), Err("a number is none of Thrift's".into()));
+        assert_eq!(seen(&[0x1f]), Err("a type is not valid in Thrift".into()));
+        assert_eq!(seen(&[0x1c; 100]), Err("the depth of nested structs is not valid in Thrift".into()));
+        assert_eq!(seen(&[0x19; 100]), Err("the depth of nested structs is not valid in Thrift".into()));
+        assert_eq!(seen(&[[0x15].as_slice(), &[0xff; 11]].concat()), Err("a number is not valid in Thrift".into()));
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn of_same_bytes(field: arrow_ipc::Field<'_>) -> Option<DataType> {
 
 /// The error that a column has a type that cannot be read.
 fn refusal(column: &str, of: &str) -> DataError {
-    DataError::new(DataCode::ColumnType, format!("its type {of} cannot be read")).in_column(column)
+    DataError::new(DataCode::ColumnType, format!("the type {of} cannot be read")).in_column(column)
 }
 
 /// The name of the unreadable type: of the field, or of the nested field that has it.

@@ -38,7 +38,7 @@ pub fn cuts(rows: &RecordBatch, bytes: u64, most_bytes: u64) -> Result<Vec<usize
             own = own.saturating_add(size(column.as_ref(), row, left));
         }
         if own > most_bytes {
-            return Err(too_large(format!("a row has more than {most_bytes} bytes as text")));
+            return Err(too_large(format!("a row exceeds the limit of {most_bytes} bytes when it is written as text")));
         }
         if row > first && together.saturating_add(own) > bytes {
             cuts.push(row - first);

@@ -159,7 +159,7 @@ fn tiles_and_plans_count_against_the_limit() {
         };
         // Fewer tiles, which have room. Their products have none: at 180 beside the tiles of the result, at 200 also without these, which
         // is found while the plan is made.
-        for (extent, says) in [(180, "bytes besides elements"), (200, "bytes of a plan of")] {
+        for (extent, says) in [(180, "bytes besides elements"), (200, "bytes for a plan of")] {
             let few = plan(extent).map_err(|error| (error.code(), error.message().contains(says)));
             assert_eq!(few.err(), is_product.then_some(("limit", true)), "{extent}: {text}");
         }

@@ -68,7 +68,7 @@ fn a_row_beyond_the_limit_is_an_error() {
     let args = |file| ["eval", "m.cem", file, "--set-limit", LIMIT, "--threads", "2"];
     let found = bounded(&shell, 250, &args("d.jsonl"));
     assert_eq!((found.status, found.stdout.as_str()), (Some(1), "n\n2\n"));
-    assert!(found.stderr.starts_with("error[limit]: a row takes more than 16000000 bytes\n"), "{}", found.stderr);
+    assert!(found.stderr.starts_with("error[limit]: a row exceeds the limit of 16000000 bytes\n"), "{}", found.stderr);
     assert!(found.stderr.contains("--> d.jsonl:2"), "{}", found.stderr);
     // A row that takes more than the share of a thread is read alone.
     let found = bounded(&shell, 250, &args("few.jsonl"));

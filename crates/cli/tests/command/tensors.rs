@@ -71,7 +71,7 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
         (with("vector.npy"), "input `b` is tensor[f64, 2], but the array is tensor[f64, 1]"),
         (with("three.npy"), "the label `k` has 2 indices in one place and 3 in another"),
         (with("half.npy"), "elements of NumPy's type `<f2` are not supported"),
-        (with("cut.npy"), "bytes for an array of [2, 2] of `<f8`"),
+        (with("cut.npy"), "bytes do not match an array of shape [2, 2] and type `<f8`"),
         (with("rows.csv"), "this is not a `.npy` file"),
         (with("none.npy"), "cannot open"),
         (refused(&["--input", "a=a.npy"]), "there is no array for the input `b` (tensor[f64, 2])"),
@@ -357,7 +357,7 @@ fn arrays_of_all_files_count_together() {
     assert_eq!(shell.stdout(&[&args[..], &["array_bytes=100000000"]].concat()), "s: f64 = 100000\n");
     for more in [&args[..], &["eval", "m.cem", "a.npy", "--input", "b=b.npy", "--set-limit"]] {
         let refused = shell.run(&[more, &["array_bytes=1500000"]].concat());
-        assert!(refused.stderr.contains("the arrays take more than 700000 bytes"), "{refused}");
+        assert!(refused.stderr.contains("the arrays exceed the limit of 700000 bytes"), "{refused}");
     }
 }
 

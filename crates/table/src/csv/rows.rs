@@ -182,7 +182,7 @@ impl<'b> Scanner<'b> {
             }
             record.fields.push(RecordField { value: self.value(field), quoted: field.quoted });
             if record.fields.len() > RECORD_VALUES {
-                let message = format!("a row of more than {RECORD_VALUES} fields");
+                let message = format!("a row exceeds the limit of {RECORD_VALUES} fields");
                 return Err(DataError::new(DataCode::Unreadable, message).on_line(record.line));
             }
             if self.end_field() == Ended::Record {

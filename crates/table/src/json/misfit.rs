@@ -49,7 +49,7 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
     let JsonMisfit { path: inside, expected, found, key, is_twice, .. } = misfit;
     let path = format!("{}{inside}", place.path);
     if *is_twice {
-        return DataError::new(DataCode::ColumnType, "the key is there twice").in_column(&path);
+        return DataError::new(DataCode::ColumnType, "the object has the key twice").in_column(&path);
     }
     let text = match key {
         Some(key) => Some(Cow::Borrowed(key.as_str())),

@@ -69,9 +69,9 @@ impl Dictionaries {
             let made = self.array(column, &mut next).map_err(|refused| {
                 let message = match refused {
                     Refused::Many => {
-                        "its dictionaries have together more values than a dictionary in an Arrow file can have"
+                        "the dictionaries of the column have more values together than one dictionary of an Arrow file can have"
                     }
-                    Refused::Often => "its dictionaries change too often for an Arrow file",
+                    Refused::Often => "the dictionary of the column changes too often for an Arrow file",
                     Refused::Arrow(message) => return DataError::new(DataCode::Io, message).in_column(field.name()),
                 };
                 let error = DataError::new(DataCode::ColumnType, message).in_column(field.name());

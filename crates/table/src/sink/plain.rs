@@ -57,7 +57,7 @@ pub(super) fn rows(
                 open.push(rows.slice(half, rows.num_rows() - half));
                 open.push(rows.slice(0, half));
             }
-            None => return Err(DataError::new(DataCode::Io, "a row has more than 2 GiB of texts in a column")),
+            None => return Err(DataError::new(DataCode::Io, "the texts of one row in a column exceed the limit of 2 GiB")),
         }
     }
     Ok(())

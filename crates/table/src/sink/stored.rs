@@ -70,7 +70,7 @@ pub(super) fn array(array: &ArrayRef) -> Result<ArrayRef, String> {
     if wanted == *array.data_type() {
         return Ok(array.clone());
     }
-    let refused = |value: i64, what: &str| format!("{value} {what}, which is what Parquet has");
+    let refused = |value: i64, what: &str| format!("{value} {what}, which Parquet requires");
     Ok(match array.data_type() {
         DataType::Date64 => {
             let days = |milliseconds: i64| match milliseconds % DAY {

@@ -57,7 +57,7 @@ fn white_space_in_front_of_data_is_looked_at_up_to_a_mebibyte() {
 fn a_copy_of_a_pipe_or_of_what_is_compressed_has_an_end() {
     let options = ReadOptions { most_bytes: 1 << 20, ..options(Format::Parquet, &[]) };
     let open = |input| Dataset::open(input, &options).err().map(|error| error.to_string()).unwrap_or_default();
-    let expected = "rows: a compressed file or a pipe has more than 1048576 bytes; raise the limit: \
+    let expected = "rows: a compressed file or a pipe exceeds the limit of 1048576 bytes; raise the limit: \
                     `--set-limit array_bytes=..`; or name a file that is not compressed";
     let (input, read) = endless(b"PAR1", 0);
     assert_eq!(open(input), expected);
@@ -130,7 +130,7 @@ fn rows_that_share_their_text_are_cut_by_it() {
         assert_eq!(cuts(&rows, 1 << 20, 2 << 20).expect("rows"), [1; 16], "{of:.40}");
         assert_eq!(cuts(&rows, 17 << 20, 2 << 20).expect("rows"), [16], "{of:.40}");
         let error = cuts(&rows, 5 << 20, 1 << 20).expect_err("too much for a row").to_string();
-        assert!(error.starts_with("a row has more than 1048576 bytes as text; raise the limit"), "{error}");
+        assert!(error.starts_with("a row exceeds the limit of 1048576 bytes when it is written as text; raise the limit"), "{error}");
     }
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 1_000]));
     let rows = RecordBatch::try_from_iter([(long.as_str(), numbers.clone())]).expect("rows");

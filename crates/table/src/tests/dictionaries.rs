@@ -95,7 +95,7 @@ fn dictionaries_with_more_values_than_keys_are_refused() {
     let error = through(&[of(0, 100), of(100, 29)]).expect_err("128 is no key");
     assert_eq!(
         error,
-        "column `t`: its dictionaries have together more values than a dictionary in an Arrow file can have; write Parquet, JSON or CSV, which need no common dictionary"
+        "column `t`: the dictionaries of the column have more values together than one dictionary of an Arrow file can have; write Parquet, JSON or CSV, which need no common dictionary"
     );
 }
 
@@ -109,6 +109,6 @@ fn dictionaries_that_differ_from_row_to_row_have_an_end() {
     batches.extend(other.iter().map(|other| rows_of(vec![("t", texts(&[other], &[Some(0)]))])));
     assert_eq!(through(&batches[..20]).map(|read| read.len()), Ok(20));
     let error = through(&batches).expect_err("too often");
-    assert!(error.starts_with("column `t`: its dictionaries change too often for an Arrow file"), "{error}");
+    assert!(error.starts_with("column `t`: the dictionary of the column changes too often for an Arrow file"), "{error}");
     assert!(matches!(batches[0].column(0).data_type(), DataType::Dictionary(..)));
 }

@@ -336,7 +336,7 @@ fn every_type_is_kept_by_parquet_or_refused() {
     let hint = "; write Arrow, JSON or CSV, which can";
     let union = |mode: &str| format!("Parquet cannot hold Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
     let expected = [
-        format!("far: column `far`: {} seconds do not fit into milliseconds, which is what Parquet has", i64::MAX),
+        format!("far: column `far`: {} seconds do not fit into milliseconds, which Parquet requires", i64::MAX),
         format!("interval: column `interval`: Parquet cannot hold Interval(MonthDayNano){hint}"),
         "struct: Struct(\"at\": Timestamp(ms, \"GMT\"), \"n\\\"\": Int8)".to_owned(),
         "words: Utf8View".to_owned(),
@@ -374,7 +374,7 @@ fn types_without_a_form_of_parquet_are_refused_by_column_and_type() {
 fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
     let within: ArrayRef = Arc::new(Date64Array::from(vec![Some(86_400_001), None]));
     let error = carried("x", &within, Format::Parquet).expect_err("no day");
-    assert_eq!(error, "column `x`: 86400001 milliseconds are not a whole number of days, which is what Parquet has");
+    assert_eq!(error, "column `x`: 86400001 milliseconds are not a whole number of days, which Parquet requires");
     assert_eq!(&carried("x", &within, Format::Arrow).expect("a moment"), &within);
     let day: ArrayRef = Arc::new(Date64Array::from(vec![Some(-86_400_000), None]));
     let lists: ArrayRef = Arc::new(FixedSizeListArray::new(
@@ -388,7 +388,7 @@ fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
     let error = carried("x", &far, Format::Parquet).expect_err("too far");
     assert_eq!(
         error,
-        "column `x`: 9223372036854775807 seconds do not fit into milliseconds, which is what Parquet has"
+        "column `x`: 9223372036854775807 seconds do not fit into milliseconds, which Parquet requires"
     );
 }
 

@@ -117,7 +117,7 @@ fn a_codec_that_is_not_read_is_named() {
     // The codec of a column in the footer, after its path, which is a list of one name.
     let changed = hostile::replaced(&bytes, &[0x18, 1, b'b', 0x15, 2], &[0x18, 1, b'b', 0x15, 8]);
     let told = changed.iter().filter_map(|bytes| read(Format::Parquet, bytes, &[("b", None)]).err());
-    let expected = "rows: column `b`: its pages are compressed with brotli; snappy, zstd, lz4 and no compression are read; \
+    let expected = "rows: column `b`: the pages are compressed with brotli, but only snappy, zstd, lz4 or no compression is supported; \
         write the file with another codec, such as `compression=\"zstd\"` in pandas and pyarrow";
     assert!(told.into_iter().any(|error| error == expected), "{}", changed.len());
     // The codec of a column that is not read does not matter.
@@ -160,7 +160,7 @@ fn maps_without_a_key_and_a_value_are_refused() {
     };
     assert_eq!(plan(map(pair.clone())), Ok(()));
     for fields in [vec![], pair[..1].to_vec()] {
-        assert_eq!(plan(map(fields)), Err("column `m`: its type has a map without a key and a value".to_owned()));
+        assert_eq!(plan(map(fields)), Err("column `m`: the type has a map without a key and a value".to_owned()));
     }
 }
 

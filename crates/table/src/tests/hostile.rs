@@ -344,12 +344,12 @@ fn refused(format: Format, bytes: &[u8]) -> String {
 #[test]
 fn parquet_that_nests_too_deep_is_refused_before_it_is_read() {
     let nested = |depth: usize| [vec![1; depth], vec![0]].concat();
-    assert_eq!(refused(Format::Parquet, &footer(&nested(100_000))), "not Parquet: its columns nest more than 128 deep");
-    assert_eq!(refused(Format::Parquet, &footer(&nested(129))), "not Parquet: its columns nest more than 128 deep");
+    assert_eq!(refused(Format::Parquet, &footer(&nested(100_000))), "not Parquet: columns are nested more than 128 deep, which is the limit");
+    assert_eq!(refused(Format::Parquet, &footer(&nested(129))), "not Parquet: columns are nested more than 128 deep, which is the limit");
     assert!(read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"));
     assert_eq!(read_table(Format::Parquet, &footer(&nested(40))), Ok(0));
     // Columns that nest too deep to be shown are not a fault of the file.
-    assert!(refused(Format::Parquet, &footer(&nested(128))).contains("its type is nested too deep to be written"));
+    assert!(refused(Format::Parquet, &footer(&nested(128))).contains("the type is nested too deep to be written"));
     assert_eq!(
         refused(Format::Parquet, &footer(&[1 << 30])),
         "not Parquet: the schema has fewer columns than it declares"
@@ -370,7 +370,7 @@ fn the_lengths_of_parquet_are_looked_at() {
     // A list of two billion columns in ten bytes.
     let metadata = [0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
     let bytes = [b"PAR1", metadata.as_slice(), &9_u32.to_le_bytes(), b"PAR1"].concat();
-    assert_eq!(refused(Format::Parquet, &bytes), "not Parquet: its footer: the length of a list is none of Thrift's");
+    assert_eq!(refused(Format::Parquet, &bytes), "not Parquet: its footer: the length of a list is not valid in Thrift");
     // Equal values: a page of a few bytes becomes a large one.
     let same: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(900_000)]));
     let rows = RecordBatch::try_from_iter([("x", same)]).expect("rows");
@@ -424,7 +424,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let shared = packed(Arc::new(StringArray::from(vec![long.as_str(); 60])));
     assert_eq!(read(&shared, 8 << 20, &input(QType::Scalar(Scalar::Text))), Ok(60));
     let error = read(&shared, 8 << 20, &carried()).expect_err("thirty megabytes");
-    assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
+    assert!(error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"), "{error}");
     assert_eq!(read(&shared, 32 << 20, &carried()), Ok(60));
     let bytes = packed(Arc::new(BinaryArray::from(vec![long.as_bytes(); 60])));
     assert_eq!(read(&bytes, 8 << 20, &input(QType::Scalar(Scalar::Bytes))), Ok(60));
@@ -436,7 +436,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     assert_eq!(read(&lists, 8 << 20, &input(QType::Array(ArrayKind::Dense, Scalar::Text))), Ok(3));
     assert_eq!(read(&lists, 32 << 20, &carried()), Ok(3));
     let error = read(&lists, 8 << 20, &carried()).expect_err("thirty megabytes");
-    assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
+    assert!(error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"), "{error}");
     // Strings in structs and maps are counted too.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
     let structs = StructArray::from(vec![(Arc::new(Field::new("t", DataType::Utf8, true)), texts)]);
@@ -450,7 +450,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
         let column = packed(column);
         assert_eq!(read(&column, 32 << 20, &carried()), Ok(60));
         let error = read(&column, 8 << 20, &carried()).expect_err("thirty megabytes");
-        assert!(error.starts_with("column `x`: the strings of these rows have 30000000 bytes"), "{error}");
+        assert!(error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"), "{error}");
     }
     // The limit applies to all columns together.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 40]));
@@ -458,7 +458,7 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let both = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
     assert_eq!(read(&both, 48 << 20, &carried()), Ok(40));
     let error = read(&both, 32 << 20, &carried()).expect_err("forty megabytes");
-    assert!(error.starts_with("column `y`: the strings of these rows have 20000000 bytes"), "{error}");
+    assert!(error.starts_with("column `y`: the strings of the rows that are read at once have 20000000 bytes"), "{error}");
     // Distinct strings are in the pages, whose sizes are added up.
     let others: StringArray = (0..60).map(|at| Some(format!("{at}{long}"))).collect();
     let others = packed(Arc::new(others));
@@ -491,10 +491,10 @@ pub(super) fn replaced(bytes: &[u8], found: &[u8], by: &[u8]) -> Vec<Vec<u8>> {
 fn lengths_of_arrow_are_looked_at() {
     let metadata = |len: i32| [&[0xff; 4], len.to_le_bytes().as_slice(), &[0; 8]].concat();
     let error = refused(Format::Arrow, &metadata(i32::MAX));
-    assert!(error.starts_with("the metadata have 2147483647 bytes, more than a 64th of 67108864"), "{error}");
+    assert!(error.starts_with("the metadata have 2147483647 bytes; the limit is 67108864 / 64 bytes"), "{error}");
     assert_eq!(refused(Format::Arrow, &metadata(i32::MIN)), "not Arrow: the length of a message is negative");
-    assert_eq!(refused(Format::Arrow, &metadata(1 << 19)), "not Arrow: it ends in the middle of a message");
-    assert_eq!(refused(Format::Arrow, b"x,y\n1,2\n"), "not Arrow: the start of a message was expected");
+    assert_eq!(refused(Format::Arrow, &metadata(1 << 19)), "not Arrow: the data end in the middle of a message");
+    assert_eq!(refused(Format::Arrow, b"x,y\n1,2\n"), "not Arrow: expected the start of a message");
     let zeros: ArrayRef = Arc::new(Int64Array::from(vec![0; 4_096]));
     let rows = RecordBatch::try_from_iter([("x", zeros)]).expect("rows");
     for codec in [CompressionType::LZ4_FRAME, CompressionType::ZSTD] {
@@ -518,13 +518,13 @@ fn lengths_of_arrow_are_looked_at() {
     let rows = RecordBatch::try_from_iter([("x", many)]).expect("rows");
     let bytes = arrow(&rows, Some(CompressionType::ZSTD), false);
     assert!(bytes.len() < 100_000, "{}", bytes.len());
-    assert!(refused(Format::Arrow, &bytes).contains("the buffers of a message take more than 67108864 bytes"));
+    assert!(refused(Format::Arrow, &bytes).contains("the buffers of a message exceed the limit of 67108864 bytes"));
     // The declared length is too small: LZ4 decompresses the frame to its end.
     let bytes = arrow(&rows, Some(CompressionType::LZ4_FRAME), false);
     let says = (9_u64 << 23).to_le_bytes();
     let errors: Vec<RowCount> =
         replaced(&bytes, &says, &8_u64.to_le_bytes()).iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
-    let found = "the buffers of a message take more than 67108864 bytes";
+    let found = "the buffers of a message exceed the limit of 67108864 bytes";
     assert!(errors.iter().any(|error| error.as_ref().is_err_and(|error| error.contains(found))), "{errors:?}");
 }
 
@@ -535,7 +535,7 @@ fn arrow_that_its_library_panics_on_is_an_error() {
     let bytes = arrow(&rows, None, false);
     let errors = replaced(&bytes, &32_u32.to_le_bytes(), &33_u32.to_le_bytes());
     let errors: Vec<RowCount> = errors.iter().map(|bytes| read_table(Format::Arrow, bytes)).collect();
-    let expected = Err("column `x`: its type Int33 cannot be read".to_owned());
+    let expected = Err("column `x`: the type Int33 cannot be read".to_owned());
     assert!(errors.contains(&expected), "{errors:?}");
 }
 
@@ -572,9 +572,9 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     };
     // The header declares more than the limit, so nothing is decompressed.
     let error = read(&short, 1 << 20).expect_err("too many");
-    assert!(error.starts_with("array `a`: the arrays take more than 1048576 bytes"), "{error}");
+    assert!(error.starts_with("array `a`: the arrays exceed the limit of 1048576 bytes"), "{error}");
     let error = read(&short, 1 << 27).expect_err("too few");
-    assert_eq!(error, "array `a`: 1048576 bytes for an array of [8388608] of `<f8`");
+    assert_eq!(error, "array `a`: 1048576 bytes do not match an array of shape [8388608] and type `<f8`");
     // The file is longer than its header declares.
     let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
     archive.start_file("a.npy", of).expect("a file");
@@ -583,10 +583,10 @@ fn archives_that_inflate_take_what_they_may_and_no_more() {
     let long = archive.finish().expect("an archive").into_inner();
     assert_eq!(
         read(&long, 1 << 27).expect_err("too many"),
-        "array `a`: more than 8 bytes for an array of [1] of `<f8`"
+        "array `a`: the data go on after the 8 bytes of an array of shape [1] and type `<f8`"
     );
     let error = crate::numpy::read_npy(&header(1 << 60)).expect_err("none").to_string();
-    assert!(error.starts_with("0 bytes for an array of [1152921504606846976]"), "{error}");
+    assert!(error.starts_with("0 bytes do not match an array of shape [1152921504606846976]"), "{error}");
     let long = [b"\x93NUMPY\x02\x00".as_slice(), &0x7fff_ffff_u32.to_le_bytes(), b"{"].concat();
     let error = crate::numpy::read_npy(&long).expect_err("none").to_string();
     assert_eq!(error, "the header has 2147483647 bytes; the limit is 65535");
@@ -638,7 +638,7 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
     let text = list(500) + &list(2_000) + &list(500) + &list(1);
     assert_eq!(parts(Format::JsonLines, text.as_bytes(), &lists), Ok(vec![1, 1, 2]));
     let error = parts(Format::JsonLines, (list(1) + &list(50_000)).as_bytes(), &lists).expect_err("85 megabytes");
-    assert!(error.starts_with("a row takes more than 67108864 bytes"), "{error}");
+    assert!(error.starts_with("a row exceeds the limit of 67108864 bytes"), "{error}");
     let empty = StructArray::from(vec![(
         Arc::new(Field::new("f0", DataType::Utf8, true)),
         Arc::new(StringArray::new_null(3_001)) as ArrayRef,
@@ -670,7 +670,7 @@ fn columns_are_counted() {
         assert_eq!(bind(*format, few, &Keep::All), Ok(5_000));
         assert_eq!(bind(*format, many, &Keep::None), Ok(0));
         let error = bind(*format, many, &Keep::All).expect_err("too many");
-        let message = "6001 columns take 10242048 bytes besides their values, more than 8388608";
+        let message = "6001 columns take 10242048 bytes besides their values; the limit is 8388608 bytes";
         assert!(
             error.contains(message) && error.ends_with("; raise the limit: `--set-limit array_bytes=..`"),
             "{error}"

@@ -92,7 +92,7 @@ fn literals_without_a_common_type_are_refused() {
             .to_owned())
     );
     for rows in ["{}\n{\"x\": {\"a\": 1, \"l\": [1]}}", "{\"x\": {\"y\": {\"l\": [1]}}}\n{\"x\": {}}"] {
-        let said = "rows.json: column `x`: a struct that holds a list is missing in some rows; write `{\"items\": []}`: such a struct cannot be missing, but its list may be empty";
+        let said = "rows.json: column `x`: a struct with a list is missing in some rows, but must be present; write `{\"items\": []}`: a struct with a list cannot be missing, but the list may be empty";
         assert_eq!(json(rows, &[("x", None)]), Err(said.to_owned()), "{rows}");
     }
     assert_eq!(

@@ -74,8 +74,8 @@ fn dictionaries_are_objects_whose_keys_are_each_there_once() {
         ["dict{2026-11-26: 'now'}"]
     );
     let wrong = |text: &str| of_json("dict[i64, f64]", text).expect_err("no dictionary");
-    assert_eq!(wrong("{\"x\": {\"7\": 1, \"7\": 2}}"), "rows.json:1: column `x.7`: the key is there twice");
-    assert_eq!(wrong("{\"x\": {\"7\": 1, \"07\": 2}}"), "rows.json:1: column `x.07`: the key is there twice");
+    assert_eq!(wrong("{\"x\": {\"7\": 1, \"7\": 2}}"), "rows.json:1: column `x.7`: the object has the key twice");
+    assert_eq!(wrong("{\"x\": {\"7\": 1, \"07\": 2}}"), "rows.json:1: column `x.07`: the object has the key twice");
     assert_eq!(
         wrong("{\"x\": null}"),
         "rows.json:1: column `x`: expected dict[i64, f64], found `null`; write `{}`: a dictionary cannot be missing, but may be empty"

@@ -38,7 +38,7 @@ fn read(format: Format, bytes: &[u8], request: &Request) -> Result<Vec<Vec<Value
 fn with_wide_integers(format: Format, mut files: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let is_one = |bytes: &Vec<u8>| {
         let refused = read(format, bytes, &request(&[("i", None)]));
-        refused == Err("its type Int128 cannot be read".to_owned())
+        refused == Err("the type Int128 cannot be read".to_owned())
     };
     files.find(is_one).expect("a file with a column that cannot be read")
 }
@@ -70,9 +70,9 @@ fn a_column_that_cannot_be_read_is_an_error_only_where_it_is_used() {
         assert_eq!(read(format, &bytes, &x(Keep::None)), Ok(expected.to_vec()));
         let these = Keep::These(vec!["i".to_owned()]);
         for keep in [these, Keep::All] {
-            assert_eq!(read(format, &bytes, &x(keep)), Err("its type Int128 cannot be read".to_owned()));
+            assert_eq!(read(format, &bytes, &x(keep)), Err("the type Int128 cannot be read".to_owned()));
         }
         let declared = request(&[("i", Some(QType::INT64))]);
-        assert_eq!(read(format, &bytes, &declared), Err("its type Int128 cannot be read".to_owned()));
+        assert_eq!(read(format, &bytes, &declared), Err("the type Int128 cannot be read".to_owned()));
     }
 }

@@ -238,17 +238,17 @@ impl Manifest {
 
     /// Parses the bytes of a manifest. The error is a description of the flaw, for a message.
     pub(super) fn of_bytes(text: &[u8]) -> Result<Manifest, String> {
-        let no_manifest = |error: serde_json::Error| format!("it is not a manifest of a checkpoint: {error}");
+        let no_manifest = |error: serde_json::Error| format!("the file is not a manifest of a checkpoint: {error}");
         let header: Header = serde_json::from_slice(text).map_err(no_manifest)?;
         if header.format.as_deref() != Some(FORMAT) {
-            return Err(format!("it is not a manifest of a checkpoint, because its format is not `{FORMAT}`"));
+            return Err(format!("the file is not a manifest of a checkpoint, because its format is not `{FORMAT}`"));
         }
         match header.version {
             Some(VERSION) => {}
             Some(other) => {
-                return Err(format!("it has version {other}, but this cembra reads version {VERSION}"));
+                return Err(format!("the file has version {other}, but this cembra reads version {VERSION}"));
             }
-            None => return Err("it has no version".to_owned()),
+            None => return Err("the file has no version".to_owned()),
         }
         let Whole { tensors, blake3, .. } = serde_json::from_slice(text).map_err(no_manifest)?;
         let mut hasher = Hasher::new();
@@ -263,7 +263,7 @@ impl Manifest {
         }
         let hash = Hash::from_hex(&blake3).map_err(|_| format!("{} is not a hash", quoted(&blake3)))?;
         if hash != hasher.finalize() {
-            return Err("it was changed: its hash differs".to_owned());
+            return Err("the file was changed: its hash differs".to_owned());
         }
         Ok(manifest)
     }

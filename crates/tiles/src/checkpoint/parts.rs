@@ -16,7 +16,7 @@ const PART: (&str, &str) = (".checkpoint-", ".part");
 /// Returns the error for a file or directory that cannot be written.
 #[cold]
 pub(super) fn unwritten(path: &Path, cause: &io::Error) -> Error {
-    refused(path, format_args!("it cannot be written: {cause}"))
+    refused(path, format_args!("the file cannot be written: {cause}"))
 }
 
 /// Creates a temporary file in `directory`. It is removed when dropped, unless it is renamed before.

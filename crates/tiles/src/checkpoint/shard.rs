@@ -102,17 +102,17 @@ pub(super) fn read_index(
 ) -> Result<Vec<Record>, Error> {
     let refused = |what: String| refused(&file.path, what);
     if file.bytes != shard.bytes {
-        return Err(refused(format!("it has {} bytes, but the manifest says {}", file.bytes, shard.bytes)));
+        return Err(refused(format!("the file has {} bytes, but the manifest says {}", file.bytes, shard.bytes)));
     }
     if file.bytes < HEADER as u64 {
-        return Err(refused(format!("it has {} bytes, fewer than a header", file.bytes)));
+        return Err(refused(format!("the file has {} bytes, fewer than a header", file.bytes)));
     }
     let mut start = [0; HEADER];
     file.read_exact_at(&mut start, 0)?;
     let tiles = check_header(&start, identity).map_err(refused)?;
     let end = index_bytes(tiles).filter(|end| *end <= file.bytes);
     let Some((end, tiles)) = end.zip(usize::try_from(tiles).ok()) else {
-        return Err(refused(format!("it has {} bytes, too few for {tiles} tiles", file.bytes)));
+        return Err(refused(format!("the file has {} bytes, too few for {tiles} tiles", file.bytes)));
     };
     check_room(tiles.saturating_mul(size_of::<Record>()))?;
     let mut records = Vec::with_capacity(tiles);
@@ -129,7 +129,7 @@ pub(super) fn read_index(
     }
     if hasher.finalize() != shard.index {
         return Err(refused(
-            "it was changed, or belongs to another checkpoint: the hash of its index differs".to_owned(),
+            "the file was changed, or belongs to another checkpoint: the hash of its index differs".to_owned(),
         ));
     }
     check_records(&records, entry, end, file.bytes).map_err(refused)?;
@@ -139,14 +139,14 @@ pub(super) fn read_index(
 /// Checks a header and returns its number of tiles. The error describes the flaw, for a message.
 fn check_header(header: &[u8; HEADER], identity: &Hash) -> Result<u64, String> {
     let parts = header.strip_prefix(&MAGIC).and_then(|rest| rest.split_first_chunk());
-    let Some((version, rest)) = parts else { return Err("it is not a shard of a checkpoint".to_owned()) };
+    let Some((version, rest)) = parts else { return Err("the file is not a shard of a checkpoint".to_owned()) };
     let version = u32::from_le_bytes(*version);
     if version != VERSION {
-        return Err(format!("it has version {version}, but this cembra reads version {VERSION}"));
+        return Err(format!("the file has version {version}, but this cembra reads version {VERSION}"));
     }
     match rest.split_last_chunk() {
         Some((found, tiles)) if found == identity.as_bytes() => Ok(u64::from_le_bytes(*tiles)),
-        _ => Err("it is a shard of another tensor".to_owned()),
+        _ => Err("the file is a shard of another tensor".to_owned()),
     }
 }
 
@@ -182,5 +182,5 @@ fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> R
             }
         }
     }
-    if end == bytes { Ok(()) } else { Err(format!("it has {bytes} bytes, but its tiles end at byte {end}")) }
+    if end == bytes { Ok(()) } else { Err(format!("the file has {bytes} bytes, but its tiles end at byte {end}")) }
 }

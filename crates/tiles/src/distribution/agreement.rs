@@ -38,7 +38,7 @@ pub(crate) fn agree(
 ) -> Result<(), Error> {
     let mut facts: Vec<(String, String)> = given.to_vec();
     facts.push(("the options".into(), options.of_results()));
-    facts.push(("which rank has which tile".into(), format!("{map:?}")));
+    facts.push(("the assignment of tiles to ranks".into(), format!("{map:?}")));
     let mut program = Hashed(DefaultHasher::new());
     for (_, node) in graph.nodes() {
         let nodes = node.read();
@@ -58,7 +58,7 @@ pub(crate) fn agree(
         }
         let tiles = format!("{} tiles ({:016x})", input.shape().len(), hasher.finish());
         facts.push((format!("the tiles of `{}`", leaf.name), tiles));
-        facts.push((format!("where the tiles of `{}` are", leaf.name), whereabouts(input)));
+        facts.push((format!("the location of the tiles of `{}`", leaf.name), whereabouts(input)));
     }
     ranks.agree(&facts)
 }
@@ -66,7 +66,7 @@ pub(crate) fn agree(
 /// Describes which ranks have the tiles of a tensor, so that ranks can compare it.
 fn whereabouts(tiled: &Tiled) -> String {
     match tiled.spread() {
-        None if tiled.is_lazy() => "made when they are needed".into(),
+        None if tiled.is_lazy() => "computed when they are needed".into(),
         None => "on each rank".into(),
         Some(spread) => {
             let mut hasher = DefaultHasher::new();

@@ -140,7 +140,7 @@ pub(crate) fn workers_for(
         workers.counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
     let bytes = bytes_of(scalar, shape.present_elements());
     workers.check_result(shape.len(), bytes)?;
-    let what = || format!("a result of {} tiles with {each_bytes} bytes of operands at a time", shape.len());
+    let what = || format!("a result of {} tiles, computed with {each_bytes} bytes of operands at a time,", shape.len());
     workers.within_bytes(bytes, each_bytes, what)
 }
 
@@ -206,7 +206,7 @@ fn spread_of(making: &ResultStep<'_>, workers: &Workers, ranks: &Ranks, tile: No
         let workers = workers
             .counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
         let what =
-            || format!("{} tiles of a result, with the tiles of other ranks that they are computed from,", own.len());
+            || format!("a result of {} tiles, together with their operands from other ranks,", own.len());
         let workers = workers.within_bytes(bytes, each_bytes, what)?;
         Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })
     };
@@ -256,7 +256,7 @@ pub(crate) fn spread_with(
 /// # Errors
 /// If the memory limit does not suffice.
 pub(crate) fn workers_for_number(workers: &Workers, bytes: usize, each_bytes: usize) -> Result<Workers, Error> {
-    workers.within_bytes(bytes, each_bytes, || "lazy tiles, one at a time, a number".to_owned())
+    workers.within_bytes(bytes, each_bytes, || "a number per tile, computed from one lazy tile at a time,".to_owned())
 }
 
 /// Computes a number for each tile of the step's shape, and returns the bits of all numbers on all ranks. A thread uses the step's `each_bytes`

@@ -183,7 +183,7 @@ impl<'e> Exchange<'e> {
             match self.await_next(false)? {
                 Done::Received(payload) => {
                     let tile = payload.tile().cloned();
-                    came(parcel, tile.ok_or_else(|| bad_message("a message that is no tile"))?);
+                    came(parcel, tile.ok_or_else(|| bad_message("a message between ranks does not have a tile, as expected"))?);
                 }
                 _ => {
                     self.ranks.note_poison();
@@ -223,7 +223,7 @@ impl<'e> Exchange<'e> {
                 return Ok(done);
             }
             let Some(awaited) = self.open.front().map(Request::awaited) else {
-                return Err(bad_message("no tile is awaited"));
+                return Err(bad_message("a tile arrived that no rank expects"));
             };
             if !ends {
                 self.settling.watch()?;

@@ -75,7 +75,7 @@ pub(crate) fn shared_out<P, R>(
         Err(error) => (Err(Failure::from(error)), None),
     };
     let id = ranks.begin_step(hash)?;
-    let Some((traffic, own)) = planned else { return Err(bad_message("a rank that failed went on")) };
+    let Some((traffic, own)) = planned else { return Err(bad_message("a rank continued after it had failed")) };
     let failure = |task: u64, error: Error| {
         let task = if ranks.is_poisoned() { FOLLOWS } else { task.min(ANY_TASK) };
         Failure { task, error }
@@ -93,7 +93,7 @@ pub(crate) fn shared_out<P, R>(
     let all = settling.end(own)?;
     let words = |bytes: &Vec<u8>| bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect();
     let numbers: Vec<Vec<u64>> = all.iter().map(words).collect();
-    let made = made.ok_or_else(|| bad_message("a rank that failed went on"))?;
+    let made = made.ok_or_else(|| bad_message("a rank continued after it had failed"))?;
     Ok((made, numbers))
 }
 
@@ -157,5 +157,5 @@ pub(crate) fn in_order(owners: &[u32], by_rank: &[Vec<u64>]) -> Result<Vec<u64>,
     let mut parts: Vec<_> = by_rank.iter().map(|part| part.iter()).collect();
     let next = |owner: &u32| parts.get_mut(*owner as usize)?.next().copied();
     let found: Option<Vec<u64>> = owners.iter().map(next).collect();
-    found.ok_or_else(|| bad_message("a rank made fewer tiles than it owns"))
+    found.ok_or_else(|| bad_message("a rank computed fewer tiles than it owns"))
 }

@@ -94,7 +94,7 @@ impl Evaluator {
     /// computed; or the evaluation was cancelled.
     pub fn apply(&self, operation: &dyn TileOperation, operands: &[&Tiled]) -> Result<Tiled, Error> {
         let Some((first, others)) = operands.split_first() else {
-            return Err(Error::tensors(Kind::OperandCount, "an operation on the tiles of no tensor"));
+            return Err(Error::tensors(Kind::OperandCount, "an operation on tiles needs at least one tensor"));
         };
         let (tiling, scalar) = (first.tiling(), first.scalar_type());
         check_float(scalar)?;

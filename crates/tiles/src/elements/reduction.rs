@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 /// If the reduction is of truth values, there are too many tiles, the memory limit does not suffice, or a lazy tile cannot be computed.
 pub(crate) fn reduce(run: &Evaluator, reduction: Reduction, axes: &[Axis], of: &Tiled) -> Result<Tiled, Error> {
     if matches!(reduction, Reduction::Any | Reduction::All) {
-        let message = format!("{reduction:?} of a tiled tensor");
+        let message = format!("a tiled tensor cannot be reduced by {reduction:?}");
         return Err(Error::tensors(Kind::ElementType, message).hint("use floats: tiles cannot have truth values"));
     }
     with_float!(of.scalar_type(), T => ReductionRun::of(run, reduction, axes, of)?.make::<T>())

@@ -144,7 +144,7 @@ impl Evaluator {
         tiling.check_rank(2)?;
         let [rows, columns] = [0, 1].map(|axis: usize| &tiling.axes()[axis]);
         if (rows.lower(), rows.upper()) != (columns.lower(), columns.upper()) {
-            return Err(unlike_tilings(&format!("the axes of a trace, {rows:?} and {columns:?},")));
+            return Err(unlike_tilings(&format!("the two axes of a trace, {rows:?} and {columns:?},")));
         }
         let diagonal = |tile: u64| -> Option<(Range<i64>, [Range<i64>; 2])> {
             let ranges = tiling.ranges(tile)?;
@@ -222,7 +222,7 @@ impl Evaluator {
         let found = self.numbers_of_tiles((extreme.name, 0), a, of_tile)?;
         let absent = has_absent_elements(a).then_some(0.0);
         let all = found.into_iter().chain(absent).reduce(|a, b| extreme.choose(a, b));
-        all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "an extreme of a tensor without elements"))
+        all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "a tensor without elements has no largest or smallest element"))
     }
 
     /// The exact sum of the numbers that `of_tile` returns, one for each present tile.

@@ -110,7 +110,7 @@ impl Evaluator {
                 if a.is_lazy() && is_kept {
                     let bytes = bytes_of(scalar, shape.tiling().volume(shape.tiles()[at]));
                     if kept.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) > most {
-                        let message = format!("the tiles that remain take more than {most} bytes");
+                        let message = format!("the tiles that are kept exceed the limit of {most} bytes");
                         return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
                     }
                 }

@@ -49,7 +49,7 @@ pub(crate) fn permuted_copy(run: &Evaluator, of: &Tiled, order: &[usize]) -> Res
     }
     let workers = match of.is_distributed() {
         true => {
-            workers.within_bytes(of.present_bytes(), 0, || "the tiles of a rank in another order of axes".into())?
+            workers.within_bytes(of.present_bytes(), 0, || "a copy of the tiles of a rank, with the axes in another order,".into())?
         }
         false => workers_for(&shape, scalar, &workers, lazy_bytes(of))?,
     };
@@ -85,7 +85,7 @@ pub(crate) fn with_axes(run: &Evaluator, of: &Tiled, to: &[Axis]) -> Result<Tile
             return with_axes(run, &with_new_ones(of, &of.tiling().extents())?, to);
         }
         if *known != axis {
-            return Err(unlike_tilings(&format!("axes of a diagonal, {known:?} and {axis:?},")));
+            return Err(unlike_tilings(&format!("the axes of a diagonal, {known:?} and {axis:?},")));
         }
     }
     let tiling = Tiling::new(axes.into_iter().flatten())?;
@@ -196,9 +196,9 @@ pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> 
     let mut ranges = Ranges::new();
     for (slice, axis) in slices.iter().zip(of.axes()) {
         if slice.step != 1 && slice.count > 1 {
-            let message = format!("a slice of a tiled tensor in steps of {}", slice.step);
+            let message = format!("a tiled tensor cannot be sliced in steps of {}", slice.step);
             return Err(Error::tensors(Kind::Tiling, message)
-                .hint("use a step of 1: a slice of a tiled tensor cannot have another one"));
+                .hint("use a step of 1"));
         }
         // The graph checked that the slice is within the axis, so its indices fit.
         let start = axis.lower().saturating_add_unsigned(slice.start as u64);

@@ -131,7 +131,7 @@ fn meet(known: &mut Option<Tiling1>, axis: &Tiling1) -> Result<(), Error> {
     if *known == *axis || axis.extent() == 1 {
         return Ok(());
     }
-    Err(unlike_tilings(&format!("axes that are walked together, {known:?} and {axis:?},")))
+    Err(unlike_tilings(&format!("two axes that are computed together, {known:?} and {axis:?},")))
 }
 
 /// Returns the tiling of a value that is stored in tiles; an axis along which the value is constant becomes one tile.

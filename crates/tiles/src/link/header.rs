@@ -175,18 +175,18 @@ impl Header {
     pub fn check(&self, awaited: &Header) -> Result<(), Error> {
         let (found, wanted) = (self.id, awaited.id);
         if found.plan != wanted.plan {
-            let message = format!("{wanted} was awaited, but a message of another plan arrived");
+            let message = format!("expected {wanted}, but a message for another plan arrived");
             return Err(bad_message(message).hint("give every rank the same program, files and options"));
         }
         if found != wanted {
-            return Err(bad_message(format!("{wanted} was awaited, but {found} arrived")));
+            return Err(bad_message(format!("expected {wanted}, but {found} arrived")));
         }
         if self.content != Content::Poison && self.content != awaited.content {
-            let message = format!("{wanted} is {} where {} was awaited", self.content, awaited.content);
+            let message = format!("{wanted} has the contents {}, expected {}", self.content, awaited.content);
             return Err(bad_message(message));
         }
         if self.length != awaited.length {
-            let message = format!("{wanted} has {} bytes where {} were awaited", self.length, awaited.length);
+            let message = format!("{wanted} has {} bytes, expected {}", self.length, awaited.length);
             return Err(bad_message(message));
         }
         Ok(())
@@ -195,7 +195,7 @@ impl Header {
 
 #[cold]
 fn no_header(found: usize) -> Error {
-    bad_message(format!("a message between ranks has {found} bytes where a header has {HEADER_BYTES}"))
+    bad_message(format!("a message between ranks has {found} bytes, but its header must have {HEADER_BYTES}"))
 }
 
 #[cfg(test)]
@@ -253,10 +253,10 @@ mod tests {
             (of(MessageId { plan: 1, ..ID }, Content::Float64, 64), "another plan"),
             (of(MessageId { step: 1, ..ID }, Content::Poison, 64), "of step 1 arrived"),
             (of(MessageId { tile: 1, ..ID }, Content::Float64, 64), "tile 1 of"),
-            (of(ID, Content::Float64, 56), "56 bytes where 64"),
-            (of(ID, Content::Poison, 72), "72 bytes where 64"),
-            (of(ID, Content::Float32, 64), "f32 where a tile of f64"),
-            (of(ID, Content::Bytes, 64), "bytes where"),
+            (of(ID, Content::Float64, 56), "56 bytes, expected 64"),
+            (of(ID, Content::Poison, 72), "72 bytes, expected 64"),
+            (of(ID, Content::Float32, 64), "f32, expected a tile of f64"),
+            (of(ID, Content::Bytes, 64), "bytes, expected"),
         ] {
             let error = other.unwrap_err();
             assert_eq!(error.tensor_kind(), Some(Kind::Message), "{said}");

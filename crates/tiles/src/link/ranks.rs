@@ -210,7 +210,7 @@ impl Ranks {
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         self.is_poisoned.store(false, Ordering::Relaxed);
         let plans = self.settle_with(plan.map(|plan| plan.to_le_bytes().to_vec()))?;
-        let [first, others @ ..] = &*plans else { return Err(bad_message("a step of no ranks")) };
+        let [first, others @ ..] = &*plans else { return Err(bad_message("a step has no ranks")) };
         match others.iter().position(|plan| plan != first) {
             None => Ok(StepId { plan: Reader(first).number()?, step }),
             Some(at) => {
@@ -310,7 +310,7 @@ fn first_difference(all: &[Vec<u8>]) -> Result<Error, Error> {
                 .hint("give every rank the same program, files and options"));
         }
         if first.is_none() {
-            return Err(bad_message("ranks that say the same said it in other bytes"));
+            return Err(bad_message("ranks sent equal facts in different bytes"));
         }
     }
 }
@@ -354,7 +354,7 @@ impl Contribution {
     fn open(&self) -> Result<Vec<u8>, Error> {
         let mut reader = Reader(&self.first);
         let length = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
-        let short = || bad_message("a message between ranks is shorter than it says");
+        let short = || bad_message("a message between ranks is shorter than the length in its header");
         let mut body = reader.0.get(..length.min(IN_FIRST)).ok_or_else(short)?.to_vec();
         body.extend(self.rest.iter().flat_map(|rest| rest.iter()));
         match body.split_first() {

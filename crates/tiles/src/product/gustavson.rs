@@ -255,7 +255,7 @@ impl Rows<'_> {
         let bytes =
             (made.entries.len() * ENTRY_BYTES).saturating_add(products.saturating_mul(size_of::<TileProduct>()));
         if bytes as u64 > self.most_bytes {
-            let what = format!("bytes of a plan of {products} products of tiles");
+            let what = format!("bytes for a plan of {products} products of tiles");
             let hint = "make larger tiles, raise the threshold, or raise `most_bytes`";
             return Err(limit(&what, bytes, self.most_bytes).hint(hint));
         }

@@ -138,7 +138,7 @@ fn own_bytes<T: Float>(plan: &SymbolicProduct, operands: [&Tiled; 2], kernel: &T
 
 /// Describes a plan, for an error.
 fn of_plan(plan: &SymbolicProduct) -> String {
-    format!("a plan of {} products of tiles for {} tiles", plan.product_count(), plan.shape().len())
+    format!("a plan of {} products for {} result tiles", plan.product_count(), plan.shape().len())
 }
 
 /// Computes the product on several ranks; each rank computes the result tiles that it owns. A rank receives operand
@@ -514,7 +514,7 @@ impl Run<'_> {
     fn finish<T: Float>(&self, target: &mut Target<T>) -> Result<(), Error> {
         close(target);
         let Some(sum) = target.sum.take() else {
-            return Err(Error::tensors(Kind::Evaluation, "a tile of a result without products"));
+            return Err(Error::tensors(Kind::Evaluation, "a tile of a result has no products"));
         };
         let Some(order) = &self.kernel.result.order else {
             let norm = norm(sum.elements());

@@ -38,15 +38,15 @@ impl Roles {
         };
         for own in [left, right] {
             if (1..own.len()).any(|at| own[..at].contains(&own[at])) {
-                return Err(Error::tensors(Kind::BadLabel, "an operand in tiles has a label twice")
+                return Err(Error::tensors(Kind::BadLabel, "a tiled operand has the same label for two axes")
                     .hint("give each axis its own label"));
             }
         }
         let result = &labels.output;
         for (own, other) in [(left, right), (right, left)] {
             if own.iter().any(|label| !other.contains(label) && !result.contains(label)) {
-                let message = "a label is in one operand only, and not in the result";
-                return Err(Error::tensors(Kind::FreeLabel, message).hint("sum over the axis before"));
+                let message = "a label is in only one operand, and not in the result";
+                return Err(Error::tensors(Kind::FreeLabel, message).hint("sum over the axis before the product"));
             }
         }
         let of = |from: &Axes, is_in: [bool; 3]| -> Axes {

@@ -210,7 +210,7 @@ impl Tiling1 {
         let count = inner.end.saturating_sub(inner.start);
         if count > MOST_LISTED {
             return Err(
-                limit("an axis cannot be cut within a tile", count, MOST_LISTED).hint("start where a tile starts")
+                limit("boundaries of an axis that is cut within a tile", count, MOST_LISTED).hint("start where a tile starts")
             );
         }
         let inner = inner.filter_map(|at| self.0.at(at));
@@ -286,7 +286,7 @@ fn too_long(extent: u64) -> Error {
 
 #[cold]
 fn outside(range: &Range<impl fmt::Display>, what: &str, tiling: &Tiling1) -> Error {
-    let message = format!("{what} {} to {} are not a range of the {what} of {tiling:?}", range.start, range.end);
+    let message = format!("the range {} to {} is not within the {what} of {tiling:?}", range.start, range.end);
     Error::tensors(Kind::Index, message)
 }
 

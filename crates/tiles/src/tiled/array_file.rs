@@ -77,7 +77,7 @@ impl Tiled {
         let end = u128::from(place.first).saturating_add(bytes);
         if end > u128::from(file.bytes) {
             let message =
-                format!("it has {} bytes, but an array of {:?} would end at byte {end}", file.bytes, &extents[..]);
+                format!("the file has {} bytes, but an array of shape {:?} would end at byte {end}", file.bytes, &extents[..]);
             return Err(refused(&file.path, message));
         }
         let shape = Shape::dense(tiling, MOST_TILES)?;

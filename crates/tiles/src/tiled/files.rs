@@ -25,7 +25,7 @@ pub(crate) fn refused(path: &Path, what: impl Display) -> Error {
 pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     match cause.kind() {
         io::ErrorKind::NotFound => refused(path, "there is no such file"),
-        _ => refused(path, format_args!("it cannot be read: {cause}")),
+        _ => refused(path, format_args!("the file cannot be read: {cause}")),
     }
 }
 
@@ -47,7 +47,7 @@ impl InputFile {
         // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {
             Ok(about) if about.is_file() => Ok(about.len()),
-            Ok(_) => Err(refused(&path, "it is not a file")),
+            Ok(_) => Err(refused(&path, "the path does not lead to a file")),
             Err(cause) => Err(unread(&path, &cause)),
         };
         about(fs::metadata(&path))?;
@@ -64,7 +64,7 @@ impl InputFile {
         let (mut rest, mut at) = (bytes, position);
         while !rest.is_empty() {
             match read_at(&self.file, rest, at) {
-                Ok(0) => return Err(refused(&self.path, format_args!("it ends after {at} bytes"))),
+                Ok(0) => return Err(refused(&self.path, format_args!("the file ends after {at} bytes"))),
                 Ok(count) => {
                     rest = rest.get_mut(count..).unwrap_or_default();
                     at = at.saturating_add(count as u64);

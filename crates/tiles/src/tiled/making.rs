@@ -108,7 +108,7 @@ impl Tiled {
         if count != shape.len() {
             return Err(Error::tensors(
                 Kind::SizeMismatch,
-                format!("{count} tiles are given for a shape of {}", shape.len()),
+                format!("{count} tiles are given for a shape with {} tiles", shape.len()),
             ));
         }
         Ok(Tiled::with_true_norms(shape, T::SCALAR, made))

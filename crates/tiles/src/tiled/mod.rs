@@ -121,7 +121,7 @@ impl Tiled {
         check_float(scalar)?;
         tiling.check_rank(tensor.extents().len())?;
         if tensor.extents() != &tiling.extents()[..] {
-            let message = format!("a tensor of {:?} in tiles of {:?}", tensor.extents(), &tiling.extents()[..]);
+            let message = format!("a tensor has the extents {:?}, but its tiling has {:?}", tensor.extents(), &tiling.extents()[..]);
             return Err(Error::tensors(Kind::SizeMismatch, message));
         }
         if tiling.tiles() > MOST_VISITED {
@@ -425,7 +425,7 @@ pub(crate) fn check_tile(tensor: &Tensor, place: &TilePlace, scalar: Scalar) -> 
     }
     let (found, own) = (tensor.extents(), &place.extents()[..]);
     if found != own {
-        let message = format!("tile {index:?} has extents {found:?}, but its place has {own:?}");
+        let message = format!("tile {index:?} has extents {found:?}, but the tiling requires {own:?}");
         return Err(Error::tensors(Kind::SizeMismatch, message));
     }
     Ok(())

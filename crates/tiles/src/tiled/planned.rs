@@ -33,5 +33,5 @@ impl PlanTiles {
 #[cold]
 pub(crate) fn without_tiles() -> Error {
     Error::tensors(Kind::Evaluation, "the tensor has no tiles, only a shape")
-        .hint("use a tensor that has tiles: one with only a shape is for plans")
+        .hint("use a tensor that has tiles: a tensor with only a shape is for plans")
 }

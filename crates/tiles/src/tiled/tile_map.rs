@@ -76,7 +76,7 @@ impl TileMap {
             _ => 1,
         };
         if grid == 0 || grid > ranks {
-            return Err(no_link(format!("the grid is for {grid} ranks, but there are {ranks}")));
+            return Err(no_link(format!("the grid needs {grid} ranks, but the link has {ranks}")));
         }
         shape.tiles().iter().map(|tile| self.owner(shape.tiling(), *tile, ranks)).collect()
     }

@@ -92,7 +92,7 @@ fn arrays_that_files_do_not_have_are_refused() {
         (error.tensor_kind().expect("a kind"), error.to_string())
     };
     assert!(Tiled::from_file(&path, place, &line(12)).is_ok());
-    let said = format!("{}: it has 100 bytes, but an array of [13] would end at byte 108", path.display());
+    let said = format!("{}: the file has 100 bytes, but an array of shape [13] would end at byte 108", path.display());
     assert_eq!(error(place, 13), (Kind::File, said));
     assert_eq!(error(ArrayPlace { first: 5, ..place }, 12).0, Kind::File);
     assert_eq!(error(ArrayPlace { first: u64::MAX, ..place }, 12).0, Kind::File);
@@ -105,7 +105,7 @@ fn arrays_that_files_do_not_have_are_refused() {
     let missing = Tiled::from_file(directory.path().join("none"), place, &line(1)).expect_err("an error");
     assert!(missing.to_string().ends_with("none: there is no such file"), "{missing}");
     let no_file = Tiled::from_file(directory.path(), place, &line(1)).expect_err("an error");
-    assert!(no_file.to_string().ends_with(": it is not a file"), "{no_file}");
+    assert!(no_file.to_string().ends_with(": the path does not lead to a file"), "{no_file}");
     // If a file is cut short after it was opened, a tile whose elements are missing is an error.
     let cut = Tiled::from_file(&path, place, &line(12)).expect("an array");
     fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(90)).expect("cut");

@@ -336,7 +336,7 @@ fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     let limit = message(run(48 + 31).elements(&a, &range(6..12), Base::Zero, &ALL));
     assert_eq!(
         limit,
-        "a result of 2 tiles with 32 bytes of operands at a time takes 80 bytes; the limit is 79, so 1 bytes are missing; raise the threshold, or `most_bytes`"
+        "a result of 2 tiles, computed with 32 bytes of operands at a time, takes 80 bytes; the limit is 79 bytes, which is exceeded by 1 bytes; raise the threshold, or `most_bytes`"
     );
     assert!(log.lock().unwrap().is_empty());
     let made = run(48 + 32).elements(&a, &range(6..12), Base::Zero, &ALL).unwrap();
@@ -347,7 +347,7 @@ fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     let halves = line(&[0, 5, 10, 15, 20]);
     assert!(
         message(run(160 + 159).retile(&wide, &halves, &ALL))
-            .ends_with("so 1 bytes are missing; raise the threshold, or `most_bytes`")
+            .ends_with("which is exceeded by 1 bytes; raise the threshold, or `most_bytes`")
     );
     log.lock().unwrap().clear();
     assert_eq!(run(160 + 160).retile(&wide, &halves, &ALL).unwrap().shape().len(), 4);
@@ -355,7 +355,7 @@ fn ranges_of_elements_take_no_more_bytes_than_there_may_be() {
     // A lazy tile that is replaced as a whole is not computed.
     let part = random::dense::<f64>(&line(&[0, 3, 12]), 3);
     let with = |most: usize| run(most).with_elements(&wide, &[8], &part, &ALL);
-    assert!(message(with(160 + 79)).ends_with("so 1 bytes are missing; raise the threshold, or `most_bytes`"));
+    assert!(message(with(160 + 79)).ends_with("which is exceeded by 1 bytes; raise the threshold, or `most_bytes`"));
     assert!(log.lock().unwrap().is_empty());
     assert_eq!(with(160 + 80).unwrap().shape().len(), 2);
     assert_eq!(*log.lock().unwrap(), [0]);

@@ -369,7 +369,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_older_one_and_no_files() {
     fs::create_dir_all(other.join("manifest.json/in-it")).expect("a directory");
     let error = Checkpoint::write(&other, [("a", &a)]).expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(Kind::File));
-    assert!(error.to_string().contains("manifest.json: it cannot be written: "), "{error}");
+    assert!(error.to_string().contains("manifest.json: the file cannot be written: "), "{error}");
     assert_eq!(files(&other), BTreeSet::from(["manifest.json".to_owned()]));
     // A shard that was there before has the same name, and stays.
     let shard = before.iter().find(|name| name.starts_with("a-")).expect("a shard");
@@ -381,7 +381,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_the_older_one_and_no_files() {
     for place in ["file", "file/below"] {
         let error = Checkpoint::write(path.join(place), [("a", &a)]).expect_err("an error");
         assert_eq!(error.tensor_kind(), Some(Kind::File));
-        assert!(error.to_string().contains(&format!("{place}: it cannot be written: ")), "{error}");
+        assert!(error.to_string().contains(&format!("{place}: the file cannot be written: ")), "{error}");
     }
 }
 

@@ -233,7 +233,7 @@ fn fail(runs: u64) {
                 Fault::Panic => "the function of tiles panicked: a tile that is a panic",
                 Fault::Cancelled => "the evaluation was cancelled",
                 Fault::Other => "ranks disagree on the tiles of `b`",
-                Fault::Garbage => "was awaited",
+                Fault::Garbage => "expected ",
                 Fault::Memory => "no memory for a tile that comes",
                 #[cfg(feature = "checkpoints")]
                 Fault::Disk => "cannot be",

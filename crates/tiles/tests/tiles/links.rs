@@ -297,11 +297,11 @@ fn messages_that_were_not_awaited_are_errors() {
         (Payload::of_tile(MessageId { plan: 6, ..id(1, 2) }, tile(1.0)), "another plan"),
         (Payload::of_tile(id(0, 2), tile(1.0)), "tile 2 of step 0 arrived"),
         (Payload::of_tile(id(1, 3), tile(1.0)), "tile 3 of step 1 arrived"),
-        (Payload::of_bytes(id(1, 2), vec![0; 48]), "bytes where a tile of f64"),
-        (Payload::of_tile(id(1, 2), f32_tile), "f32 where a tile of f64"),
+        (Payload::of_bytes(id(1, 2), vec![0; 48]), "bytes, expected a tile of f64"),
+        (Payload::of_tile(id(1, 2), f32_tile), "f32, expected a tile of f64"),
         (
             Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[2], vec![1.0, 2.0]).unwrap()).unwrap()),
-            "16 bytes where 48",
+            "16 bytes, expected 48",
         ),
         (
             Payload::of_tile(id(1, 2), Tile::of(&Tensor::new(&[6], vec![1.0; 6]).unwrap()).unwrap()),
@@ -406,7 +406,7 @@ fn waits_are_cancelled_and_stall() {
     });
     assert_eq!(found[0].fault_kind(), Some(FaultKind::Cancelled));
     assert_eq!((found[1].code(), found[1].tensor_kind()), ("link", Some(Kind::Stalled)));
-    let said = "no message came for 0.0003 seconds: tile 4 of step 7 from rank 0 is awaited";
+    let said = "no message arrived for 0.0003 seconds, while waiting for tile 4 of step 7 from rank 0";
     assert!(found[1].to_string().starts_with(said), "{}", found[1]);
     // A token whose time limit has passed.
     let over = Cancellation::new().until(Instant::now());

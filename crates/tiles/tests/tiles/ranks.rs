@@ -564,9 +564,9 @@ fn more_ranks_than_tiles_and_maps_of_ranks_that_there_are_not() {
     }
     assert!(on_ranks(0, 2, &Options::default(), |_, _| Ok(())).is_empty());
     for (map, message) in [
-        (TileMap::grid(2, 2), "the grid is for 4 ranks, but there are 2"),
-        (TileMap::grid(0, 2), "the grid is for 0 ranks, but there are 2"),
-        (TileMap::grid(usize::MAX, 2), "the grid is for 18446744073709551615 ranks, but there are 2"),
+        (TileMap::grid(2, 2), "the grid needs 4 ranks, but the link has 2"),
+        (TileMap::grid(0, 2), "the grid needs 0 ranks, but the link has 2"),
+        (TileMap::grid(usize::MAX, 2), "the grid needs 18446744073709551615 ranks, but the link has 2"),
         (TileMap::by(|_| 7), "tile [0, 0] is given to rank 7, but there are 2 ranks"),
     ] {
         let made = on_ranks(2, 2, &Options::default(), |run, _| {

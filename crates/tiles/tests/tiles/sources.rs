@@ -161,7 +161,7 @@ fn lazy_tiles_that_are_not_what_was_promised_are_errors() {
     };
     let (found, message) = kind(|_| Tensor::zeros(Scalar::Float64, &[2, 3]));
     assert_eq!(found, Some(Kind::SizeMismatch));
-    assert_eq!(message, "tile [0, 0] has extents [2, 3], but its place has [2, 2]");
+    assert_eq!(message, "tile [0, 0] has extents [2, 3], but the tiling requires [2, 2]");
     assert_eq!(kind(|place| Tensor::zeros(Scalar::Float32, &place.extents())).0, Some(Kind::ElementType));
     assert_eq!(
         kind(|_| panic!("out of luck")),

@@ -209,7 +209,7 @@ fn lazy_tiles_are_held_as_there_are_bytes() {
     let error = run(result + column - 1, 64).expect_err("an error");
     assert_eq!(
         error.to_string(),
-        "a result of 64 tiles with sums of 0 bytes and 256 bytes of the left operand's tiles at a time takes 2304 bytes; the limit is 2303, so 1 bytes are missing; raise the threshold, or `most_bytes`"
+        "a result of 64 tiles with sums of 0 bytes and 256 bytes of the left operand's tiles at a time takes 2304 bytes; the limit is 2303 bytes, which is exceeded by 1 bytes; raise the threshold, or `most_bytes`"
     );
     // If a segment fits into memory, panels end where segments end. The sum of one segment of a block counts.
     let (cut, _) = run(usize::MAX, 2).unwrap();

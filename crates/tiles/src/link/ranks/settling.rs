@@ -75,7 +75,7 @@ fn decided<'b>(all: impl Iterator<Item = &'b Vec<u8>>) -> Result<Vec<u8>, Error>
                     lowest = Some((task, take_error(&mut reader)?));
                 }
             }
-            None => return Err(bad_message("a rank says neither that it failed nor that it did not")),
+            None => return Err(bad_message("a rank did not report whether it failed")),
         }
     }
     lowest.map_or(Ok(joined), |(_, error)| Err(error))
@@ -88,7 +88,7 @@ impl Incoming {
             match request.test()? {
                 None => return Ok(None),
                 Some(Done::Received(payload)) => self.state = State::First(payload.into_bytes()),
-                Some(_) => return Err(bad_message("a letter between ranks is poison")),
+                Some(_) => return Err(bad_message("a message between ranks reports a failure instead of a status")),
             }
         }
         Ok(match &self.state {
@@ -115,7 +115,7 @@ impl Incoming {
         }
         match &self.state {
             State::Whole(letter) => Ok(letter),
-            _ => Err(bad_message("a letter between ranks did not come")),
+            _ => Err(bad_message("a message between ranks did not arrive")),
         }
     }
 }
@@ -240,7 +240,7 @@ impl<'r> StepOutcome<'r> {
             }
         }
         self.exchange.ranks.patience.all(std::mem::take(&mut self.sending))?;
-        self.result.take().ok_or_else(|| bad_message("ranks came to nothing"))
+        self.result.take().ok_or_else(|| bad_message("the ranks ended a step without a result"))
     }
 }
 

@@ -187,28 +187,28 @@ fn manifests_that_are_none_are_refused() {
     let whole = fs::read_to_string(victim.manifest()).expect("read");
     let deep = "[".repeat(1 << 20);
     for (text, what) in [
-        ("", "it is not a manifest of a checkpoint: EOF"),
-        ("not JSON", "it is not a manifest of a checkpoint: expected"),
-        ("{}", "it is not a manifest of a checkpoint, because its format is not `cembra-tiles`"),
-        (&deep, "it is not a manifest of a checkpoint: "),
-        (&format!("{{\"format\":{deep}"), "it is not a manifest of a checkpoint: "),
-        (&format!("{{\"more\":{deep}"), "it is not a manifest of a checkpoint: "),
-        ("\u{fffd}", "it is not a manifest of a checkpoint: "),
-        (&whole.replace("cembra-tiles", "cembra-program"), "it is not a manifest of a checkpoint, because"),
-        (&whole.replace("\"version\": 1", "\"version\": 2"), "it has version 2, but this cembra reads version 1"),
-        (&whole.replace("\"version\": 1,", ""), "it has no version"),
+        ("", "the file is not a manifest of a checkpoint: EOF"),
+        ("not JSON", "the file is not a manifest of a checkpoint: expected"),
+        ("{}", "the file is not a manifest of a checkpoint, because its format is not `cembra-tiles`"),
+        (&deep, "the file is not a manifest of a checkpoint: "),
+        (&format!("{{\"format\":{deep}"), "the file is not a manifest of a checkpoint: "),
+        (&format!("{{\"more\":{deep}"), "the file is not a manifest of a checkpoint: "),
+        ("\u{fffd}", "the file is not a manifest of a checkpoint: "),
+        (&whole.replace("cembra-tiles", "cembra-program"), "the file is not a manifest of a checkpoint, because"),
+        (&whole.replace("\"version\": 1", "\"version\": 2"), "the file has version 2, but this cembra reads version 1"),
+        (&whole.replace("\"version\": 1,", ""), "the file has no version"),
         (
             &whole.replace("\"version\": 1,", "\"version\": 1, \"version\": 1,"),
-            "it is not a manifest of a checkpoint: dup",
+            "the file is not a manifest of a checkpoint: dup",
         ),
         (
             &whole.replace("\"version\": 1,", "\"version\": 1, \"more\": 1,"),
-            "it is not a manifest of a checkpoint: unknown",
+            "the file is not a manifest of a checkpoint: unknown",
         ),
-        (&whole.replace("\"name\":\"a\"", "\"name\":\"c\""), "it was changed: its hash differs"),
-        (&whole.replace("\"upper\":4", "\"upper\":3"), "it was changed: its hash differs"),
+        (&whole.replace("\"name\":\"a\"", "\"name\":\"c\""), "the file was changed: its hash differs"),
+        (&whole.replace("\"upper\":4", "\"upper\":3"), "the file was changed: its hash differs"),
         (&whole.replace("\"blake3\": \"", "\"blake3\": \"0"), "`0"),
-        (&(whole.clone() + "{}"), "it is not a manifest of a checkpoint: trailing"),
+        (&(whole.clone() + "{}"), "the file is not a manifest of a checkpoint: trailing"),
     ] {
         fs::write(victim.manifest(), text).expect("written");
         victim.refuses_manifest(what);
@@ -216,7 +216,7 @@ fn manifests_that_are_none_are_refused() {
     fs::remove_file(victim.manifest()).expect("removed");
     victim.refuses_manifest("there is no such file");
     fs::create_dir(victim.manifest()).expect("a directory");
-    victim.refuses_manifest("it is not a file");
+    victim.refuses_manifest("the path does not lead to a file");
     let nowhere = victim.path().join("nowhere");
     let error = Checkpoint::open(&nowhere).expect_err("an error").to_string();
     assert_eq!(error, format!("{}: there is no such file", nowhere.join("manifest.json").display()));
@@ -251,10 +251,10 @@ fn manifests_that_say_what_cannot_be_are_refused() {
         (Box::new(axis(json!({"lower": 0, "upper": 4}))), "tensor `a`: an axis has `boundaries`, or"),
         (Box::new(axis(json!({"boundaries": [0], "lower": 0}))), "tensor `a`: an axis has `boundaries`, or"),
         (Box::new(axis(json!({}))), "tensor `a`: an axis has `boundaries`, or"),
-        (Box::new(axis(json!({"boundaries": [0, 0.5]}))), "it is not a manifest of a checkpoint: invalid type"),
+        (Box::new(axis(json!({"boundaries": [0, 0.5]}))), "the file is not a manifest of a checkpoint: invalid type"),
         (
             Box::new(axis(json!({"lower": 0, "size": -1, "upper": 4}))),
-            "it is not a manifest of a checkpoint: invalid value",
+            "the file is not a manifest of a checkpoint: invalid value",
         ),
         (Box::new(axes(json!([axis_of, axis_of]))), "tensor `a`: a grid of"),
         (Box::new(axes(Json::Array(vec![json!({"boundaries": [0, 1]}); 1000]))), "tensor `a`: 1000 axes of a tiling"),
@@ -267,7 +267,7 @@ fn manifests_that_say_what_cannot_be_are_refused() {
         (Box::new(shard("file", json!(format!("{}-{digits}.0", "a".repeat(97))))), "tensor `a`: `aaa"),
         (Box::new(shard("file", json!(""))), "tensor `a`: `` is not the name of a shard"),
         (Box::new(shard("index", json!("12"))), "tensor `a`: `12` is not a hash"),
-        (Box::new(shard("bytes", json!(-1))), "it is not a manifest of a checkpoint: invalid value"),
+        (Box::new(shard("bytes", json!(-1))), "the file is not a manifest of a checkpoint: invalid value"),
         (Box::new(|tensor: &mut Json| tensor["name"] = json!("b")), "tensor `b` is there twice"),
     ];
     for (change, what) in cases {
@@ -285,19 +285,19 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
     assert_eq!(whole.len(), other.len());
     // The shard is exchanged for that of another tensor, and for that of another checkpoint.
     fs::write(&a, &other).expect("written");
-    victim.refuses_shard("it is a shard of another tensor");
+    victim.refuses_shard("the file is a shard of another tensor");
     let elsewhere = directory();
     Checkpoint::write(&elsewhere, [("a", &victim.b)]).expect("a checkpoint");
     let foreign = files(elsewhere.path()).into_iter().find(|name| name.starts_with("a-")).expect("a shard");
     fs::copy(elsewhere.path().join(foreign), &a).expect("copied");
-    victim.refuses_shard("it was changed, or belongs to another checkpoint: the hash of its index differs");
+    victim.refuses_shard("the file was changed, or belongs to another checkpoint: the hash of its index differs");
     for (at, byte, what) in [
-        (0, b'C', "it is not a shard of a checkpoint"),
-        (12, 2, "it has version 2, but this cembra reads version 1"),
-        (48, 3, "it was changed, or belongs to another checkpoint"),
-        (48, 8, "it has 440 bytes, too few for 8 tiles"),
-        (53, 1, "it has 440 bytes, too few for 1099511627780 tiles"),
-        (55, 255, "it has 440 bytes, too few for 18374686479671623684 tiles"),
+        (0, b'C', "the file is not a shard of a checkpoint"),
+        (12, 2, "the file has version 2, but this cembra reads version 1"),
+        (48, 3, "the file was changed, or belongs to another checkpoint"),
+        (48, 8, "the file has 440 bytes, too few for 8 tiles"),
+        (53, 1, "the file has 440 bytes, too few for 1099511627780 tiles"),
+        (55, 255, "the file has 440 bytes, too few for 18374686479671623684 tiles"),
         (439, 0, "tile 5 was changed: its hash differs"),
     ] {
         let mut changed = whole.clone();
@@ -306,19 +306,19 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
         victim.refuses_shard(what);
     }
     fs::write(&a, &whole[..100]).expect("written");
-    victim.refuses_shard("it has 100 bytes, but the manifest says 440");
+    victim.refuses_shard("the file has 100 bytes, but the manifest says 440");
     // The manifest has the length of the file, but the file is too short for a header; then the manifest has a length
     // that the file does not have.
     victim.forge_manifest(|tensor| tensor["shards"][0]["bytes"] = json!(20));
     fs::write(&a, &whole[..20]).expect("written");
-    victim.refuses_shard("it has 20 bytes, fewer than a header");
+    victim.refuses_shard("the file has 20 bytes, fewer than a header");
     victim.forge_manifest(|tensor| tensor["shards"][0]["bytes"] = json!(1_u64 << 60));
-    victim.refuses_shard("it has 20 bytes, but the manifest says 1152921504606846976");
+    victim.refuses_shard("the file has 20 bytes, but the manifest says 1152921504606846976");
     fs::remove_file(&a).expect("removed");
     let missing = format!("{}: there is no such file", a.display());
     assert_eq!(victim.error(), missing);
     fs::create_dir(&a).expect("a directory");
-    victim.refuses_shard("it is not a file");
+    victim.refuses_shard("the path does not lead to a file");
 }
 
 #[test]
@@ -328,9 +328,9 @@ fn two_shards_that_are_swapped_are_refused() {
     for (from, to) in [(&a, &aside), (&b, &a), (&aside, &b)] {
         fs::rename(from, to).expect("renamed");
     }
-    assert_eq!(victim.error(), format!("{}: it is a shard of another tensor", a.display()));
+    assert_eq!(victim.error(), format!("{}: the file is a shard of another tensor", a.display()));
     let error = read(victim.path(), "b").expect_err("an error").to_string();
-    assert_eq!(error, format!("{}: it is a shard of another tensor", b.display()));
+    assert_eq!(error, format!("{}: the file is a shard of another tensor", b.display()));
     // The manifest has the shards swapped, and a valid hash.
     let victim = Victim::new();
     let mut tensors = victim.tensors();
@@ -338,7 +338,7 @@ fn two_shards_that_are_swapped_are_refused() {
     tensors[0]["shards"] = tensors[1]["shards"].take();
     tensors[1]["shards"] = shards;
     victim.list(&tensors);
-    assert_eq!(victim.error(), format!("{}: it is a shard of another tensor", victim.shard("b").display()));
+    assert_eq!(victim.error(), format!("{}: the file is a shard of another tensor", victim.shard("b").display()));
     // A shard has a hash of the name, the type and the tiling of its tensor.
     for change in [
         |tensor: &mut Json| tensor["type"] = json!("f32"),
@@ -347,12 +347,12 @@ fn two_shards_that_are_swapped_are_refused() {
     ] {
         let victim = Victim::new();
         victim.forge_manifest(change);
-        victim.refuses_shard("it is a shard of another tensor");
+        victim.refuses_shard("the file is a shard of another tensor");
     }
     let victim = Victim::new();
     victim.forge_manifest(|tensor| tensor["name"] = json!("A"));
     let error = read(victim.path(), "A").expect_err("an error").to_string();
-    assert_eq!(error, format!("{}: it is a shard of another tensor", victim.shard("a").display()));
+    assert_eq!(error, format!("{}: the file is a shard of another tensor", victim.shard("a").display()));
 }
 
 #[test]
@@ -376,12 +376,12 @@ fn tiles_that_cannot_be_are_refused() {
     refuses(&|records, _| records[2].offset = u64::MAX, "tile 4 begins at byte 18446744073709551615 instead of 344");
     refuses(&|records, _| records[1].hash[31] ^= 1, "tile 1 was changed: its hash differs");
     refuses(&|_, elements| elements.truncate(100), "tile 4 begins at byte 344 and ends after the last of 380 bytes");
-    refuses(&|_, elements| elements.push(0), "it has 441 bytes, but its tiles end at byte 440");
+    refuses(&|_, elements| elements.push(0), "the file has 441 bytes, but its tiles end at byte 440");
     let fewer = |records: &mut Vec<Record>, _: &mut Vec<u8>| {
         records.pop();
         records.iter_mut().for_each(|record| record.offset -= RECORD as u64);
     };
-    refuses(&fewer, "it has 384 bytes, but its tiles end at byte 336");
+    refuses(&fewer, "the file has 384 bytes, but its tiles end at byte 336");
     // Only negative norms are refused.
     for norm in [0.0, -0.0, f64::INFINITY, f64::from_bits(0xfff8_0000_0000_0001)] {
         let victim = Victim::new();
@@ -529,7 +529,7 @@ fn tiles_are_compared_with_their_hashes_when_they_are_read() {
     file.set_len(400).expect("cut");
     let error = lazy.tile(5).expect_err("an error");
     assert_eq!(error.tensor_kind(), Some(Kind::File));
-    assert_eq!(error.to_string(), format!("{}: it ends after 400 bytes", place.display()));
+    assert_eq!(error.to_string(), format!("{}: the file ends after 400 bytes", place.display()));
     assert!(lazy.tile(0).expect("a tile").is_some());
     file.set_len(440).expect("filled with zeros");
     let error = lazy.tile(5).expect_err("an error");
