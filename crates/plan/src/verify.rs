@@ -123,7 +123,7 @@ impl<'p> Memory<'p> {
             let found = self.holds(piece);
             if found != Some(held) {
                 let slot = self.plan.slot(held);
-                return Err(format!("{slot} is read but its slot holds {found:?}, not {held:?}"));
+                return Err(format!("{slot} is read, but its slot has the value {found:?}, not {held:?}"));
             }
         }
         Ok(())
@@ -210,7 +210,7 @@ fn check_view(plan: &Plan, args: &[ValueId], view: ValueId, inside: Option<u32>)
     if plan.value(view).owner == of && place == Some(plan.value(view).slot) {
         return Ok(());
     }
-    Err(format!("{} is not where the value is that it is a part of", plan.slot(view)))
+    Err(format!("{} is not inside the slot of the value that contains it", plan.slot(view)))
 }
 
 /// Checks the slots, the reads and writes, and the types of a plan.
@@ -266,7 +266,7 @@ fn slots(plan: &Plan) -> Result<(), String> {
                         if plan.value(state).owner != Some(step.out)
                             || plan.value(state).slot != plan.value(step.out).slot
                         {
-                            return Err(format!("{} is not where the loop's result is", plan.slot(state)));
+                            return Err(format!("{} must have the same slot as the result of its loop", plan.slot(state)));
                         }
                         stack.push(Todo::Again { step: id });
                         stack.push(Todo::Steps(round, 0));

@@ -42,7 +42,7 @@ impl Expansion for Elementwise<'_> {
     fn literal(&mut self, value: Value) -> NodeHandle {
         let made = match &value {
             Value::Scalar(scalar) => self.graph.constant_bits(scalar.scalar(), scalar.bits()),
-            _ => Err(Error::tensors(TensorErrorKind::ElementType, "a literal is not a number")),
+            _ => Err(Error::tensors(TensorErrorKind::ElementType, "a literal in a gradient must be a number")),
         };
         self.handle(made).unwrap_or(NodeHandle(0))
     }

@@ -387,7 +387,7 @@ impl TensorGraph {
         if is_empty && matches!(reduction, Reduction::Max | Reduction::Min) {
             let which = if reduction == Reduction::Max { "largest" } else { "smallest" };
             let message = format!(
-                "the {which} of no elements does not exist: over axes {:?} of a tensor of {:?}",
+                "there is no {which} element over the axes {:?} of a tensor of shape {:?}, because they have no elements",
                 &axes[..],
                 &node.extents[..]
             );
@@ -408,7 +408,7 @@ impl TensorGraph {
         if operands.len() > MOST_FACTORS {
             let message = format!("a product has {} tensors; the limit is {MOST_FACTORS}", operands.len());
             return Err(Error::tensors(TensorErrorKind::Limit, message)
-                .hint("multiply some of them first, by a product of their own"));
+                .hint("multiply some of the tensors in a product of their own"));
         }
         let scalars = operands.iter().map(|operand| self.node(*operand).scalar);
         let scalar = scalars.reduce(|a, b| cembra_value::common_scalar(a, b).unwrap_or(Scalar::Boolean));
@@ -583,7 +583,7 @@ impl TensorGraph {
     ) -> Result<TensorNodeId, Error> {
         let node = self.node(operands[0]);
         if node.extents[..] != *seen.extents() {
-            let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], seen.extents());
+            let message = format!("a tensor has the extents {:?}, but the result needs {:?}", &node.extents[..], seen.extents());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         self.intern_on(operation, operands, extents)
@@ -616,7 +616,7 @@ impl TensorGraph {
         let node = self.node(operand);
         let wanted = self.taken_extents(extents, indices, axis)?;
         if node.extents != wanted {
-            let message = format!("a tensor of {:?} in the place of {:?}", &node.extents[..], &wanted[..]);
+            let message = format!("a tensor has the extents {:?}, but the result needs {:?}", &node.extents[..], &wanted[..]);
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if node.scalar == Scalar::Boolean {

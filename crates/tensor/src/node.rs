@@ -198,7 +198,7 @@ impl Labels {
             for (label, extent) in labels.iter().zip(*extents) {
                 let known = found[usize::from(*label)].get_or_insert(*extent);
                 if known != extent {
-                    let message = format!("a label of {known} indices and of {extent}");
+                    let message = format!("a label has {known} indices in one operand and {extent} in another");
                     return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
                 }
             }

@@ -267,7 +267,7 @@ pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: S
         }
         // Plans compute maps in steps of their own.
         Operation::Map(_) => {
-            Err(Error::tensors(TensorErrorKind::Evaluation, "an operator on elements that is no step"))
+            Err(Error::tensors(TensorErrorKind::Evaluation, "an operator on elements cannot be evaluated as a step"))
         }
         Operation::Reduce(reduction, axes) => {
             made(sums::reduce(*reduction, axes, operands[0].data(), operands[0].layout(), go_on)?)

@@ -476,7 +476,7 @@ pub(crate) fn listing(
         Ok(made) => plan_of(made.model, program, options)?.listing(),
         Err(LoopFailure { origin, why }) => {
             let name = origin.map(|origin| format!(" because of {}", operator_name(&program.graph, origin)));
-            let why = format_args!("none{}: {why}", name.as_deref().unwrap_or_default());
+            let why = format_args!("{NONE}{}: {why}", name.as_deref().unwrap_or_default());
             let mut listing = Listing::new();
             listing.push(LineKind::Note, origin.map(|origin| origin.index() as u32), why);
             listing
@@ -485,7 +485,7 @@ pub(crate) fn listing(
 }
 
 /// The beginning of a listing that gives the reason why there is no plan.
-pub(crate) const NONE: &str = "none: ";
+pub(crate) const NONE: &str = "no plan with loops";
 
 fn slot_of(plan: &Plan, value: cembra_plan::ValueId) -> (u32, QType) {
     let value = plan.value(value);

@@ -270,7 +270,7 @@ impl ArrayModel {
     /// If a limit is exceeded.
     pub fn counts(&self) -> Result<String, Error> {
         let (counts, short) = (self.compiled.program.counts(), self.short_lists()?.to_string());
-        let short = short.strip_prefix(loops::NONE).unwrap_or("one plan with loops over elements\n");
+        let short = if short.starts_with(loops::NONE) { &*short } else { "one plan with loops over elements\n" };
         Ok(format!("{counts}{SHORT_LISTS} {short}"))
     }
 

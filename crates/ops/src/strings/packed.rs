@@ -95,7 +95,7 @@ impl FormatArguments<'static> {
         let mut rest = bytes;
         while !rest.is_empty() {
             (_, rest) =
-                FormatArgument::first(rest).ok_or_else(|| invalid("the values are not such as a format is given"))?;
+                FormatArgument::first(rest).ok_or_else(|| invalid("the packed arguments of a format are not valid"))?;
             count += 1;
         }
         let mut places = ArenaBytes::new(context, count * 8)?;

@@ -73,7 +73,7 @@ fn a_slot_taken_from_a_living_value_is_found() {
     let mut plan = plan(QUADRATIC);
     let (negative, root) = (made(&plan, "math.neg", 0), made(&plan, "math.sqrt", 0));
     plan.values[root.index()].slot = plan.value(negative).slot;
-    refused(&plan, "its slot holds");
+    refused(&plan, "its slot has the value");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_slot_taken_in_a_branch_from_a_value_that_is_needed_behind_it_is_found() {
     let (negative, sum) = (made(&plan, "math.neg", 0), made(&plan, "math.add", 0));
     // The first branch overwrites what the second conditional reads.
     plan.values[sum.index()].slot = plan.value(negative).slot;
-    refused(&plan, "its slot holds None");
+    refused(&plan, "its slot has the value None");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn partly_overlapping_slots_are_found() {
         true => plan.values[wide.index()].slot = slots[0] / 8 * 8,
         false => plan.values[narrow.index()].slot = slots[1] + 4,
     }
-    refused(&plan, "its slot holds");
+    refused(&plan, "its slot has the value");
 }
 
 #[test]
@@ -128,14 +128,14 @@ fn writing_over_a_finished_output_is_found() {
     let mut plan = plan("input x: f64\noutput y = x * x\noutput z = sqrt(x) + x");
     let (output, root) = (made(&plan, "math.multiply", 0), made(&plan, "math.sqrt", 0));
     plan.values[root.index()].slot = plan.value(output).slot;
-    refused(&plan, "its slot holds");
+    refused(&plan, "its slot has the value");
 }
 
 #[test]
 fn reading_before_writing_is_found() {
     let mut plan = plan("input x: f64\noutput y = sqrt(x * x)");
     plan.blocks[0].steps.reverse();
-    refused(&plan, "its slot holds None");
+    refused(&plan, "its slot has the value None");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_step_in_the_wrong_block_is_found() {
         let mut plan = sound.clone();
         plan.blocks[0].steps.retain(|step| *step != id);
         plan.blocks[branch.index()].steps.insert(0, id);
-        refused(&plan, "its slot holds None");
+        refused(&plan, "its slot has the value None");
     }
     // The value is written in both branches, so it is there on every path; still, steps after them must not rely on it.
     let mut plan = sound;
@@ -171,7 +171,7 @@ fn reading_what_only_the_other_branch_made_is_found() {
     let (difference, _) = step(&plan, "math.subtract", 0);
     let at = plan.step(difference).args_start as usize;
     plan.args[at] = other;
-    refused(&plan, "its slot holds");
+    refused(&plan, "its slot has the value");
 }
 
 #[test]
@@ -180,10 +180,10 @@ fn a_result_that_its_branch_did_not_make_is_found() {
     let (_, [on, off]) = conditional(&sound);
     let mut plan = sound.clone();
     plan.blocks[on.index()].result = sound.block(off).result;
-    refused(&plan, "its slot holds");
+    refused(&plan, "its slot has the value");
     let mut plan = sound.clone();
     plan.blocks[off.index()].result = sound.block(on).result;
-    refused(&plan, "its slot holds");
+    refused(&plan, "its slot has the value");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn views_elsewhere_than_in_their_owners_are_found() {
     let presence = made(&sound, "has", 0);
     let mut plan = sound.clone();
     plan.values[presence.index()].slot += 4;
-    refused(&plan, "part of");
+    refused(&plan, "inside the slot of the value that contains it");
     let mut moved = sound;
     moved.values[presence.index()].owner = None;
     assert!(verify(&moved).is_err());
@@ -200,7 +200,7 @@ fn views_elsewhere_than_in_their_owners_are_found() {
     let field = made(&fields, "field", 0);
     let mut plan = fields;
     plan.values[field.index()].slot -= 4;
-    refused(&plan, "part of");
+    refused(&plan, "inside the slot of the value that contains it");
 }
 
 fn plan_of_fields() -> Plan {
@@ -443,7 +443,7 @@ fn random_damage_is_found_exactly_where_some_path_goes_wrong() {
 
 #[test]
 fn steps_on_values_of_other_types_are_found() {
-    let wrong = "made of other types";
+    let wrong = "does not accept the types of its operands";
     let mistyped = |plan: &Plan| assert!(verify(plan).is_err_and(|error| error.contains(wrong)), "{plan}");
     // A view of the second field with the index of the first, at the offset that the second would have if both had one
     // type.

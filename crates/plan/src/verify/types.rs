@@ -12,7 +12,7 @@ use cembra_runtime::{QType, Scalar};
 pub(super) fn check(plan: &Plan) -> Result<(), String> {
     for (id, value) in plan.literals() {
         if !value.is_of(&plan.value(*id).qtype) {
-            return Err(format!("{} is no place for {value}", plan.slot(*id)));
+            return Err(format!("{} has another type than the literal {value}", plan.slot(*id)));
         }
     }
     for step in (0..plan.step_count()).map(|at| plan.step(StepId::from_index(at))) {
@@ -55,7 +55,7 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
             ends && copies(plan, step)
         }
     };
-    if right { Ok(()) } else { Err(format!("{} is made of other types than its step takes", plan.slot(step.out))) }
+    if right { Ok(()) } else { Err(format!("the step that computes {} does not accept the types of its operands", plan.slot(step.out))) }
 }
 
 /// Returns true if the results of a conditional's branches, or of a loop's round, have the types of the values that

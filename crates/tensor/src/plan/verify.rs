@@ -14,32 +14,32 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PlanFlaw {
     /// A step reads a node that has no value yet, or an output has no value at the end.
-    #[error("%{0} is read, and has no value")]
+    #[error("%{0} is read before it has a value")]
     Unmade(usize),
     /// Two steps compute the value of this node.
-    #[error("%{0} is made twice")]
+    #[error("%{0} is computed twice")]
     MadeTwice(usize),
     /// The value of this node is dropped before its last use, or twice.
     #[error("%{0} is dropped too early")]
     Dropped(usize),
     /// A step reads this node at indices outside of its extents, or with a wrong number of axes.
-    #[error("%{0} is seen outside of its extents")]
+    #[error("a step reads %{0} outside of its extents")]
     Outside(usize),
     /// A step computes something other than the value of its node.
-    #[error("%{0} is not what its step computes")]
+    #[error("the step for %{0} computes another value")]
     Computed(usize),
     /// An input of an elementwise expression has another type than this node, from which the input is read.
-    #[error("%{0} is read as another type")]
+    #[error("a step reads %{0} as another type")]
     Type(usize),
     /// Steps are run for some rows at a time, but a step reads a row of another step's value that is not computed at
     /// that time.
-    #[error("a row of %{0} is made of other rows")]
+    #[error("a row of %{0} is computed from rows that are not available then")]
     Rows(usize),
     /// Reductions that share a loop differ in their axes or index spaces.
-    #[error("%{0} is reduced over other axes than what it shares a loop with")]
+    #[error("%{0} shares a loop with reductions over other axes")]
     Loop(usize),
     /// A step is skipped although an output may depend on its node, or its guard is tested before the conditions are computed.
-    #[error("%{0} is skipped where it may be read")]
+    #[error("the step for %{0} is skipped although an output may need it")]
     Skipped(usize),
 }
 

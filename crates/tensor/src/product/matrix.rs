@@ -85,16 +85,16 @@ impl<'d, T> Multiplication<'d, T> {
     ) -> Result<Self, Error> {
         if left.columns != right.rows || (result.rows, result.columns) != (left.rows, right.columns) {
             let message = format!(
-                "a matrix of {} by {} times one of {} by {} is none of {} by {}",
+                "a {} by {} matrix times a {} by {} matrix is not a {} by {} matrix",
                 left.rows, left.columns, right.rows, right.columns, result.rows, result.columns
             );
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if !(result.is_within(to.len()) && left.is_within(a.len()) && right.is_within(b.len())) {
-            return Err(Error::tensors(TensorErrorKind::Index, "a matrix that is not within its memory"));
+            return Err(Error::tensors(TensorErrorKind::Index, "a matrix is not within its memory"));
         }
         if !result.is_injective() {
-            return Err(Error::tensors(TensorErrorKind::OverlappingTarget, "a product written where elements overlap"));
+            return Err(Error::tensors(TensorErrorKind::OverlappingTarget, "the elements of the result of a product overlap in memory"));
         }
         Ok(Multiplication { to, factors: [a, b], layouts: [left, right, result], adds })
     }

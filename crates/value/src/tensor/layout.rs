@@ -409,7 +409,7 @@ impl Layout {
     pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
         let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
-            let message = format!("axes {to:?} are not possible for a tensor of {} axes", self.rank());
+            let message = format!("the axes {to:?} do not fit a tensor of {} axes", self.rank());
             return Err(Error::tensors(TensorErrorKind::Axis, message));
         }
         let mut extents: Extents = SmallVec::from_elem(0, rank);
@@ -428,7 +428,7 @@ impl Layout {
         if is_met[..rank].contains(&false) {
             return Err(Error::tensors(
                 TensorErrorKind::Axis,
-                format!("axes {to:?} must not leave an axis of the result out"),
+                format!("the axes {to:?} must include each axis of the result"),
             ));
         }
         Ok(Layout { extents, strides, offset: self.offset })

@@ -86,7 +86,7 @@ fn models_have_the_bits_of_one_process_and_go_on_from_outputs() {
         assert_eq!(again, 1);
         assert_eq!(rest.values().map(|made| bits(&run, made)).collect::<Result<Vec<_>, Error>>()?, all);
         let wrong = run.tiled(&model).run_from(given(), BTreeMap::from([("c".to_owned(), matrix(1.0))]), |_| Ok(()));
-        assert!(wrong.expect_err("an error").to_string().contains("another program"));
+        assert!(wrong.expect_err("an error").to_string().contains("of the same program"));
         // What is handed an output may fail, on all ranks alike.
         let failed = run.tiled(&model).run_from(given(), BTreeMap::new(), |made| match made.len() {
             1 => Ok(()),
