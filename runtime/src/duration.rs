@@ -47,11 +47,13 @@ pub enum DurationFault {
 impl fmt::Display for DurationFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            DurationFault::Part => "each part is a number with a unit at once behind it: w, d, h, min, s, ms or us",
-            DurationFault::Order => "units go from the longest to the shortest, each once",
+            DurationFault::Part => {
+                "each part must be a number with a unit directly after it: w, d, h, min, s, ms or us"
+            }
+            DurationFault::Order => "units must go from the longest to the shortest, each at most once",
             DurationFault::Fraction => "only the last part may have a fraction",
-            DurationFault::Digits => "it is no whole number of microseconds",
-            DurationFault::Range => "it is longer than 64 bits of microseconds, some 292,000 years",
+            DurationFault::Digits => "the duration is not a whole number of microseconds",
+            DurationFault::Range => "the duration does not fit into 64 bits of microseconds, about 292,000 years",
         })
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Flag {
     /// without a deadline.
     pub(crate) until: Option<(Arc<Flag>, Instant)>,
     /// For a flag of runs with a time limit, the flag of the token that also ends these runs. Else `None`.
-    #[expect(dead_code, reason = "the clock raises it only while it is alive")]
+    #[expect(dead_code, reason = "the clock raises the flag only while the flag is alive")]
     pub(crate) of: Option<Arc<Flag>>,
 }
 

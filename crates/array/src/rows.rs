@@ -292,10 +292,7 @@ impl RowsAnalysis<'_> {
         }
         let mut parts = Vec::new();
         if !members.iter().all(|member| self.add_parts(*member, &mut parts)) {
-            return Err(Obstacle {
-                node,
-                why: "the struct has a field that is neither a scalar nor an array per row",
-            });
+            return Err(Obstacle { node, why: "the struct has a field that is neither a scalar nor an array per row" });
         }
         if qtype.element().is_some() {
             let mut space = None;
@@ -366,7 +363,9 @@ impl RowsAnalysis<'_> {
             return Err(Obstacle { node, why: "the function of the map has arguments that are scalars of the row" });
         }
         let space = self.common_space(node, if maps { &operands[1..] } else { operands })?;
-        space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })
+        space
+            .map(RowsKind::Elements)
+            .ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })
     }
 
     fn of_conditional(&mut self, node: Id) -> Result<RowsKind, Obstacle> {
@@ -382,7 +381,9 @@ impl RowsAnalysis<'_> {
         match graph.qtype(node) {
             QType::Scalar(_) | QType::Optional(_) if space.is_none() => Ok(RowsKind::Scalars),
             QType::Array(..) if operands[1..].iter().all(|o| matches!(self.of_operand(*o), RowsKind::Elements(_))) => {
-                space.map(RowsKind::Elements).ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })
+                space
+                    .map(RowsKind::Elements)
+                    .ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })
             }
             _ => Err(Obstacle { node, why: "a branch is neither a scalar nor an array per row" }),
         }
@@ -398,7 +399,10 @@ impl RowsAnalysis<'_> {
             && self.may_fail[operands[0].index()]
         {
             // The model over rows would compute the number of elements but not the elements, so it would miss their failures.
-            return Err(Obstacle { node, why: "only the number of elements is needed, but computing the elements may fail" });
+            return Err(Obstacle {
+                node,
+                why: "only the number of elements is needed, but computing the elements may fail",
+            });
         }
         match (op, first) {
             (id::SHAPE_OF, RowsKind::Elements(space)) | (id::EDGE_CHILD_SHAPE, RowsKind::Whole(space)) => {
@@ -437,7 +441,8 @@ impl RowsAnalysis<'_> {
         }
         let is_of_groups = matches!(form, ArrayForm::Reduce(_) | ArrayForm::Scan | ArrayForm::Whole);
         let edge = edge_operand(registry, op).filter(|_| is_of_groups);
-        let edge = edge.ok_or(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })?;
+        let edge =
+            edge.ok_or(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })?;
         let mut space = match self.of_operand(operands[edge]) {
             RowsKind::Shared if *graph.qtype(operands[edge]) == QType::Unspecified => None,
             RowsKind::Whole(space) => Some(space),
@@ -448,10 +453,16 @@ impl RowsAnalysis<'_> {
                 (RowsKind::Elements(leaf), None) => Some(leaf),
                 (RowsKind::Elements(leaf), Some(other)) => Some(self.join(leaf, other)),
                 (RowsKind::Shared, space) if !matches!(graph.qtype(operands[at]), QType::Array(..)) => space,
-                _ => return Err(Obstacle { node, why: "an operand is neither an array per row nor a scalar that all rows share" }),
+                _ => {
+                    return Err(Obstacle {
+                        node,
+                        why: "an operand is neither an array per row nor a scalar that all rows share",
+                    });
+                }
             };
         }
-        let space = space.ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })?;
+        let space =
+            space.ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })?;
         match (form, graph.qtype(node)) {
             (ArrayForm::Reduce(_) | ArrayForm::Whole, QType::Scalar(_) | QType::Optional(_)) => Ok(RowsKind::Scalars),
             (ArrayForm::Scan | ArrayForm::Whole, QType::Array(..)) => Ok(RowsKind::Elements(space)),
@@ -504,7 +515,10 @@ impl<'m> Rewriter<'m> {
                 let wanted = model.graph.qtype(node).of_each().scalar();
                 let is_right = matches!(self.graph.qtype(made), QType::Array(_, scalar) if Some(*scalar) == wanted);
                 if !is_right {
-                    return Err(Obstacle { node, why: "the result would have another type if many rows were evaluated at once" });
+                    return Err(Obstacle {
+                        node,
+                        why: "the result would have another type if many rows were evaluated at once",
+                    });
                 }
             }
             self.copies[node.index()] = made;
@@ -624,7 +638,10 @@ impl<'m> Rewriter<'m> {
     fn apply(&mut self, node: Id, op: OpId, operands: &[Id]) -> Result<Id, Obstacle> {
         let model = self.forms.model;
         let made = self.graph.apply(model.registry, op, operands, model.graph.origin(node));
-        made.map_err(|_: TypeFault| Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })
+        made.map_err(|_: TypeFault| Obstacle {
+            node,
+            why: "the operator cannot be computed for the arrays of many rows at once",
+        })
     }
 
     /// Returns the edge (grouping) that assigns the elements of a space to their rows, and makes the edge if it does
@@ -714,9 +731,10 @@ impl<'m> Rewriter<'m> {
             Kind::Operator { op, .. } => {
                 let made = self.apply(node, op, &copies)?;
                 let is_lifted = self.graph.is_elementwise(model.registry, made);
-                is_lifted
-                    .then_some(made)
-                    .ok_or(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" })
+                is_lifted.then_some(made).ok_or(Obstacle {
+                    node,
+                    why: "the operator cannot be computed for the arrays of many rows at once",
+                })
             }
             _ => Err(Obstacle { node, why: "the operator cannot be computed for the arrays of many rows at once" }),
         }
@@ -785,7 +803,8 @@ impl<'m> Rewriter<'m> {
                 space = Some(of);
             }
         }
-        let edge = self.edge(space.ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })?);
+        let edge = self
+            .edge(space.ok_or(Obstacle { node, why: "the operator computes only with arrays that all rows share" })?);
         for (position, operand) in operands.iter().enumerate() {
             copies.push(if position == at { edge } else { self.copy(*operand)? });
         }

@@ -167,10 +167,17 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 Kind::Operator { op, overload: None, .. } if registry.structure(op).is_none() => {
                     match registry.get(op).over_arrays {
                         OverArrays::Kernel(_) => Class::Step,
-                        _ => return Err(SplitFailure::Unsupported(graph.origin(node), "the operator has no meaning for arrays")),
+                        _ => {
+                            return Err(SplitFailure::Unsupported(
+                                graph.origin(node),
+                                "the operator has no meaning for arrays",
+                            ));
+                        }
                     }
                 }
-                Kind::CompileTime(_) => return Err(SplitFailure::Unsupported(graph.origin(node), "a type or a function is not a value")),
+                Kind::CompileTime(_) => {
+                    return Err(SplitFailure::Unsupported(graph.origin(node), "a type or a function is not a value"));
+                }
                 _ if framed => Class::Scalar,
                 Kind::State(_) => Class::Source,
                 _ => Class::Step,
@@ -501,7 +508,8 @@ impl<'p, E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'p, F> {
                 let mut branch = |at: usize| {
                     let region = self.placed.regions.branches.get(&node).map(|branches| branches[at]);
                     let block = region.and_then(|region| blocks.get(&region).copied());
-                    let block = block.ok_or(SplitFailure::Unsupported(graph.origin(node), "the conditional has no branches"))?;
+                    let block = block
+                        .ok_or(SplitFailure::Unsupported(graph.origin(node), "the conditional has no branches"))?;
                     let result = self.value(operands[1 + at]);
                     self.program.blocks[block.index()].result = Some(result);
                     Ok(block)

@@ -74,7 +74,7 @@ pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item
     match near(name, &known) {
         Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
         None if known.is_empty() => diagnostic.hint(format!("the model has no {what}")),
-        None => diagnostic.hint(format!("it has {}", list(known))),
+        None => diagnostic.hint(format!("the model has {}", list(known))),
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn strange_names(what: &str, names: &[&str], known: &[String]) -> Dia
             diagnostic = diagnostic.hint(format!("is `{near}` meant for `{name}`?"));
         }
     }
-    if known.is_empty() { diagnostic } else { diagnostic.hint(format!("known are {}", list(known))) }
+    if known.is_empty() { diagnostic } else { diagnostic.hint(format!("the known names are {}", list(known))) }
 }
 
 #[cfg(test)]
@@ -108,6 +108,6 @@ mod tests {
         let known = ["width".to_owned(), "height".to_owned()];
         let found = strange_names("nobody gives input", &["heigth", "wdht"], &known);
         assert_eq!(found.message(), "nobody gives inputs `heigth`, `wdht`");
-        assert_eq!(found.hints(), ["is `height` meant for `heigth`?", "known are width, height"]);
+        assert_eq!(found.hints(), ["is `height` meant for `heigth`?", "the known names are width, height"]);
     }
 }

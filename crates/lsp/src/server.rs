@@ -180,8 +180,9 @@ impl Server<'_> {
     /// Answers a request. A panic is reported as an error of this request and ends nothing else.
     fn answer_safely(&mut self, request: Request) -> Response {
         let id = request.id.clone();
-        catch_unwind(AssertUnwindSafe(|| self.answer(request)))
-            .unwrap_or_else(|_| refused(id, ErrorCode::InternalError, "the server has a defect: the request ended in a panic".to_owned()))
+        catch_unwind(AssertUnwindSafe(|| self.answer(request))).unwrap_or_else(|_| {
+            refused(id, ErrorCode::InternalError, "the server has a defect: the request ended in a panic".to_owned())
+        })
     }
 
     fn answer(&mut self, request: Request) -> Response {
@@ -240,7 +241,7 @@ impl Server<'_> {
                 rename::rename(&analysis, byte, &params.new_name, &uri).map(Some)
             }),
             method => {
-                let message = format!("there is no request `{method}` here");
+                let message = format!("the server does not support the request `{method}`");
                 refused(request.id, ErrorCode::MethodNotFound, message)
             }
         }

@@ -191,7 +191,10 @@ impl<H: Handle> Library<H> {
         let (functions, wanted) = (&self.functions, self.constants.funneled);
         if self.has_ended() {
             // The library would end the process.
-            return Err(no_link(format!("{} was finalised already, and cannot be initialised again in this process", self.name)));
+            return Err(no_link(format!(
+                "{} was finalised already, and cannot be initialised again in this process",
+                self.name
+            )));
         }
         let nothing = std::ptr::null_mut();
         // SAFETY: MPI-LIBRARY: there are no arguments of a command line; MPI was not initialised.

@@ -145,7 +145,7 @@ struct TransferMemory {
 
 enum Contents {
     /// The payload of a message to send. It owns the memory that MPI reads.
-    Sent(#[expect(dead_code, reason = "MPI reads its memory")] Payload),
+    Sent(#[expect(dead_code, reason = "MPI reads the memory of the payload")] Payload),
     Received(Memory),
 }
 

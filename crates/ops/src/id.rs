@@ -5,7 +5,7 @@ use crate::operator_id::OpId;
 
 macro_rules! ids {
     ($($id:ident = $def:path;)*) => {
-        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "only counts the list")]
+        #[expect(non_camel_case_types, clippy::upper_case_acronyms, reason = "the variants are only counted")]
         enum Position { $($id),* }
 
         $(

@@ -148,7 +148,9 @@ impl<'p> Builder<'p> {
                 self.values[node.index()] = Some(state);
                 return Ok(());
             }
-            Kind::CompileTime(_) => return Err(PlanError::Unsound("a function is left over from type inference".to_owned())),
+            Kind::CompileTime(_) => {
+                return Err(PlanError::Unsound("a function is left over from type inference".to_owned()));
+            }
             Kind::Literal(_) => {
                 let value = graph.value(node).cloned().unwrap_or(Value::Nothing);
                 // The slot is as large as the type of the node.
@@ -258,7 +260,10 @@ impl<'p> Builder<'p> {
         let literal = graph.operands(node).first().and_then(|operand| graph.value(*operand));
         // Typing requires a plain literal; a rewrite of the user may have replaced it.
         let Some(literal) = literal.filter(|literal| compile.takes(literal)) else {
-            return Err(PlanError::Unsound(format!("the first operand of {} must be a literal, because the operator is compiled from it", def.name)));
+            return Err(PlanError::Unsound(format!(
+                "the first operand of {} must be a literal, because the operator is compiled from it",
+                def.name
+            )));
         };
         let failed = |reason| PlanError::Compile { operator: def.name, reason, origin: graph.origin(node) };
         compile.compile(literal).map(Some).map_err(failed)

@@ -266,7 +266,10 @@ fn slots(plan: &Plan) -> Result<(), String> {
                         if plan.value(state).owner != Some(step.out)
                             || plan.value(state).slot != plan.value(step.out).slot
                         {
-                            return Err(format!("{} must have the same slot as the result of its loop", plan.slot(state)));
+                            return Err(format!(
+                                "{} must have the same slot as the result of its loop",
+                                plan.slot(state)
+                            ));
                         }
                         stack.push(Todo::Again { step: id });
                         stack.push(Todo::Steps(round, 0));

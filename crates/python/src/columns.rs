@@ -666,7 +666,7 @@ pub(crate) fn run<'py>(
             continue;
         }
         let made_column = match &sink {
-            Sink::Made => Some(made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not made"))?),
+            Sink::Made => Some(made_columns.next().ok_or_else(|| PyValueError::new_err("an output was not computed"))?),
             _ => None,
         };
         let is_numpy = target.is_numpy(&output.qtype);

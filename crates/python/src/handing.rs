@@ -26,7 +26,7 @@ impl Holder {
     /// Takes the array and the mask out of the holder, so that their memory can be reused. `None` if there are other references to the holder,
     /// because a NumPy array may still use the memory.
     pub(crate) fn released(py: Python<'_>, holder: &Py<Holder>) -> Option<HandedArray> {
-        #[expect(deprecated, reason = "the other way to count references goes by pointers")]
+        #[expect(deprecated, reason = "other functions that count references need a raw pointer")]
         let is_alone = holder.get_refcnt(py) == 1;
         holder.get().held.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| is_alone)
     }
@@ -89,7 +89,7 @@ pub(crate) fn handed<'py>(
     let held = HandedArray { array: std::mem::replace(value, Value::Nothing), mask };
     let holder = Bound::new(py, Holder { held: Mutex::new(Some(held)) })?;
     let (values, mask) = Holder::views(&holder);
-    let values = values.ok_or_else(|| PyValueError::new_err("an array that is handed has no numbers"))?;
+    let values = values.ok_or_else(|| PyValueError::new_err("an array that is passed without a copy must have numbers"))?;
     let made = mask.map_or_else(|| Ok(values.clone()), |mask| masked(&values, &mask))?;
     Ok(Some((made, holder.unbind())))
 }

@@ -141,5 +141,5 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, token: &Cancellation, work: impl
             raised.map(|()| made)
         })
     });
-    made?.ok_or_else(|| errors::data("the work was taken twice"))
+    made?.ok_or_else(|| errors::data("the work for a call was taken twice"))
 }

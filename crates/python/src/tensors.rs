@@ -230,7 +230,7 @@ pub(crate) fn written_again<'py>(
     tensor: &Tensor,
     given: &mut Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    #[expect(deprecated, reason = "the other way to count references goes by pointers")]
+    #[expect(deprecated, reason = "other functions that count references need a raw pointer")]
     let is_free = |before: &Py<PyAny>| before.get_refcnt(py) == 1;
     if let Some(before) = given
         && is_free(before)

@@ -179,7 +179,8 @@ pub(crate) fn without_views(array: &ArrayRef, wanted: &DataType, left: &mut u64)
 }
 
 fn too_many_bytes(bytes: u64) -> DataError {
-    too_large(format!("the strings of the rows that are read at once have {bytes} bytes, which exceeds the limit")).hint("read fewer rows at once")
+    too_large(format!("the strings of the rows that are read at once have {bytes} bytes, which exceeds the limit"))
+        .hint("read fewer rows at once")
 }
 
 /// The number of bytes in all string views of `array`. Bytes that several elements share count once per element. The function recurses at most as

@@ -403,7 +403,10 @@ impl ScalarBuilder {
     }
 
     /// The number of values appended so far.
-    #[expect(clippy::len_without_is_empty, reason = "no caller needs to know whether a column under construction is empty")]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "no caller needs to know whether a column under construction is empty"
+    )]
     pub fn len(&self) -> usize {
         with_builder!(self, builder => builder.len())
     }

@@ -584,7 +584,8 @@ impl RowConversion<'_> {
         let read = || {
             let Some(lists) = self.large_lists(array) else { return Ok(None) };
             if *lists.values().data_type() == DataType::Null && lists.values().len() > MOST_NOTHINGS {
-                let message = format!("a list without a type of elements has too many elements; the limit is {MOST_NOTHINGS}");
+                let message =
+                    format!("a list without a type of elements has too many elements; the limit is {MOST_NOTHINGS}");
                 return Err(ArrowError::InvalidArgumentError(message));
             }
             let elements = converted(lists.values(), scalar, self.spelling)?;

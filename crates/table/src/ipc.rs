@@ -108,7 +108,8 @@ impl ArrowData {
                 let len = u64::try_from(block.bodyLength()).ok()?;
                 Some((start, len.checked_add(u64::try_from(block.metaDataLength()).ok()?)?))
             });
-            let wrong = || DataError::unreadable("not Arrow: the footer refers to a message before the start of the file");
+            let wrong =
+                || DataError::unreadable("not Arrow: the footer refers to a message before the start of the file");
             let messages = messages.collect::<Option<VecDeque<_>>>().ok_or_else(wrong)?;
             Ok((schema_of(schema, |_, field| of_same_bytes(field))?, messages))
         })?;
@@ -251,9 +252,7 @@ impl ArrowSource {
                 if found == MessageHeader::NONE {
                     continue;
                 }
-                return Err(DataError::unreadable(format!(
-                    "not Arrow: expected a message with rows, found {found:?}"
-                )));
+                return Err(DataError::unreadable(format!("not Arrow: expected a message with rows, found {found:?}")));
             };
             let Some(data) = dictionary.data() else {
                 return Err(DataError::unreadable("not Arrow: a dictionary without values"));

@@ -389,7 +389,9 @@ pub(crate) fn count_columns(columns: usize, each: u64, most_bytes: u64) -> Resul
     if bytes <= most_bytes {
         return Ok(());
     }
-    Err(chunks::too_large(format!("{columns} columns take {bytes} bytes besides their values; the limit is {most_bytes} bytes")))
+    Err(chunks::too_large(format!(
+        "{columns} columns take {bytes} bytes besides their values; the limit is {most_bytes} bytes"
+    )))
 }
 
 /// The open file, by format.

@@ -265,7 +265,9 @@ fn read_array(reader: &mut impl Read, known: Option<u64>, left: u64, most: u64) 
         _ => Element::data(numbers(reader, len, is_big, f64::from_ne_bytes).map_err(short)?),
     };
     if fill(reader, &mut [0])? > 0 {
-        return Err(DataError::unreadable(format!("the data go on after the {bytes} bytes of an array of shape {shape:?} and type `{descr}`")));
+        return Err(DataError::unreadable(format!(
+            "the data go on after the {bytes} bytes of an array of shape {shape:?} and type `{descr}`"
+        )));
     }
     let made = tensor(data, shape, fortran_order).map_err(|error| DataError::unreadable(error.to_string()))?;
     Ok((made, all))

@@ -154,8 +154,9 @@ fn check_codecs(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) -> 
                 Compression::LZO => "lzo",
                 _ => continue,
             };
-            let message =
-                format!("the pages are compressed with {codec}, but only snappy, zstd, lz4 or no compression is supported");
+            let message = format!(
+                "the pages are compressed with {codec}, but only snappy, zstd, lz4 or no compression is supported"
+            );
             let error = DataError::unreadable(message).in_column(&column.column_path().string());
             return Err(
                 error.hint("write the file with another codec, such as `compression=\"zstd\"` in pandas and pyarrow")

@@ -583,7 +583,8 @@ impl TensorGraph {
     ) -> Result<TensorNodeId, Error> {
         let node = self.node(operands[0]);
         if node.extents[..] != *seen.extents() {
-            let message = format!("a tensor has the extents {:?}, but the result needs {:?}", &node.extents[..], seen.extents());
+            let message =
+                format!("a tensor has the extents {:?}, but the result needs {:?}", &node.extents[..], seen.extents());
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         self.intern_on(operation, operands, extents)
@@ -616,7 +617,8 @@ impl TensorGraph {
         let node = self.node(operand);
         let wanted = self.taken_extents(extents, indices, axis)?;
         if node.extents != wanted {
-            let message = format!("a tensor has the extents {:?}, but the result needs {:?}", &node.extents[..], &wanted[..]);
+            let message =
+                format!("a tensor has the extents {:?}, but the result needs {:?}", &node.extents[..], &wanted[..]);
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if node.scalar == Scalar::Boolean {

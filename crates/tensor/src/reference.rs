@@ -262,9 +262,10 @@ pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: S
         Operation::Constant(bits) => made(Data::of_bits(node.scalar, *bits)?),
         Operation::Tensor(constant) => Ok(constant.tensor().clone()),
         Operation::Iota => made(Data::Int64((0..node.extents.iter().product::<usize>() as i64).collect())),
-        Operation::Seed(_) => {
-            Err(Error::tensors(TensorErrorKind::Evaluation, "a gradient of a custom operator must be linear in the cotangent"))
-        }
+        Operation::Seed(_) => Err(Error::tensors(
+            TensorErrorKind::Evaluation,
+            "a gradient of a custom operator must be linear in the cotangent",
+        )),
         // Plans compute maps in steps of their own.
         Operation::Map(_) => {
             Err(Error::tensors(TensorErrorKind::Evaluation, "an operator on elements cannot be evaluated as a step"))

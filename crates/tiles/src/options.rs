@@ -158,7 +158,9 @@ impl Options {
         let counted = counted(own_bytes) - counted(self.own_bytes);
         let Some(most_bytes) = self.most_bytes.checked_sub(counted) else {
             let (what, missing) = (what(), counted - self.most_bytes);
-            let message = format!("{what} takes {more} bytes besides elements, which exceeds the memory limit by {missing} bytes");
+            let message = format!(
+                "{what} takes {more} bytes besides elements, which exceeds the memory limit by {missing} bytes"
+            );
             let error = Error::tensors(Kind::Limit, message);
             return Err(error.hint("make larger tiles, raise the threshold, or raise `most_bytes`"));
         };

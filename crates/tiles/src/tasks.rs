@@ -95,8 +95,10 @@ impl Workers {
         let most = self.options.most_bytes;
         if bytes > most {
             let missing = bytes - most;
-            let message =
-                format!("{} takes {bytes} bytes; the limit is {most} bytes, which is exceeded by {missing} bytes", what());
+            let message = format!(
+                "{} takes {bytes} bytes; the limit is {most} bytes, which is exceeded by {missing} bytes",
+                what()
+            );
             return Err(Error::tensors(Kind::Limit, message).hint("raise the threshold, or `most_bytes`"));
         }
         // A plan may be made for a machine with other memory.

@@ -127,12 +127,12 @@ limits! {
     /// Reading: the most bytes of a file with a model, binary or JSON. Default: 256 MiB.
     FileBytes file_bytes: usize = 256 << 20, "bytes of a file", "split the model";
     /// Reading: the most models that are read from one folder. Default: 10,000.
-    SetModels set_models: usize = 10_000, "models of a folder", "keep them in several folders";
+    SetModels set_models: usize = 10_000, "models of a folder", "keep the models in several folders";
     /// Reading: the most bytes of text in all models of a folder. A file that several of them use counts once. Default: 1 GiB.
-    SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep them in several folders";
+    SetBytes set_bytes: usize = 1 << 30, "bytes of the models of a folder", "keep the models in several folders";
     /// Reading: the most bytes of text that are parsed for all models of a folder. A used file counts once per model that uses
     /// it. Default: 4 GiB.
-    SetParsedBytes set_parsed_bytes: u64 = 4 << 30, "bytes of the models of a folder with all that they use", "keep them in several folders, or share fewer large tables";
+    SetParsedBytes set_parsed_bytes: u64 = 4 << 30, "bytes of the models of a folder with all that they use", "keep the models in several folders, or share fewer large tables";
     /// Reading: the deepest nesting of brackets, calls and conditions. Default: 256. Sums, `**` and `else if` chains of any
     /// length are one level.
     Nesting nesting: usize = 256, "levels of nesting", "name inner parts with `let`";
@@ -152,7 +152,7 @@ limits! {
     /// and operators on sequences by operators on their elements. Default: 16 million.
     Instantiation instantiation: usize = 16_000_000, "steps of calls and sequences", "name repeated calls with `let`";
     /// Reading and preparing: the most problems that are reported before giving up. Default: 100.
-    Problems problems: usize = 100, "problems", "correct these problems first";
+    Problems problems: usize = 100, "problems", "correct the reported problems first";
     /// Preparing: the most fields in the tuple types of all nodes together, including inner tuples. Default: 4 million; never
     /// more than 64 million, so that offsets in a type fit in 32 bits.
     TupleFields tuple_fields: usize = 4_000_000, "fields of tuples", "pass on fewer fields, or fewer tuples";
@@ -186,7 +186,7 @@ limits! {
     LoopIterations loop_iterations: u64 = Context::ITERATIONS, "rounds of loops", "loop over fewer elements";
     /// Evaluating: the most work on strings in one evaluation, in bytes that operators read, each counted as often as it is read.
     /// Bytes that take longer, as in matching a large regular expression, count more often. Default: 1 Gi, a few seconds.
-    StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read them less often";
+    StringWork string_work: u64 = Context::STRING_WORK, "bytes of strings read", "read shorter strings, or read strings less often";
 }
 
 /// The type of a limit's value: how messages print such a value, and how it is read from text.

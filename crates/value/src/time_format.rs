@@ -207,7 +207,7 @@ impl Kind {
             if let (true, Some(before)) = (is_read, letters[field as usize].replace(letter)) {
                 return wrong(
                     format!("the format has the {name} twice, as `%{before}` and as `%{letter}`"),
-                    "leave one of them out",
+                    "leave one of the two parts out",
                 );
             }
         }

@@ -28,11 +28,11 @@ pub struct Error(#[from] Reason);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Reason {
-    #[error("this processor has no such vector instructions")]
+    #[error("this processor does not have the required vector instructions")]
     Unsupported,
-    #[error("the instruction v{0} cannot be played on many rows")]
+    #[error("the instruction v{0} cannot be evaluated for many rows at once")]
     Instruction(usize),
-    #[error("the tape has {0} inputs, each of which needs a port, and its outputs fit theirs")]
+    #[error("the tape has {0} inputs; each input and output must have a port with a memory layout that fits its type")]
     Ports(usize),
     #[error("the loop's code would take more than {0} bytes")]
     Code(usize),

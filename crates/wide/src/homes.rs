@@ -70,7 +70,7 @@ impl Registers {
             ValueMemory::Bits(port, step) => Rm::Memory(bit_memory(asm, port, u32::from(step) * rows)),
             ValueMemory::Slot(slot) => Rm::Memory(self.slot(info.class, slot)),
             ValueMemory::None => {
-                debug_assert!(false, "a value without a home is asked for");
+                debug_assert!(false, "the value has neither a register nor memory");
                 Rm::Memory(self.slot(info.class, 0))
             }
         }

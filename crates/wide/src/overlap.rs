@@ -41,7 +41,7 @@ impl PipelinedParts {
         self.split(program, cut, slots);
         let (first, second) = program.ops.split_at(cut);
         let mut ends = self.crossing.iter().map(|(.., end)| *end);
-        debug_assert!(ends.all(|end| end < second.len()), "what crosses is used");
+        debug_assert!(ends.all(|end| end < second.len()), "a value that crosses the cut must be used after it");
         self.turns.clear();
         self.ahead.clear();
         self.behind.clear();

@@ -152,7 +152,7 @@ fn publish(
     }));
     let streaming = OnceLock::new();
     let inputs = inputs.len();
-    debug_assert!(rows.is_power_of_two(), "a step has vectors of rows");
+    debug_assert!(rows.is_power_of_two(), "the rows of a step must be a power of two");
     let has_bits = plugs.iter().any(|plug| plug.element == 0 && !plug.untouched);
     let is_ordered = has_bits || plugs.iter().any(|plug| plug.sums);
     Ok(WideLoop {

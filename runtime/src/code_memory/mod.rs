@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg_attr(miri, ignore = "maps pages, which it cannot")]
+    #[cfg_attr(miri, ignore = "Miri cannot map pages")]
     fn what_was_written_is_there_and_neighbours_are_untouched() {
         let publish = |byte: u8, size: usize| {
             let mut memory = CodeMemory::allocate(size).expect("pages");

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "maps pages, which it cannot")]
+    #[cfg_attr(miri, ignore = "Miri cannot map pages")]
     fn regions_come_when_they_are_needed_and_go_when_they_are_empty() {
         let (pool, page) = (pool(100), region::page::size());
         let take = |pages: usize| pool.take(pages * page).expect("pages");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "maps pages, which it cannot")]
+    #[cfg_attr(miri, ignore = "Miri cannot map pages")]
     fn the_limit_counts_whole_pages_and_is_exact() {
         let (pool, page) = (pool(3), region::page::size());
         let held = [pool.take(1).expect("a page"), pool.take(page + 1).expect("two pages")];
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "maps pages, which it cannot")]
+    #[cfg_attr(miri, ignore = "Miri cannot map pages")]
     fn random_slots_neither_overlap_nor_lose_what_they_hold() {
         let (pool, page) = (pool(60), region::page::size());
         let mut random = fastrand::Rng::with_seed(7);

@@ -113,7 +113,7 @@ mod linux {
         }
 
         #[test]
-        #[cfg_attr(miri, ignore = "maps pages, which it cannot")]
+        #[cfg_attr(miri, ignore = "Miri cannot map pages")]
         fn space_is_near_this_program() {
             let here = space_is_near_this_program as fn() as usize;
             let reserved: Vec<Reserved> = (0..3).map(|_| reserve(64 << 20).expect("space")).collect();

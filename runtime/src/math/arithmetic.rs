@@ -11,7 +11,7 @@ use crate::RuntimeFn;
 ///
 /// `Number` is a number of that format, `Word` an integer of as many bits, `Truth` a truth value. An algorithm cannot read
 /// the value of a number, so it does not depend on the number of lanes and has no branches.
-#[expect(missing_docs, reason = "operations are named after what they do")]
+#[expect(missing_docs, reason = "the names of the operations explain them")]
 pub trait Arithmetic<F> {
     type Number: Copy;
     type Word: Copy;
@@ -77,7 +77,7 @@ pub trait Arithmetic<F> {
 
 /// A machine of binary64 numbers whose arguments and results are binary32 numbers, for functions that compute in binary64 and
 /// round at the end.
-#[expect(missing_docs, reason = "operations are named after what they do")]
+#[expect(missing_docs, reason = "the names of the operations explain them")]
 pub trait Narrowing: Arithmetic<f64> {
     type Single: Copy;
 

@@ -264,7 +264,8 @@ impl<'p> Builder<'p> {
 
     /// Adds a node to the graph that aggregates `len` elements of a column, from the position `start` on.
     fn gather(&mut self, step: &Step, fold: Fold, start: Id, len: Id) -> Result<Id, LoopFailure> {
-        let another = || LoopFailure::new(Some(step.origin), "the aggregation does not support the type of the elements");
+        let another =
+            || LoopFailure::new(Some(step.origin), "the aggregation does not support the type of the elements");
         let column = self.column(step.args[0]).ok_or_else(another)?;
         let element = &self.columns[column].element;
         let scalar = element.scalar().ok_or_else(another)?;
@@ -312,7 +313,8 @@ impl<'p> Builder<'p> {
         let view = self.leaf((4, at), || LoopLeaf::Map(map.clone()), &QType::UINT64);
         let key_type = self.nodes.graph.qtype(key).scalar();
         let overload = key_type.and_then(|key| column::find_overload(key, value));
-        let overload = overload.ok_or(LoopFailure::new(Some(self.nodes.origin), "the lookup does not support the type of the key"))?;
+        let overload = overload
+            .ok_or(LoopFailure::new(Some(self.nodes.origin), "the lookup does not support the type of the key"))?;
         let op = if value.is_some() { id::COLUMN_FIND } else { id::COLUMN_HAS_KEY };
         let kind = Kind::Operator { op, overload: Some(overload), lifted: false };
         Ok(self.nodes.add(kind, &[view, key], qtype))
@@ -348,7 +350,10 @@ impl<'p> Builder<'p> {
         for (leaf, arg) in step.args.iter().enumerate() {
             let is_row = matches!(self.members.forms[arg.index()], Some(LoopValue::MapRow(..)));
             if is_row && !asks_presence_alone(part, leaf) {
-                return Err(LoopFailure::new(Some(step.origin), "the position of a key in a dictionary is used as a value"));
+                return Err(LoopFailure::new(
+                    Some(step.origin),
+                    "the position of a key in a dictionary is used as a value",
+                ));
             }
         }
         let may_stop = self.stopping_nodes(part);
@@ -644,7 +649,8 @@ impl<'p> Builder<'p> {
                 LoopOutput::Value(outputs.len() - 1)
             }
             _ => {
-                let column = self.column(value).ok_or(LoopFailure::new(None, "no step computes an output of the model"))?;
+                let column =
+                    self.column(value).ok_or(LoopFailure::new(None, "no step computes an output of the model"))?;
                 if let Some(LoopValue::Made { by, .. }) = &self.members.forms[value.index()] {
                     self.is_asked[*by] = true;
                 }

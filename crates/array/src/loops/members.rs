@@ -203,7 +203,10 @@ impl<'p> Members<'p> {
             self.steps += 1;
             let origin = Some(step.origin);
             if self.steps > MOST_STEPS || depth > MOST_DEPTH {
-                return Err(LoopFailure::new(origin, "the model has more steps or nested conditionals than a plan with loops may have"));
+                return Err(LoopFailure::new(
+                    origin,
+                    "the model has more steps or nested conditionals than a plan with loops may have",
+                ));
             }
             match step.action {
                 Action::Sweep(sweep) => {
@@ -214,7 +217,10 @@ impl<'p> Members<'p> {
                 Action::Where { on, off } => {
                     let out = step.outs[0];
                     if !program.qtype(out).is_framed() {
-                        return Err(LoopFailure::new(origin, "a condition that chooses between arrays is not supported in loops"));
+                        return Err(LoopFailure::new(
+                            origin,
+                            "a condition that chooses between arrays is not supported in loops",
+                        ));
                     }
                     let mut needs = self.needs_of(&step.args);
                     for branch in [on, off] {
@@ -245,7 +251,9 @@ impl<'p> Members<'p> {
     }
 
     fn form(&self, value: ValueId) -> Result<LoopValue, LoopFailure> {
-        self.forms[value.index()].clone().ok_or(LoopFailure::new(None, "an operand is computed after the step that uses it"))
+        self.forms[value.index()]
+            .clone()
+            .ok_or(LoopFailure::new(None, "an operand is computed after the step that uses it"))
     }
 
     fn step(&mut self, block: BlockId, step: &'p Step) -> Result<(), LoopFailure> {
@@ -355,11 +363,15 @@ impl<'p> Members<'p> {
                     self.loops[by].folds.push((step, fold));
                     self.units.push(Unit::Fold(step, fold, by));
                 }
-                Some(StripMethod::Scan(_)) => return refuse("the operator is a scan, such as a running sum, which is not supported in loops"),
+                Some(StripMethod::Scan(_)) => {
+                    return refuse("the operator is a scan, such as a running sum, which is not supported in loops");
+                }
                 None => return refuse("the operator needs whole arrays, so a loop over elements cannot compute it"),
             },
             Action::Loop { .. } => return refuse("the state of the loop has arrays"),
-            Action::Sweep(_) | Action::Where { .. } => return refuse("a conditional or a loop cannot be a step of another loop over elements"),
+            Action::Sweep(_) | Action::Where { .. } => {
+                return refuse("a conditional or a loop cannot be a step of another loop over elements");
+            }
         }
         Ok(())
     }

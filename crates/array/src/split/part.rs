@@ -25,7 +25,8 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
             let copy = match body.graph.kind(inner) {
                 Kind::Leaf(leaf) => {
                     let operand = operands.get(1 + leaf as usize).copied();
-                    let operand = operand.ok_or(SplitFailure::Unsupported(graph.origin(node), "the map has no function"))?;
+                    let operand =
+                        operand.ok_or(SplitFailure::Unsupported(graph.origin(node), "the map has no function"))?;
                     // An element that the same part makes need not be optional.
                     if body.graph.qtype(inner).is_optional() && !part.qtype(operand).is_optional() {
                         let made = part.apply(registry, id::TO_OPTIONAL, &[operand], graph.origin(node));

@@ -44,7 +44,7 @@ use std::sync::Arc;
 /// assert_eq!(sum.run(&vec![1.0, 2.0])?, Some(3.0));
 /// assert_eq!(sum.run(&vec![1.0])?, Some(1.5));
 /// let error = model.executor_from::<_, Option<f64>>(&Columns(1), &Options::default()).unwrap_err();
-/// assert_eq!(error.to_string(), "there is no data for input `c1`; is `c0` meant for `c1`?; known are c0");
+/// assert_eq!(error.to_string(), "there is no data for input `c1`; is `c0` meant for `c1`?; the known names are c0");
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Loader<R> {

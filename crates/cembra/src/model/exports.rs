@@ -39,10 +39,10 @@ pub(crate) fn with_exports(program: &Arc<Program>, most_problems: usize) -> Resu
         match known.get(tag).map(|at| &outputs[*at]) {
             Some(other) if other.node == exported.1 => {}
             Some(other) => {
-                let problem = Diagnostic::new(Code::Name, format!("there are two outputs `{}`", Excerpt::quoted(tag)));
-                let problem = problem.at(graph.span(node)).hint("give one of them another name");
+                let problem = Diagnostic::new(Code::Name, format!("two outputs are named `{}`", Excerpt::quoted(tag)));
+                let problem = problem.at(graph.span(node)).hint("give one output another name");
                 problems.push(match other.span {
-                    Some(span) => problem.also(span, "the other is here"),
+                    Some(span) => problem.also(span, "the other output is defined here"),
                     None => problem,
                 });
             }

@@ -64,7 +64,11 @@ impl Folder {
             match part {
                 Component::Normal(part) => path.push(part),
                 Component::CurDir => {}
-                _ => return Err(io::Error::other("the file must be in the folder of the model, or in a folder inside that one")),
+                _ => {
+                    return Err(io::Error::other(
+                        "the file must be in the folder of the model, or in a folder inside that one",
+                    ));
+                }
             }
         }
         Ok(path)
@@ -85,7 +89,9 @@ impl Folder {
         let (folder, found) = (std::fs::canonicalize(folder)?, std::fs::canonicalize(path)?);
         match found.starts_with(folder) {
             true => Ok(found),
-            false => Err(io::Error::other("the file is a link that leads out of the folder of the model; copy the file into that folder")),
+            false => Err(io::Error::other(
+                "the file is a link that leads out of the folder of the model; copy the file into that folder",
+            )),
         }
     }
 }

@@ -105,7 +105,9 @@ impl fmt::Display for Mismatch {
                 Some(problem) => f.write_str(problem.message()),
                 None => found.fmt(f),
             },
-            Mismatch::Error { expected: None, found: None } => f.write_str("the evaluation has neither a value nor an error"),
+            Mismatch::Error { expected: None, found: None } => {
+                f.write_str("the evaluation has neither a value nor an error")
+            }
             Mismatch::Unfit(problem) => f.write_str(problem.message()),
         }
     }

@@ -77,7 +77,8 @@ impl Model {
                         found.add(Code::UnfitTest, Some(case.span), || {
                             let message = format!("no error has the code `{}`", Excerpt::quoted(code));
                             let near = near_names(&dashed, 1, codes()).first().copied().unwrap_or("div-by-zero");
-                            Diagnostic::new(Code::UnfitTest, message).hint(format!("write a code of an error, such as `{near}`"))
+                            Diagnostic::new(Code::UnfitTest, message)
+                                .hint(format!("write a code of an error, such as `{near}`"))
                         });
                     }
                 }

@@ -278,7 +278,8 @@ impl Run {
         for field in model.executor.inputs() {
             let Some(given) = given.get(&*field.name) else {
                 let message = format!("no tiled tensor is given for `{}`", field.name);
-                return Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give the tensor with the text"));
+                return Err(Error::tensors(TensorErrorKind::UnknownName, message)
+                    .hint("pass the tensor together with the text"));
             };
             tiled.push(TiledValue::Tiled((*given).clone()));
         }
@@ -292,7 +293,9 @@ impl Run {
         if !model.program().tiles.is_empty() {
             let message = "a text of statements must not use `tile`: its tensors have their tiles already";
             let error = Error::tensors(TensorErrorKind::Tiling, message);
-            return Err(error.hint("leave `tile` out; or compile the text as a model, and evaluate it by `Run::tiled`"));
+            return Err(error.hint(
+                "leave `tile` out; or in Rust, compile the text as a model and evaluate the model by `Run::tiled`",
+            ));
         }
         Ok(Arc::new(TiledModel::new(model.compile(&self.compile)?)))
     }

@@ -249,7 +249,7 @@ impl TiledSession {
                 Error::tensors(TensorErrorKind::ElementType, format!("{message}, which cannot become a tensor"));
             return Err(self
                 .evaluator()
-                .give_up(error.hint("call `TiledSession::evaluate`, which returns outputs of all types")));
+                .give_up(error.hint("in Rust, call `TiledSession::evaluate`, which returns outputs of all types")));
         }
         let made = self.evaluate_from(inputs, known, after)?;
         made.into_iter().map(|(name, value)| Ok((name, value.into_tiled()?))).collect()
@@ -457,9 +457,10 @@ fn cut<'k, 'l>(
     let tiling = Tiling::new(axes)?;
     if let Some(own) = known.tiling().filter(|own| **own != tiling) {
         let name = Excerpt::quoted(&field.name);
-        let message = format!("input `{name}` is cut at {tiling:?}, but the tensor at {own:?}");
+        let message =
+            format!("input `{name}` is declared with the tiling {tiling:?}, but the given tensor has {own:?}");
         let error = Error::tensors(TensorErrorKind::SizeMismatch, message);
-        return Err(error.hint("cut the tensor again by `Tiled::retile`"));
+        return Err(error.hint("in Rust, cut the tensor again by `Tiled::retile`"));
     }
     let most_tiles = || options.screening(scalar).map(|screening| screening.most_tiles);
     let of_tensor = |tensor: &Tensor| {

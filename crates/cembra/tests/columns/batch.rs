@@ -277,8 +277,11 @@ fn what_does_not_fit_is_refused_with_its_name() {
         assert_eq!(error, "output `z` must have memory that marks the present rows");
         // The memory of an output that there is not, that is to be made, or that is another type's.
         let (of_first, of_second) = (InputColumn::of_output(0), InputColumn::of_output(1));
-        let no_memory =
-            |at| format!("input `x` reads the memory of output {at}, but no memory that can be read was given for that output");
+        let no_memory = |at| {
+            format!(
+                "input `x` reads the memory of output {at}, but no memory that can be read was given for that output"
+            )
+        };
         assert_eq!(
             batch.run_with(&RunOptions::new().rows(100), &[of_first, other]).unwrap_err().to_string(),
             no_memory(0)

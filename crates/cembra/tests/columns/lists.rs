@@ -111,10 +111,19 @@ fn what_has_no_form_over_rows_goes_row_by_row() {
         ("input x: [f64?]; math.sum(x, into=edge.from_sizes([array.size(x)]))", "cannot be computed"),
         ("input x: [f64?]; input e: splits; math.sum(x, into=e)", "is neither a scalar nor a dense array"),
         ("input a, b: f64; math.sum([a, b])", "because of array.make_dense_array: the operator cannot be computed"),
-        ("input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)", "has arguments that are scalars of the row"),
+        (
+            "input x: [f64?]; input k: f64; core.map(fn(a, k) = a * k, x, k)",
+            "has arguments that are scalars of the row",
+        ),
         ("input x: [f64?]; (x, [1.0, 2.0])", "the struct has a field that is neither"),
-        ("input x: [f64?]; input q: f64; math.inverse_cdf(x, q)", "an operand is neither an array per row nor a scalar that all rows share"),
-        ("input x: [f64?]; input n: i64; array.rolling_sum(x, n)", "an operand is neither an array per row nor a scalar that all rows share"),
+        (
+            "input x: [f64?]; input q: f64; math.inverse_cdf(x, q)",
+            "an operand is neither an array per row nor a scalar that all rows share",
+        ),
+        (
+            "input x: [f64?]; input n: i64; array.rolling_sum(x, n)",
+            "an operand is neither an array per row nor a scalar that all rows share",
+        ),
     ];
     for (text, reason) in apart {
         let found = batch(text).row_by_row().map(|reason| reason.message().to_owned());
@@ -146,7 +155,9 @@ pub(crate) fn assert_same(text: &str, a: &Result<Vec<OutputColumn>, Error>, b: &
 pub(crate) fn assert_together(batch: &Batch, text: &str) {
     let reason = batch.row_by_row().map(ToString::to_string);
     assert!(
-        reason.as_ref().is_none_or(|reason| reason.contains("only the number of elements is needed, but computing the elements may fail")),
+        reason.as_ref().is_none_or(
+            |reason| reason.contains("only the number of elements is needed, but computing the elements may fail")
+        ),
         "{text}: {reason:?}"
     );
 }

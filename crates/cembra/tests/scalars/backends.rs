@@ -54,7 +54,9 @@ fn an_executor_for_structs_takes_no_values() {
         let error = session.evaluate(&values).unwrap_err();
         assert_eq!(error.code(), "binding");
         assert!(
-            error.to_string().starts_with("the executor reads structs, so it cannot be given values; run it by its `ModelExecutor`"),
+            error.to_string().starts_with(
+                "the executor reads structs, so it cannot be given values; in Rust, run it by its `ModelExecutor`"
+            ),
             "{error}"
         );
         assert_eq!(session.listen(&values, &mut |_, _| {}).unwrap_err().code(), "binding");

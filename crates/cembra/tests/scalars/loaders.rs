@@ -59,7 +59,7 @@ fn unknown_names_are_listed_with_those_that_are_known() {
         (
             "binding",
             "there is no data for inputs `nam`, `missing_one`, `X`; is `name` meant for `nam`?; is `x` meant for `X`?; \
-             known are x, name"
+             the known names are x, name"
         )
     );
     // A declared input is missed only if it is needed in the end.
@@ -68,7 +68,7 @@ fn unknown_names_are_listed_with_those_that_are_known() {
     assert_eq!(run.run(&Row { x: 2.0, name: None }).unwrap(), 2.0);
     let model = Model::parse("input gone: f64; x + gone").unwrap();
     let error = model.executor::<Row, f64>(&Options::default()).unwrap_err();
-    assert_eq!(error.to_string(), "there is no data for input `gone`; known are x, name");
+    assert_eq!(error.to_string(), "there is no data for input `gone`; the known names are x, name");
 
     let many: Vec<String> = (0..500).map(|at| format!("unknown{at}")).collect();
     let error = Model::parse(&many.join(" + ")).unwrap().executor::<Row, f64>(&Options::default()).unwrap_err();

@@ -134,12 +134,12 @@ fn what_is_not_expected_is_told() {
 #[test]
 fn tests_that_are_none_are_refused() {
     for (test, says) in [
-        ("test \"a\" { x = 1 } { y = 1 }", "expected `=>` between what is given and what is expected"),
+        ("test \"a\" { x = 1 } { y = 1 }", "expected `=>` between the inputs and the outputs of the test"),
         ("test \"a\" { x = 1 } => 5", "expected `{` and the outputs, or `error` and a code in quotes, found `5`"),
         ("test \"a\" { x = 1 + 1 } => { y = 1 }", "expected `,` or `}`, found `+`"),
         ("test \"a\" { x = y } => { y = 1 }", "expected a literal, found `y`"),
         ("test \"a\" within { x = 1 } => { y = 1 }", "expected a number, as in `within 1e-9`, found `{`"),
-        ("test \"a\" {\n x => y\n 1, 2 => 1 }", "expected `=>` between what is given and what is expected"),
+        ("test \"a\" {\n x => y\n 1, 2 => 1 }", "expected `=>` between the inputs and the outputs of the test"),
         ("test \"a\" {\n x => y\n 1 => 1, 2 }", "expected the end of the line, or `;`, found `,`"),
         ("test \"a\" {\n x, z => y\n 1 => 1 }", "expected `,` and the value of `z`, found `=`"),
         ("test \"a\" { x = 1 } => { y = 1", "this bracket is never closed"),

@@ -86,7 +86,7 @@ fn names_are_those_of_the_attributes() {
     assert_eq!(answer::<_, Found>(source, &row), Found { in_all: 10.0, swiss: true });
     assert_eq!(
         refusal::<Row, f64>("unit_price").to_string(),
-        "there is no data for input `unit_price`; is `unitPrice` meant for `unit_price`?; known are unitPrice, country \
+        "there is no data for input `unit_price`; is `unitPrice` meant for `unit_price`?; the known names are unitPrice, country \
          code, n, type"
     );
 }
@@ -122,7 +122,7 @@ fn fields_of_other_types_are_refused_when_they_are_asked_for() {
     }
     assert_eq!(
         refusal::<Row<'_>, f64>("x + y").to_string(),
-        "there is no data for input `y`; known are x, labels, opaque"
+        "there is no data for input `y`; the known names are x, labels, opaque"
     );
     // A field that is left out is no data, so that a default holds.
     assert_eq!(answer::<_, f64>("input y: f64? = 0.5; x + y", &row), 4.5);

@@ -114,7 +114,7 @@ fn outputs_that_nobody_listens_to_are_an_error() {
         (error.code(), error.to_string().as_str()),
         (
             "binding",
-            "no listener takes the outputs `side`, `other`; is `sidé` meant for `side`?; known are sidé, main; \
+            "no listener takes the outputs `side`, `other`; is `sidé` meant for `side`?; the known names are sidé, main; \
              set `ignore_not_listened_named_outputs` to leave them out"
         )
     );
@@ -222,7 +222,7 @@ fn exports_are_found_named_and_told_apart() {
     let error = Model::parse(twice).unwrap().compile(&Options::default()).unwrap_err();
     assert_eq!(
         (error.code(), error.to_string().as_str()),
-        ("name", "there are two outputs `t`; give one of them another name")
+        ("name", "two outputs are named `t`; give one output another name")
     );
     assert_eq!(error.span().map(|span| span.text(twice)), Some("annotation.export(x * 2, \"t\")"));
     let taken = Model::parse("input x: f64\noutput t = annotation.export(x, \"t\") + 1").unwrap();

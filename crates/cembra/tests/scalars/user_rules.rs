@@ -34,9 +34,9 @@ fn view(cell: Cell) -> (Val, Val) {
     }
 }
 
-const FOREIGN: &str = "it uses a value before it is computed, or as another kind of value";
+const FOREIGN: &str = "the rule uses a value before it is computed, or as another kind of value";
 const TYPES: &str = "an instruction does not take numbers of these types";
-const RESULT: &str = "its result is not of the function's type";
+const RESULT: &str = "the result of the rule is not of the function's type";
 const PIECED: &str = "a text must have the address and the length of a text that was given";
 
 #[test]
@@ -96,19 +96,22 @@ fn messages_of_faults_are_texts_that_were_given() {
     assert_eq!(refusal(failing(number, FaultKind::Invalid)), PIECED);
     let half = |tape: &mut Tape| [Some(tape.konst(MachineType::I64, 16)), None];
     assert_eq!(refusal(failing(half, FaultKind::Invalid)), "the message of a fault must be a text, or left out");
-    assert_eq!(refusal(failing(|_| [None, None], FaultKind::Assertion)), "it fails with another fault than `Invalid`");
+    assert_eq!(
+        refusal(failing(|_| [None, None], FaultKind::Assertion)),
+        "the rule fails with another fault than `Invalid`"
+    );
     let total = on_f64(|tape, args| {
         let x = args[0].val(tape);
         let nan = tape.is_nan(x);
         tape.fault_if(nan, FaultKind::Invalid, [None, None]);
         Cell::num(x)
     });
-    assert_eq!(refusal(total), "it can fail, but its function cannot: make the function `Fallible`");
+    assert_eq!(refusal(total), "the rule can fail, but its function cannot: make the function `Fallible`");
 }
 
 #[test]
 fn divisions_of_integers_are_guarded() {
-    const UNGUARDED: &str = "it divides integers by a value that may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`";
+    const UNGUARDED: &str = "the rule divides integers by a value that may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`";
     let by = |divisor: fn(&mut Tape, Val) -> Val| {
         on_i64(move |tape, args| {
             let (x, y) = (args[0].val(tape), args[1].val(tape));
@@ -185,7 +188,7 @@ fn values_are_used_as_what_they_are() {
             let x = args[0].val(tape);
             Cell::num(tape.shift(cembra::operators::Shift::Left, x, 64))
         })),
-        "it shifts a number by all of its bits or more"
+        "the rule shifts a number by all of its bits or more"
     );
     assert_eq!(
         refusal(on_i64(|tape, _| {
@@ -216,13 +219,16 @@ fn values_of_other_tapes_are_refused() {
         tape.clear();
         Cell::num(tape.input(MachineType::I64))
     });
-    assert_eq!(refusal(emptied), "it removes its arguments from the tape");
+    assert_eq!(refusal(emptied), "the rule removes its arguments from the tape");
     let replaced = on_f64(|tape, args| {
         *tape = Tape::new();
         args[0]
     });
-    assert_eq!(refusal(replaced), "it removes its arguments from the tape");
-    assert_eq!(refusal(on_f64(|tape, _| Cell::num(tape.input(MachineType::F64)))), "it adds an input to the tape");
+    assert_eq!(refusal(replaced), "the rule removes its arguments from the tape");
+    assert_eq!(
+        refusal(on_f64(|tape, _| Cell::num(tape.input(MachineType::F64)))),
+        "the rule adds an input to the tape"
+    );
     let mut masks = Tape::new();
     masks.input_mask();
     let mask = masks.input_mask();

@@ -123,7 +123,7 @@ pub(super) fn run(
             let Some(tensor) = as_tensor(value) else {
                 return Err(usage(
                     NAME,
-                    format!("output `{name}` is {}, which a file of NumPy cannot hold", value.qtype()),
+                    format!("output `{name}` is {}, which a NumPy file cannot hold", value.qtype()),
                 ));
             };
             arrays.push((&**name, tensor));
@@ -382,8 +382,8 @@ fn arrays(
         return numpy::read_npz(bytes.file, is_wanted, most_bytes);
     }
     if !numpy::is_npy(&bytes.first) {
-        let error = DataError::unreadable("tensors must be in a file of NumPy, which this is not");
-        return Err(error.hint("write it with `np.savez(file, a=a)` or `np.save(file, a)`"));
+        let error = DataError::unreadable("a tensor must be in a NumPy file, but this file is of another kind");
+        return Err(error.hint("write the file with `np.savez(file, a=a)` or `np.save(file, a)`"));
     }
     let open = model.inputs().iter().filter(|field| !given.contains_key(&*field.name));
     let open: Vec<&Field> = open.filter(|field| matches!(field.qtype, QType::Tensor(..))).collect();
@@ -391,7 +391,8 @@ fn arrays(
         [field] => Ok(vec![(field.name.to_string(), bytes.array(most_bytes)?)]),
         open => {
             let message = format!("this file has one array, but {} inputs of the model need one", open.len());
-            Err(DataError::unreadable(message).hint("use `--input a=a.npy` for each, or write `np.savez(file, a=a)`"))
+            Err(DataError::unreadable(message)
+                .hint("use `--input a=a.npy` for each input, or write `np.savez(file, a=a)`"))
         }
     }
 }

@@ -32,7 +32,10 @@ impl TileArgs {
             Some(option) if !is_tiled => {
                 let message =
                     format!("leave `{option}` out: it applies to tiles, but the model does not cut tensors into tiles");
-                Err(usage(NAME, format!("{message}; `tile i = 64` and inputs `tiled[f64, \"i,j\"]` would")))
+                Err(usage(
+                    NAME,
+                    format!("{message}; write `tile i = 64` and an input of type `tiled[f64, \"i,j\"]` to cut tensors"),
+                ))
             }
             _ => Ok(()),
         }

@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    args.plan.refuse("this command shows no such plan").map_err(tell)?;
+    args.plan.refuse("the command does not show that plan here").map_err(tell)?;
     // A model whose preparation ends early has no plan, so its stages are shown.
     let stage = args.stage.or_else(|| args.stop_after.as_ref().map(|_| StageChoice::All));
     let Some(stage) = stage else { return overview(args, &text) };
@@ -150,7 +150,7 @@ fn explain_model_with_tensors(args: &Args, text: &ModelText, model: &Model, opti
         (true, None) => explain_tiles::run(&args.plan, text, &executor, &args.extents, args.format),
         (is_tiled, _) => {
             args.plan.refuse(if is_tiled {
-                "the steps of a stage are without tiles"
+                "the steps of a stage do not show tiles"
             } else {
                 "the model does not cut tensors into tiles"
             })?;

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let files = if args.files.is_empty() { &stdin } else { &*args.files };
     let inputs = files.iter().filter(|file| is_stdin(file)).count();
     if inputs > 0 && files.len() > 1 {
-        return Err(usage(NAME, "standard input must be formatted alone"));
+        return Err(usage(NAME, "standard input cannot be formatted together with files"));
     }
     let mut failed = false;
     for file in files {

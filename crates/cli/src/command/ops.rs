@@ -46,7 +46,7 @@ fn found(registry: &Registry, name: &str) -> Result<String, Failure> {
     let names = || all.iter().flat_map(|def| std::iter::once(&def.name).chain(def.aliases)).copied();
     let hint = match nearest(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`cembra ops` lists them all".to_owned(),
+        None => "`cembra ops` lists all operators".to_owned(),
     };
     Err(usage(NAME, format!("there is no operator `{name}`; {hint}")))
 }

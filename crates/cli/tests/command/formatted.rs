@@ -52,5 +52,5 @@ fn what_cannot_be_read_stays_as_it_is() {
     assert_eq!([shell.read("wrong.cem"), shell.read("ugly.cem")], ["output y=(a\noutput z = 3", GOOD]);
     let found = shell.run(&["fmt", "-", "ugly.cem"]);
     assert_eq!(found.status, Some(2));
-    assert!(found.stderr.contains("standard input must be formatted alone"), "{}", found.stderr);
+    assert!(found.stderr.contains("standard input cannot be formatted together with files"), "{}", found.stderr);
 }

@@ -76,7 +76,7 @@ fn what_is_wrong_with_arrays_is_said_and_nothing_is_written() {
         (with("none.npy"), "cannot open"),
         (refused(&["--input", "a=a.npy"]), "there is no array for the input `b` (tensor[f64, 2])"),
         (refused(&["a.npy"]), "this file has one array, but 2 inputs of the model need one"),
-        (refused(&["rows.csv"]), "tensors must be in a file of NumPy, which this is not"),
+        (refused(&["rows.csv"]), "a tensor must be in a NumPy file, but this file is of another kind"),
         (refused(&["--input", "d=a.npy"]), "`--input`: the model has no input `d`"),
         (refused(&["--input", "a=a.npy", "--input", "a=a.npy"]), "input `a` is given twice"),
         (refused(&["-s", "a=1"]), "input `a` is tensor[f64, 2], but `-s` gives only scalars"),
@@ -176,7 +176,7 @@ fn other_values_are_given_and_shown_too() {
     let json = "{\"y\":[5.0,9.5],\"label\":\"ADA\",\"big\":true,\"rest\":4.0}\n";
     assert_eq!(shell.stdout(&[&with[..], &["-s", "bonus=2", "--format", "json"]].concat()), json);
     let outcome = shell.run(&[&with[..], &["--only", "label", "--format", "npy"]].concat());
-    assert!(outcome.stderr.contains("output `label` is text, which a file of NumPy cannot hold"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("output `label` is text, which a NumPy file cannot hold"), "{}", outcome.stderr);
     let outcome = shell.run(&["eval", "-e", model, "x.npy"]);
     assert!(
         outcome.stderr.starts_with("error[absent-array]: there is no array for the input `name` (text)"),
@@ -522,7 +522,7 @@ fn values_beside_tiles_are_given_and_printed_as_beside_dense_tensors() {
             &["-o", "out.tiles"][..],
             "output `said` is text, which a checkpoint cannot hold: choose tensors with `--only`",
         ),
-        (&["-o", "out.npz"], "output `said` is text, which a file of NumPy cannot hold"),
+        (&["-o", "out.npz"], "output `said` is text, which a NumPy file cannot hold"),
         (&["-s", "n=many"], "`-s n=many` is not a valid f64?"),
     ] {
         let refused = of("m.cem", &[&["-s", "s=x"], more].concat());
@@ -652,7 +652,7 @@ fn what_plans_in_tiles_cannot_be_of_is_said() {
         (
             &["m.cem", "--stage", "tensors", "--threshold", "1"],
             2,
-            "leave `--threshold` out: it applies to a plan in tiles, but the steps of a stage are without tiles",
+            "leave `--threshold` out: it applies to a plan in tiles, but the steps of a stage do not show tiles",
         ),
         (
             &["-e", plain, "--fill", "a=0.1"],
@@ -662,7 +662,7 @@ fn what_plans_in_tiles_cannot_be_of_is_said() {
         (
             &["-e", "1.0 + 2.0", "-s", "a=0.1"],
             2,
-            "leave `-s` out: it applies to a plan in tiles, but this command shows no such plan",
+            "leave `-s` out: it applies to a plan in tiles, but the command does not show that plan here",
         ),
         (&["-e", plain, "--extents", "a=2x2", "--extents", "a=3x3"], 2, "`--extents` gives `a` twice"),
         (

@@ -617,7 +617,7 @@ pub(crate) fn miscount(expected: usize, found: usize) -> Error {
 #[cold]
 fn bound_to_structs() -> Error {
     Diagnostic::new(Code::Binding, "the executor reads structs, so it cannot be given values")
-        .hint("run it by its `ModelExecutor`, or compile the model with `Model::compile`")
+        .hint("in Rust, run it by its `ModelExecutor`, or compile the model with `Model::compile`")
         .into()
 }
 

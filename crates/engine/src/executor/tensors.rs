@@ -60,7 +60,7 @@ impl Executable {
 #[cold]
 fn no_tensors() -> Error {
     let problem = Diagnostic::new(Code::Tensors, "the model has values that are neither tensors nor numbers");
-    problem.hint("call `Session::evaluate`, which takes all values").into()
+    problem.hint("in Rust, call `Session::evaluate`, which takes all values").into()
 }
 
 impl Executor {

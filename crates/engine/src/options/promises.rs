@@ -25,7 +25,8 @@ pub(crate) fn check(program: &Program, inputs: &[Field], values: &[Value], limit
 #[cold]
 fn refusal(program: &Program, input: &Field, broken: BrokenPromise) -> Error {
     let (name, spelled) = (&input.name, input.spelled_type());
-    let takes = if input.is_full() { "arrays with missing elements" } else { "edges with sizes, split points or a mapping" };
+    let takes =
+        if input.is_full() { "arrays with missing elements" } else { "edges with sizes, split points or a mapping" };
     let declared = program.inputs.iter().find(|declared| declared.name == *name);
     let problem = Diagnostic::new(Code::Promise, format!("input `{name}` is {spelled}, but {broken}"))
         .at(declared.and_then(|declared| declared.span))

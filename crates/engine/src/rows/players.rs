@@ -50,7 +50,9 @@ pub(crate) fn choose(
         return Ok(interpreter(None));
     }
     if is_impure(plan) {
-        return Ok(interpreter(Some(row_by_row("an operator has side effects, so each row must be evaluated once, in order"))));
+        return Ok(interpreter(Some(row_by_row(
+            "an operator has side effects, so each row must be evaluated once, in order",
+        ))));
     }
     if !is_there(wanted) {
         let message = format!("this machine does not support the row player `{}`", wanted.name());

@@ -404,7 +404,10 @@ impl RowPlan {
     ///
     /// # Safety
     /// COLUMNS: the job's columns have the rows, nothing else writes them, and the first row is a multiple of 64, or no column has bits.
-    #[expect(clippy::too_many_arguments, reason = "a block of rows needs its job, its evaluator, its thread and its range")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a block of rows needs its job, its evaluator, its thread and its range"
+    )]
     unsafe fn strip<E>(
         &self,
         job: &Job<'_>,

@@ -80,7 +80,7 @@ pub fn only_sessions(fields: [&[Field]; 2]) -> Error {
         (Code::Arrays, "arrays")
     };
     let problem = Diagnostic::new(code, format!("the model has {kind}, but this call takes only models of scalars"));
-    problem.hint("compile it with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
+    problem.hint("in Rust, compile the model with `Model::compile` and call `Session::evaluate`, or with `Model::executor` or `Model::batch`").into()
 }
 
 /// Makes the plan of a prepared program.

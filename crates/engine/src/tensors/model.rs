@@ -294,7 +294,11 @@ impl TensorModel {
         }
         for (field, tensor) in self.inputs.iter().zip(given) {
             if shape_of(field) != Some((tensor.scalar_type(), tensor.extents().len())) {
-                let found = format!("the given tensor has elements of type {} and the extents {:?}", tensor.scalar_type(), tensor.extents());
+                let found = format!(
+                    "the given tensor has elements of type {} and the extents {:?}",
+                    tensor.scalar_type(),
+                    tensor.extents()
+                );
                 return Err(misfit(field, &found));
             }
         }

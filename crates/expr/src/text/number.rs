@@ -103,9 +103,10 @@ impl NumberError {
             NumberError::TooLarge(scalar) if scalar.is_float() => {
                 (format!("`{text}` is too large for {scalar}"), Some("write `inf` for infinity".into()))
             }
-            NumberError::TooLarge(Scalar::Int32) => {
-                (format!("`{text}` is too large for {}", Scalar::Int32), Some("write it with the suffix `i64`".into()))
-            }
+            NumberError::TooLarge(Scalar::Int32) => (
+                format!("`{text}` is too large for {}", Scalar::Int32),
+                Some("write the number with the suffix `i64`".into()),
+            ),
             NumberError::TooLarge(scalar) => (
                 format!("`{text}` is too large for {scalar}"),
                 Some("write a fraction, as in `1.0`: a float can be larger".into()),

@@ -127,7 +127,8 @@ impl<'l> Assembly<'l> {
                 Some(node) => self.operands.push(*node),
                 None => {
                     let position = self.operands.len();
-                    let what = format_args!("operand {position} is the node {operand}, which must come before this node");
+                    let what =
+                        format_args!("operand {position} is the node {operand}, which must come before this node");
                     return Err(self.damaged_node(what));
                 }
             }
@@ -285,7 +286,8 @@ impl<'l> Assembly<'l> {
     /// Returns the program, in which every leaf without a declaration has become an input. Fails if there is no output.
     pub(super) fn finish(mut self) -> Result<Program, Diagnostic> {
         if self.program.outputs.is_empty() {
-            return Err(Diagnostic::new(Code::NoOutput, "the model has no output").hint("add an output: the list of outputs in the file is empty"));
+            return Err(Diagnostic::new(Code::NoOutput, "the model has no output")
+                .hint("add an output: the list of outputs in the file is empty"));
         }
         self.program.add_undeclared_inputs();
         Ok(self.program)

@@ -124,7 +124,9 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
         let number = assembly.len();
         let kind = Kind::try_from(*kind).map_err(|_| assembly.damaged_node("the kind of the node is unknown"))?;
         if kind == Kind::Literal {
-            let found = literals.next().ok_or_else(|| damaged("literals", "the list of literals ends before the last literal of the nodes"))?;
+            let found = literals
+                .next()
+                .ok_or_else(|| damaged("literals", "the list of literals ends before the last literal of the nodes"))?;
             let value = literal::read(found, limits, &assembly)?;
             assembly.literal(value)?;
         } else {
@@ -159,7 +161,10 @@ fn read(bytes: &[u8], limits: &Limits) -> Result<Program, Diagnostic> {
         }
     }
     if literals.next().is_some() {
-        return Err(damaged("literals", "the list of literals has more entries than there are literals among the nodes"));
+        return Err(damaged(
+            "literals",
+            "the list of literals has more entries than there are literals among the nodes",
+        ));
     }
     for column in [subjects, arities, operands, span_counts, span_starts, span_lengths] {
         column.finish()?;

@@ -121,7 +121,10 @@ pub(super) fn read(literal: Literal, limits: &Limits, assembly: &Assembly<'_>) -
             let Some(mut tuple) = open.pop() else {
                 return match parts.next() {
                     None => Ok(value),
-                    Some(_) => Err(assembly.damaged_node("the value of the literal has more parts than its tuples have fields")),
+                    Some(_) => {
+                        Err(assembly
+                            .damaged_node("the value of the literal has more parts than its tuples have fields"))
+                    }
                 };
             };
             tuple.fields.push(value);

@@ -162,7 +162,7 @@ fn syntax() {
         Syntax,
         "let",
         "a statement must begin on its own line",
-        "write it on a new line, or after a `;`",
+        "write the statement on a new line, or after a `;`",
     );
     one("output y 1", Syntax, "1", "expected `=`, found `1`", "");
     one("let (a) = 1; 2", Syntax, "(", "expected a name, found `(`", "");
@@ -177,8 +177,20 @@ fn syntax() {
         "write `if condition then value else other`",
     );
     one("if a else b", Syntax, "else", "expected an operator or `then`, found `else`", "");
-    one("a + not b", Syntax, "not", "`not` binds weaker than the `+` before it", "put it in brackets: `(not ..)`");
-    one("-if a then b", Syntax, "if", "`if` binds weaker than the `-` before it", "put it in brackets: `(if ..)`");
+    one(
+        "a + not b",
+        Syntax,
+        "not",
+        "`not` binds weaker than the `+` before it",
+        "put the expression in brackets: `(not ..)`",
+    );
+    one(
+        "-if a then b",
+        Syntax,
+        "if",
+        "`if` binds weaker than the `-` before it",
+        "put the expression in brackets: `(if ..)`",
+    );
     one("a[0, 1]", Syntax, ",", "an array must have one index", "");
     one("a[]", Syntax, "]", "expected a value, found `]`", "");
     one("[1, 2", Bracket, "[", "this bracket is never closed", "");
@@ -212,7 +224,7 @@ fn syntax() {
         Syntax,
         "let",
         "`let` binds weaker than the `+` before it",
-        "put it in brackets: `(let ..)`",
+        "put the expression in brackets: `(let ..)`",
     );
     one("1..2", Syntax, "..", "expected an operator, found `..`", "write a range only after `in`, as in `x in 3..7`");
     one(
@@ -230,7 +242,13 @@ fn syntax() {
         "put the comparison in brackets: `(a == b) in ..`",
     );
     one("a in [c", Bracket, "[", "this bracket is never closed", "");
-    one("1 + fn(x) = x", Syntax, "fn", "`fn` binds weaker than the `+` before it", "put it in brackets: `(fn ..)`");
+    one(
+        "1 + fn(x) = x",
+        Syntax,
+        "fn",
+        "`fn` binds weaker than the `+` before it",
+        "put the expression in brackets: `(fn ..)`",
+    );
     one("f.g(fn(x) x)", Syntax, "x", "expected `=` and the value of the function, found `x`", "");
     one("f.g(fn x = x)", Syntax, "x", "expected `(` and the parameters, found `x`", "");
     one("f.g(fn(x, x) = x)", Code::Name, "x", "the parameter `x` is named twice", "");
@@ -327,7 +345,7 @@ fn literals() {
         code,
         "2147483648i32",
         "`2147483648i32` is too large for i32",
-        "write it with the suffix `i64`",
+        "write the number with the suffix `i64`",
     );
     one("a - 1e999", code, "1e999", "`1e999` is too large for weak_float", "write `inf` for infinity");
     one("-1e39f32", code, "-1e39f32", "`-1e39f32` is too large for f32", "write `inf` for infinity");
@@ -375,7 +393,7 @@ fn literals() {
         "this is not the number of a character",
         r"write the character's number in hexadecimal: `\u{1F332}`",
     );
-    one("c\"x\"", code, "c\"x\"", "there are no `c\"..\"` literals", "");
+    one("c\"x\"", code, "c\"x\"", "a literal cannot be written as `c\"..\"`", "");
     one("NOTHING{1}", code, "NOTHING", "NOTHING has no literals", "");
     one("bool{1}", Code::Syntax, "1", "expected a value of type bool, found `1`", "");
     one("f32{NA}", Code::Syntax, "NA", "expected a value of type f32, found `NA`", "");
@@ -494,7 +512,7 @@ fn calls() {
     one("a + clip(1, 2, 3, 4)", code, "clip(1, 2, 3, 4)", "`clip` takes 3 arguments, 4 given", clip);
     one("clip(1, y=2)", code, "y", "`clip` has no parameter `y`", clip);
     one("clip(1, x=2)", code, "x", "the argument `x` is given twice", clip);
-    one("clip(x=1, 2)", code, "clip(x=1, 2)", "an argument without a name follows one with a name", "");
+    one("clip(x=1, 2)", code, "clip(x=1, 2)", "an argument without a name must not follow an argument with a name", "");
     one(
         "M.math.sqrt(1, 2)",
         code,

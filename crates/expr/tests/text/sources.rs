@@ -113,9 +113,12 @@ fn files_that_do_not_fit_are_told_of_where_they_are() {
     );
     assert_eq!(problems(&[("m", "use \"a\"; 1"), ("a", "use \"m\"")]), ["a `\"m\"`: `m`, which uses `a` uses itself"]);
     let only = |text| problems(&[("m", "use \"a\"; 1"), ("a", text)]);
-    assert_eq!(only("input x: f64"), ["a `input`: a file that is used cannot have inputs"]);
-    assert_eq!(only("let a = 1; output y = a"), ["a `output`: a file that is used cannot have outputs"]);
-    assert_eq!(only("let a = 1; a + 1"), ["a `a`: a file that is used cannot have expressions by themselves"]);
+    assert_eq!(only("input x: f64"), ["a `input`: a file that another file uses cannot have inputs"]);
+    assert_eq!(only("let a = 1; output y = a"), ["a `output`: a file that another file uses cannot have outputs"]);
+    assert_eq!(
+        only("let a = 1; a + 1"),
+        ["a `a`: a file that another file uses cannot have expressions by themselves"]
+    );
     let twice = [("m", "let k = 1; use \"a\"; k"), ("a", "let k = 2")];
     assert_eq!(problems(&twice), ["m `\"a\"`: `k` is defined twice"]);
     let late = [("m", "let y = k; use \"a\"; y"), ("a", "let k = 2")];

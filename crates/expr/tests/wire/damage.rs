@@ -61,7 +61,10 @@ fn defaults_are_of_the_types_of_their_inputs() {
 fn other_files_are_told_apart() {
     assert_eq!(damage(b""), "this is not a program written by cembra");
     assert_eq!(damage(b"\x0a\x06cembra\x10\x01"), "this is not a program written by cembra");
-    assert_eq!(damage(b"\x0a\x0ecembra-program"), "the file is damaged at version: the version must be at least 1, found 0");
+    assert_eq!(
+        damage(b"\x0a\x0ecembra-program"),
+        "the file is damaged at version: the version must be at least 1, found 0"
+    );
 }
 
 #[test]
@@ -236,8 +239,14 @@ fn claims_are_not_believed() {
     for (file, message) in [
         (File { kinds: vec![3], literals: vec![tuple.clone()], ..base.clone() }, "nodes[0]: a part of its value"),
         (File { kinds: vec![3], literals: vec![tuple.repeat(300)], ..base.clone() }, "limit"),
-        (File { kinds: vec![3], ..base.clone() }, "literals: the list of literals ends before the last literal of the nodes"),
-        (File { kinds: vec![4], arities: vec![u32::MAX], ..base.clone() }, "operands: the list ends before the last node"),
+        (
+            File { kinds: vec![3], ..base.clone() },
+            "literals: the list of literals ends before the last literal of the nodes",
+        ),
+        (
+            File { kinds: vec![4], arities: vec![u32::MAX], ..base.clone() },
+            "operands: the list ends before the last node",
+        ),
         (File { kinds: vec![4], arities: vec![1], operands: vec![0], ..base.clone() }, "nodes[0]: operand 0"),
         (File { kinds: vec![4], arities: vec![1], operands: vec![1], ..base.clone() }, "nodes[0]: an operand is"),
         (File { kinds: vec![1], operands: vec![1], ..base.clone() }, "operands: it goes on"),

@@ -295,7 +295,8 @@ fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut
             }
             _ => None,
         };
-        let callee = callee.ok_or_else(|| generator("the machine code has relocations, which are not supported here"))?;
+        let callee =
+            callee.ok_or_else(|| generator("the machine code has relocations, which are not supported here"))?;
         calls.push(Call { from, at: reloc.offset as usize, to: callee.index as usize, addend: reloc.addend });
     }
     Ok(())
@@ -306,7 +307,8 @@ fn note_calls(code: &CompiledCode, func: &ir::Function, from: usize, calls: &mut
 fn fill_in(bytes: &mut [u8], placed: &[FunctionPlacement], call: &Call) -> Result<(), Error> {
     let at = placed[call.from].start + call.at;
     let distance = placed[call.to].start as i64 - at as i64 + call.addend;
-    let distance = i32::try_from(distance).map_err(|_| generator("the machine code is too large: a call does not reach its function"))?;
+    let distance = i32::try_from(distance)
+        .map_err(|_| generator("the machine code is too large: a call does not reach its function"))?;
     bytes[at..at + 4].copy_from_slice(&distance.to_le_bytes());
     Ok(())
 }

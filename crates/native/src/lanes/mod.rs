@@ -129,7 +129,10 @@ pub fn compile_in(
 ) -> Result<LaneLoop, Error> {
     let isa = host(Tier::Optimised)?.fast;
     if lanes != Lanes::One && !isa.has_round() {
-        return Err(Error::new(ErrorKind::Unsupported, "evaluating several rows at once needs a processor with SSE4.1"));
+        return Err(Error::new(
+            ErrorKind::Unsupported,
+            "evaluating several rows at once needs a processor with SSE4.1",
+        ));
     }
     compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
@@ -142,7 +145,10 @@ fn compile_for(
     budget: &Budget,
 ) -> Result<LaneLoop, Error> {
     if !Port::fit(inputs, outputs, tape) {
-        return Err(Error::new(ErrorKind::Columns, "the memory layouts of the columns do not fit the inputs and outputs of the tape"));
+        return Err(Error::new(
+            ErrorKind::Columns,
+            "the memory layouts of the columns do not fit the inputs and outputs of the tape",
+        ));
     }
     let failed = |message: String| Error::new(ErrorKind::CodeGenerator, message);
     // The code generator may panic on input that it does not support.

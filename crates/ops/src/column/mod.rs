@@ -28,7 +28,7 @@ use std::marker::PhantomData;
 /// Default fields for the records of operators on columns. Operand types do not select an overload of these operators;
 /// only [`overload`] and [`fold_overload`] do.
 const COLUMN: OpDef = OpDef {
-    typing: Typing::Rule(|_| refuse(0, "columns are read and written by plans alone".to_owned())),
+    typing: Typing::Rule(|_| refuse(0, "only plans can use operators that read or write columns".to_owned())),
     over_arrays: OverArrays::Own,
     is_of_plans: true,
     ..CUSTOM

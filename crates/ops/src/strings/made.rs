@@ -40,7 +40,7 @@ impl<'a, S: Chars> ArenaString<'a, S> {
 
     fn add(&mut self, part: &[u8]) {
         let end = self.len + part.len();
-        debug_assert!(end <= self.room.len(), "room for all that is added");
+        debug_assert!(end <= self.room.len(), "the buffer is too small for the added bytes");
         if let Some(room) = self.room.get_mut(self.len..end) {
             room.copy_from_slice(part);
             self.len = end;

@@ -47,10 +47,10 @@ impl Recording {
         let result = rule(&mut tape, &args);
         // The rule may have emptied the tape, or put another one in its place.
         let Some(made) = tape.instrs().strip_prefix(&inputs[..]) else {
-            return Err("it removes its arguments from the tape");
+            return Err("the rule removes its arguments from the tape");
         };
         if made.iter().any(|instr| matches!(instr, Instr::Input(_) | Instr::InputMask)) {
-            return Err("it adds an input to the tape");
+            return Err("the rule adds an input to the tape");
         }
         let mut check =
             Check { instrs: tape.instrs(), made: Vec::with_capacity(tape.instrs().len()), views: Vec::new(), total };
@@ -237,8 +237,8 @@ struct Check<'t> {
     total: bool,
 }
 
-const FOREIGN: Refusal = "it uses a value before it is computed, or as another kind of value";
-const UNSPECIFIED: Refusal = "it scales or splits a float, and the result is unspecified for some floats";
+const FOREIGN: Refusal = "the rule uses a value before it is computed, or as another kind of value";
+const UNSPECIFIED: Refusal = "the rule scales or splits a float, and the result is unspecified for some floats";
 const TYPES: Refusal = "an instruction does not take numbers of these types";
 
 fn is_float(ty: MachineType) -> bool {
@@ -308,7 +308,7 @@ impl Check<'_> {
                 if op == Bin::Div && is_integer(ty) {
                     refuse_unless(
                         self.is_never(b, ty, 0) && self.is_never(b, ty, -1),
-                        "it divides integers by a value that may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`",
+                        "the rule divides integers by a value that may be 0 or -1; divide by a constant, or by `select(y == 0 | y == -1, 1, y)`",
                     )?;
                 }
                 Ok(ResultKind::Number(ty))
@@ -316,7 +316,7 @@ impl Check<'_> {
             Instr::Shift(Shift::Left | Shift::Right, a, amount) => {
                 let ty = self.number(a)?;
                 refuse_unless(is_integer(ty), TYPES)?;
-                refuse_unless(u32::from(amount) < width(ty), "it shifts a number by all of its bits or more")?;
+                refuse_unless(u32::from(amount) < width(ty), "the rule shifts a number by all of its bits or more")?;
                 Ok(ResultKind::Number(ty))
             }
             Instr::Fma(a, b, c) => {
@@ -342,8 +342,8 @@ impl Check<'_> {
             }
             Instr::FaultIf { mask, kind, operands, site: _ } => {
                 self.masks(&[mask])?;
-                refuse_unless(!self.total, "it can fail, but its function cannot: make the function `Fallible`")?;
-                refuse_unless(kind == FaultKind::Invalid, "it fails with another fault than `Invalid`")?;
+                refuse_unless(!self.total, "the rule can fail, but its function cannot: make the function `Fallible`")?;
+                refuse_unless(kind == FaultKind::Invalid, "the rule fails with another fault than `Invalid`")?;
                 match operands {
                     [None, None] => {}
                     [Some(ptr), Some(len)] => self.view(ptr, len, Scalar::Text)?,
@@ -351,7 +351,9 @@ impl Check<'_> {
                 }
                 Ok(ResultKind::Nothing)
             }
-            Instr::Begin(_) | Instr::End => Err("it begins or ends a section of the tape, which a rule must not do"),
+            Instr::Begin(_) | Instr::End => {
+                Err("the rule begins or ends a section of the tape, which a rule must not do")
+            }
             Instr::Call(function, ref args) => self.call(function, args).map(ResultKind::Number),
             Instr::RareCall { mask, function, ref args, otherwise } => {
                 self.masks(&[mask])?;
@@ -462,7 +464,7 @@ impl Check<'_> {
 
     /// Checks that a cell is a value of the type `ret`.
     fn result(&self, cell: Cell, ret: OperandType) -> Result<(), Refusal> {
-        const RESULT: Refusal = "its result is not of the function's type";
+        const RESULT: Refusal = "the result of the rule is not of the function's type";
         match cell.presence {
             Presence::Present => {}
             Presence::Missing => refuse_unless(ret.optional, RESULT)?,

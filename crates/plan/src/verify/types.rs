@@ -55,7 +55,11 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
             ends && copies(plan, step)
         }
     };
-    if right { Ok(()) } else { Err(format!("the step that computes {} does not accept the types of its operands", plan.slot(step.out))) }
+    if right {
+        Ok(())
+    } else {
+        Err(format!("the step that computes {} does not accept the types of its operands", plan.slot(step.out)))
+    }
 }
 
 /// Returns true if the results of a conditional's branches, or of a loop's round, have the types of the values that

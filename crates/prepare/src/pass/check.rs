@@ -62,10 +62,14 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     let types: SmallVec<[&QType; 4]> = graph.operands(id).iter().map(|operand| graph.qtype(*operand)).collect();
     match (graph.kind(id), &types[..]) {
         (Kind::LAZY, [_, on, off]) if *on != graph.qtype(id) || *off != graph.qtype(id) => {
-            return Err(format!("the branches have the types {on} and {off}, but both must have the type of the conditional"));
+            return Err(format!(
+                "the branches have the types {on} and {off}, but both must have the type of the conditional"
+            ));
         }
         (Kind::Loop(_), [init, round]) => {
-            let QType::Tuple(ends) = graph.qtype(id) else { return Err("the type of a loop must be a tuple".to_owned()) };
+            let QType::Tuple(ends) = graph.qtype(id) else {
+                return Err("the type of a loop must be a tuple".to_owned());
+            };
             if **round != *graph.qtype(id) || ends.first() != Some(*init) {
                 return Err(format!("the state of a loop starts as {init}, but its body results in {round}"));
             }
@@ -93,7 +97,9 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
         // Their types are checked together with their loop.
         Kind::State(_) | Kind::Loop(_) => return Ok(()),
         Kind::Where { .. } => {
-            let [condition, on, off] = operands[..] else { return Err("a conditional must have three operands".to_owned()) };
+            let [condition, on, off] = operands[..] else {
+                return Err("a conditional must have three operands".to_owned());
+            };
             let agree = graph.qtype(condition).scalar() == Some(Scalar::Unit) && graph.qtype(on) == graph.qtype(off);
             agree.then(|| graph.qtype(on).clone())
         }
@@ -107,8 +113,9 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
         }
         Kind::Operator { op, overload: None, .. } => match registry.get(op).meaning {
             Meaning::Structure(_) => {
-                let resolved =
-                    graph.resolve(registry, op, &operands).map_err(|fault| format!("the operator does not accept its operands: {}", fault.message))?;
+                let resolved = graph
+                    .resolve(registry, op, &operands)
+                    .map_err(|fault| format!("the operator does not accept its operands: {}", fault.message))?;
                 Some(resolved.signature.ret.clone())
             }
             _ => return Err("the operator cannot be evaluated".to_owned()),

@@ -615,7 +615,7 @@ impl Typer<'_> {
             spans.find(|span| whole.start <= span.start && span.end <= whole.end && *span != whole)
         };
         let label = |at: usize| match types.get(at) {
-            Some(QType::Nothing) => "this has no type".to_owned(),
+            Some(QType::Nothing) => "this value has no type".to_owned(),
             Some(qtype) => format!("this is {qtype}"),
             None => String::new(),
         };

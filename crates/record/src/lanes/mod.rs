@@ -68,11 +68,11 @@ pub enum NotLanes {
 impl fmt::Display for NotLanes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NotLanes::Loop(_) => write!(f, "it has a loop"),
+            NotLanes::Loop(_) => write!(f, "the model has a loop"),
             NotLanes::Impure(_) => write!(f, "an operator has side effects, so rows must be evaluated in order"),
-            NotLanes::Type(_) => write!(f, "an input or an output is of a compound type"),
-            NotLanes::Long => write!(f, "it has more than {MOST_STEPS} steps"),
-            NotLanes::Unplayable(_) => write!(f, "the player lacks an instruction"),
+            NotLanes::Type(_) => write!(f, "an input or an output has a compound type"),
+            NotLanes::Long => write!(f, "the model has more than {MOST_STEPS} steps, which is the limit"),
+            NotLanes::Unplayable(_) => write!(f, "the chosen evaluator of rows does not support an instruction"),
         }
     }
 }

@@ -57,7 +57,9 @@ pub(super) fn rows(
                 open.push(rows.slice(half, rows.num_rows() - half));
                 open.push(rows.slice(0, half));
             }
-            None => return Err(DataError::new(DataCode::Io, "the texts of one row in a column exceed the limit of 2 GiB")),
+            None => {
+                return Err(DataError::new(DataCode::Io, "the texts of one row in a column exceed the limit of 2 GiB"));
+            }
         }
     }
     Ok(())

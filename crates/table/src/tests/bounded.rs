@@ -130,7 +130,10 @@ fn rows_that_share_their_text_are_cut_by_it() {
         assert_eq!(cuts(&rows, 1 << 20, 2 << 20).expect("rows"), [1; 16], "{of:.40}");
         assert_eq!(cuts(&rows, 17 << 20, 2 << 20).expect("rows"), [16], "{of:.40}");
         let error = cuts(&rows, 5 << 20, 1 << 20).expect_err("too much for a row").to_string();
-        assert!(error.starts_with("a row exceeds the limit of 1048576 bytes when it is written as text; raise the limit"), "{error}");
+        assert!(
+            error.starts_with("a row exceeds the limit of 1048576 bytes when it is written as text; raise the limit"),
+            "{error}"
+        );
     }
     let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 1_000]));
     let rows = RecordBatch::try_from_iter([(long.as_str(), numbers.clone())]).expect("rows");

@@ -109,6 +109,9 @@ fn dictionaries_that_differ_from_row_to_row_have_an_end() {
     batches.extend(other.iter().map(|other| rows_of(vec![("t", texts(&[other], &[Some(0)]))])));
     assert_eq!(through(&batches[..20]).map(|read| read.len()), Ok(20));
     let error = through(&batches).expect_err("too often");
-    assert!(error.starts_with("column `t`: the dictionary of the column changes too often for an Arrow file"), "{error}");
+    assert!(
+        error.starts_with("column `t`: the dictionary of the column changes too often for an Arrow file"),
+        "{error}"
+    );
     assert!(matches!(batches[0].column(0).data_type(), DataType::Dictionary(..)));
 }

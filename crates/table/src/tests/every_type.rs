@@ -386,10 +386,7 @@ fn days_that_are_counted_in_milliseconds_are_days_of_parquet() {
     assert_eq!(&carried("x", &lists, Format::Parquet).expect("days"), &lists);
     let far: ArrayRef = Arc::new(arrow_array::TimestampSecondArray::from(vec![Some(i64::MAX), None]));
     let error = carried("x", &far, Format::Parquet).expect_err("too far");
-    assert_eq!(
-        error,
-        "column `x`: 9223372036854775807 seconds do not fit into milliseconds, which Parquet requires"
-    );
+    assert_eq!(error, "column `x`: 9223372036854775807 seconds do not fit into milliseconds, which Parquet requires");
 }
 
 /// Computed texts are contiguous in files; views copied to the results stay views.

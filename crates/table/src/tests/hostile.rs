@@ -344,8 +344,14 @@ fn refused(format: Format, bytes: &[u8]) -> String {
 #[test]
 fn parquet_that_nests_too_deep_is_refused_before_it_is_read() {
     let nested = |depth: usize| [vec![1; depth], vec![0]].concat();
-    assert_eq!(refused(Format::Parquet, &footer(&nested(100_000))), "not Parquet: columns are nested more than 128 deep, which is the limit");
-    assert_eq!(refused(Format::Parquet, &footer(&nested(129))), "not Parquet: columns are nested more than 128 deep, which is the limit");
+    assert_eq!(
+        refused(Format::Parquet, &footer(&nested(100_000))),
+        "not Parquet: columns are nested more than 128 deep, which is the limit"
+    );
+    assert_eq!(
+        refused(Format::Parquet, &footer(&nested(129))),
+        "not Parquet: columns are nested more than 128 deep, which is the limit"
+    );
     assert!(read_table(Format::Parquet, &footer(&[2, 0, 1, 0])).expect_err("one name").contains("two columns"));
     assert_eq!(read_table(Format::Parquet, &footer(&nested(40))), Ok(0));
     // Columns that nest too deep to be shown are not a fault of the file.
@@ -370,7 +376,10 @@ fn the_lengths_of_parquet_are_looked_at() {
     // A list of two billion columns in ten bytes.
     let metadata = [0x15, 2, 0x19, 0xfc, 0xff, 0xff, 0xff, 0xff, 0x07];
     let bytes = [b"PAR1", metadata.as_slice(), &9_u32.to_le_bytes(), b"PAR1"].concat();
-    assert_eq!(refused(Format::Parquet, &bytes), "not Parquet: its footer: the length of a list is not valid in Thrift");
+    assert_eq!(
+        refused(Format::Parquet, &bytes),
+        "not Parquet: its footer: the length of a list is not valid in Thrift"
+    );
     // Equal values: a page of a few bytes becomes a large one.
     let same: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(900_000)]));
     let rows = RecordBatch::try_from_iter([("x", same)]).expect("rows");
@@ -424,7 +433,10 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let shared = packed(Arc::new(StringArray::from(vec![long.as_str(); 60])));
     assert_eq!(read(&shared, 8 << 20, &input(QType::Scalar(Scalar::Text))), Ok(60));
     let error = read(&shared, 8 << 20, &carried()).expect_err("thirty megabytes");
-    assert!(error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"), "{error}");
+    assert!(
+        error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"),
+        "{error}"
+    );
     assert_eq!(read(&shared, 32 << 20, &carried()), Ok(60));
     let bytes = packed(Arc::new(BinaryArray::from(vec![long.as_bytes(); 60])));
     assert_eq!(read(&bytes, 8 << 20, &input(QType::Scalar(Scalar::Bytes))), Ok(60));
@@ -436,7 +448,10 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     assert_eq!(read(&lists, 8 << 20, &input(QType::Array(ArrayKind::Dense, Scalar::Text))), Ok(3));
     assert_eq!(read(&lists, 32 << 20, &carried()), Ok(3));
     let error = read(&lists, 8 << 20, &carried()).expect_err("thirty megabytes");
-    assert!(error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"), "{error}");
+    assert!(
+        error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"),
+        "{error}"
+    );
     // Strings in structs and maps are counted too.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 60]));
     let structs = StructArray::from(vec![(Arc::new(Field::new("t", DataType::Utf8, true)), texts)]);
@@ -450,7 +465,10 @@ fn strings_of_parquet_take_no_more_than_they_may() {
         let column = packed(column);
         assert_eq!(read(&column, 32 << 20, &carried()), Ok(60));
         let error = read(&column, 8 << 20, &carried()).expect_err("thirty megabytes");
-        assert!(error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"), "{error}");
+        assert!(
+            error.starts_with("column `x`: the strings of the rows that are read at once have 30000000 bytes"),
+            "{error}"
+        );
     }
     // The limit applies to all columns together.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![long.as_str(); 40]));
@@ -458,7 +476,10 @@ fn strings_of_parquet_take_no_more_than_they_may() {
     let both = parquet(&rows, Compression::ZSTD(ZstdLevel::default()), WriterVersion::PARQUET_1_0);
     assert_eq!(read(&both, 48 << 20, &carried()), Ok(40));
     let error = read(&both, 32 << 20, &carried()).expect_err("forty megabytes");
-    assert!(error.starts_with("column `y`: the strings of the rows that are read at once have 20000000 bytes"), "{error}");
+    assert!(
+        error.starts_with("column `y`: the strings of the rows that are read at once have 20000000 bytes"),
+        "{error}"
+    );
     // Distinct strings are in the pages, whose sizes are added up.
     let others: StringArray = (0..60).map(|at| Some(format!("{at}{long}"))).collect();
     let others = packed(Arc::new(others));

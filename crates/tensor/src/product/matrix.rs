@@ -94,7 +94,10 @@ impl<'d, T> Multiplication<'d, T> {
             return Err(Error::tensors(TensorErrorKind::Index, "a matrix is not within its memory"));
         }
         if !result.is_injective() {
-            return Err(Error::tensors(TensorErrorKind::OverlappingTarget, "the elements of the result of a product overlap in memory"));
+            return Err(Error::tensors(
+                TensorErrorKind::OverlappingTarget,
+                "the elements of the result of a product overlap in memory",
+            ));
         }
         Ok(Multiplication { to, factors: [a, b], layouts: [left, right, result], adds })
     }

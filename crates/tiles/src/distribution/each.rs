@@ -205,8 +205,7 @@ fn spread_of(making: &ResultStep<'_>, workers: &Workers, ranks: &Ranks, tile: No
         let bytes = bytes_of(scalar, of_result).saturating_add(traffic.incoming_bytes(&operands));
         let workers = workers
             .counting(shape.len().saturating_mul(TILE_BYTES), || format!("a result of {} tiles", shape.len()))?;
-        let what =
-            || format!("a result of {} tiles, together with their operands from other ranks,", own.len());
+        let what = || format!("a result of {} tiles, together with their operands from other ranks,", own.len());
         let workers = workers.within_bytes(bytes, each_bytes, what)?;
         Ok(PlannedStep { hash, traffic, own: (owners, own, workers) })
     };

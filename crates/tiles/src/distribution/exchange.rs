@@ -183,7 +183,10 @@ impl<'e> Exchange<'e> {
             match self.await_next(false)? {
                 Done::Received(payload) => {
                     let tile = payload.tile().cloned();
-                    came(parcel, tile.ok_or_else(|| bad_message("a message between ranks does not have a tile, as expected"))?);
+                    came(
+                        parcel,
+                        tile.ok_or_else(|| bad_message("a message between ranks does not have a tile, as expected"))?,
+                    );
                 }
                 _ => {
                     self.ranks.note_poison();

@@ -222,7 +222,9 @@ impl Evaluator {
         let found = self.numbers_of_tiles((extreme.name, 0), a, of_tile)?;
         let absent = has_absent_elements(a).then_some(0.0);
         let all = found.into_iter().chain(absent).reduce(|a, b| extreme.choose(a, b));
-        all.ok_or_else(|| Error::tensors(Kind::EmptyReduction, "a tensor without elements has no largest or smallest element"))
+        all.ok_or_else(|| {
+            Error::tensors(Kind::EmptyReduction, "a tensor without elements has no largest or smallest element")
+        })
     }
 
     /// The exact sum of the numbers that `of_tile` returns, one for each present tile.

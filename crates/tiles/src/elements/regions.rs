@@ -153,7 +153,8 @@ impl Evaluator {
         a.tiling().check_rank(tiling.rank())?;
         let is_same = |(a, b): (&Tiling1, &Tiling1)| (a.lower(), a.upper()) == (b.lower(), b.upper());
         if !a.tiling().axes().iter().zip(tiling.axes()).all(is_same) {
-            return Err(unlike_tilings(&format!("{:?} and {tiling:?}", a.tiling())).hint("use tilings with the same first and last index for each axis"));
+            return Err(unlike_tilings(&format!("{:?} and {tiling:?}", a.tiling()))
+                .hint("use tilings with the same first and last index for each axis"));
         }
         if a.tiling() == tiling {
             return self.truncate(a, screening);

@@ -48,9 +48,9 @@ pub(crate) fn permuted_copy(run: &Evaluator, of: &Tiled, order: &[usize]) -> Res
         });
     }
     let workers = match of.is_distributed() {
-        true => {
-            workers.within_bytes(of.present_bytes(), 0, || "a copy of the tiles of a rank, with the axes in another order,".into())?
-        }
+        true => workers.within_bytes(of.present_bytes(), 0, || {
+            "a copy of the tiles of a rank, with the axes in another order,".into()
+        })?,
         false => workers_for(&shape, scalar, &workers, lazy_bytes(of))?,
     };
     if let Some(planned) = of.plan() {
@@ -197,8 +197,7 @@ pub(crate) fn ranges_of(of: &Tiling, slices: &[Slice]) -> Result<Ranges, Error> 
     for (slice, axis) in slices.iter().zip(of.axes()) {
         if slice.step != 1 && slice.count > 1 {
             let message = format!("a tiled tensor cannot be sliced in steps of {}", slice.step);
-            return Err(Error::tensors(Kind::Tiling, message)
-                .hint("use a step of 1"));
+            return Err(Error::tensors(Kind::Tiling, message).hint("use a step of 1"));
         }
         // The graph checked that the slice is within the axis, so its indices fit.
         let start = axis.lower().saturating_add_unsigned(slice.start as u64);

@@ -326,7 +326,11 @@ impl Run<'_> {
             return Ok(Box::new(tiles.into_iter()));
         }
         if tiling.tiles() > MOST_CANDIDATES {
-            let error = limit("tiles of an expression that is not zero where its operands are zero", tiling.tiles(), MOST_CANDIDATES);
+            let error = limit(
+                "tiles of an expression that is not zero where its operands are zero",
+                tiling.tiles(),
+                MOST_CANDIDATES,
+            );
             return Err(error.hint("make larger tiles"));
         }
         Ok(Box::new(0..tiling.tiles()))

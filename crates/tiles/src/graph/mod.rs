@@ -207,8 +207,13 @@ impl Resumed<'_> {
             let Some(id) = outputs.get(*at) else { continue };
             let node = graph.node(*id);
             if node.scalar != known.scalar_type() || node.extents != known.tiling().extents() {
-                let message = format!("a known output is {known:?}, but the program computes the extents {:?}", &node.extents[..]);
-                return Err(Error::tensors(Kind::SizeMismatch, message).hint("give the known outputs of the same program"));
+                let message = format!(
+                    "a known output is {known:?}, but the program computes the extents {:?}",
+                    &node.extents[..]
+                );
+                return Err(
+                    Error::tensors(Kind::SizeMismatch, message).hint("give the known outputs of the same program")
+                );
             }
             values[id.index()] = Some(known.clone());
         }

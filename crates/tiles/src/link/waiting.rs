@@ -158,7 +158,8 @@ impl<'p> Wait<'p> {
         }
         let waited = self.since.elapsed();
         if waited >= *stall {
-            let message = format!("no message arrived for {} seconds, while waiting for {}", stall.as_secs_f64(), awaited());
+            let message =
+                format!("no message arrived for {} seconds, while waiting for {}", stall.as_secs_f64(), awaited());
             return Err(Error::tensors(Kind::Stalled, message).hint("check what that rank does, or raise `stall`"));
         }
         match self.tests.checked_sub(YIELDS) {

@@ -23,7 +23,7 @@ pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
         return Ok(());
     }
     let error = limit("tiles of a grid whose norms must be computed", tiling.tiles(), MOST_VISITED);
-    Err(error.hint("list the present tiles with `Shape::of_norms`"))
+    Err(error.hint("in Rust, list the present tiles with `Shape::of_norms`"))
 }
 
 /// The rule that decides whether a tile is present in a tensor's shape.

@@ -209,9 +209,8 @@ impl Tiling1 {
         }
         let count = inner.end.saturating_sub(inner.start);
         if count > MOST_LISTED {
-            return Err(
-                limit("boundaries of an axis that is cut within a tile", count, MOST_LISTED).hint("start where a tile starts")
-            );
+            return Err(limit("boundaries of an axis that is cut within a tile", count, MOST_LISTED)
+                .hint("start where a tile starts"));
         }
         let inner = inner.filter_map(|at| self.0.at(at));
         Tiling1::new(std::iter::once(elements.start).chain(inner).chain([elements.end]))

@@ -76,8 +76,11 @@ impl Tiled {
         let bytes = element_bytes(place.scalar, &extents).unwrap_or(u128::MAX);
         let end = u128::from(place.first).saturating_add(bytes);
         if end > u128::from(file.bytes) {
-            let message =
-                format!("the file has {} bytes, but an array of shape {:?} would end at byte {end}", file.bytes, &extents[..]);
+            let message = format!(
+                "the file has {} bytes, but an array of shape {:?} would end at byte {end}",
+                file.bytes,
+                &extents[..]
+            );
             return Err(refused(&file.path, message));
         }
         let shape = Shape::dense(tiling, MOST_TILES)?;

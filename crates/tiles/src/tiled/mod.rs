@@ -121,7 +121,11 @@ impl Tiled {
         check_float(scalar)?;
         tiling.check_rank(tensor.extents().len())?;
         if tensor.extents() != &tiling.extents()[..] {
-            let message = format!("a tensor has the extents {:?}, but its tiling has {:?}", tensor.extents(), &tiling.extents()[..]);
+            let message = format!(
+                "a tensor has the extents {:?}, but its tiling has {:?}",
+                tensor.extents(),
+                &tiling.extents()[..]
+            );
             return Err(Error::tensors(Kind::SizeMismatch, message));
         }
         if tiling.tiles() > MOST_VISITED {

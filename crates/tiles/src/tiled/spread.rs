@@ -76,6 +76,6 @@ impl LocalTiles {
     pub(crate) fn elsewhere(&self, position: usize, number: u64) -> Error {
         let owner = self.owners.get(position).copied().unwrap_or_default();
         let error = no_link(format!("tile {number} is on rank {owner}"));
-        error.hint("call `Evaluator::tile` on all ranks for this tile, or `gathered` for all tiles")
+        error.hint("in Rust, call `Evaluator::tile` on all ranks for this tile, or `gathered` for all tiles")
     }
 }

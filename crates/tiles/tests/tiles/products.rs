@@ -271,7 +271,9 @@ fn results_that_take_too_many_bytes_are_refused_before_tiles_are_made() {
     let run = Evaluator::new(Options::default()).most_bytes(1000);
     let message = run.add(&a, &a).expect_err("an error").to_string();
     assert!(
-        message.starts_with("a result of 2 tiles takes 8388608 bytes; the limit is 1000 bytes, which is exceeded by 8387608 bytes"),
+        message.starts_with(
+            "a result of 2 tiles takes 8388608 bytes; the limit is 1000 bytes, which is exceeded by 8387608 bytes"
+        ),
         "{message}"
     );
     let floats = Tiled::lazy(&column, Scalar::Float32, never).unwrap();

@@ -8,7 +8,7 @@ mod half;
 mod layout;
 #[cfg(feature = "ndarray")]
 mod ndarrays;
-#[expect(clippy::module_inception, reason = "the file of the type that the folder is about")]
+#[expect(clippy::module_inception, reason = "the folder is named after the type that this file defines")]
 mod tensor;
 mod walk;
 

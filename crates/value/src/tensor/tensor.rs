@@ -415,7 +415,9 @@ impl<'m> TensorMut<'m> {
         let found = self.data.scalar();
         if !self.layout.is_row_major() {
             let message = format!("the elements of the layout {:?} are not in the order of their indices", self.layout);
-            return Err(Error::tensors(TensorErrorKind::SizeMismatch, message).hint("write the elements by their indices"));
+            return Err(
+                Error::tensors(TensorErrorKind::SizeMismatch, message).hint("write the elements by their indices")
+            );
         }
         let elements = T::of_mut(self.data).ok_or_else(|| wrong_type::<T>(found))?;
         Ok(if len == 0 { &mut [] } else { &mut elements[first..][..len] })

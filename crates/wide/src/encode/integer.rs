@@ -156,7 +156,7 @@ impl Assembler {
         let start = self.position();
         self.with_rex(false, 0, Rm::Memory(at), &[0x0F, NOTHING]);
         let opcode = start + usize::from(self.bytes[start] != 0x0F) + 1;
-        debug_assert!(self.bytes[opcode] == NOTHING, "behind one prefix at most");
+        debug_assert!(self.bytes[opcode] == NOTHING, "the opcode must come after at most one prefix");
         opcode
     }
 

@@ -150,7 +150,7 @@ impl Assembler {
                 self.bytes.push(form.opcode);
                 self.rm(reg & 7, rm, 1);
             }
-            _ => debug_assert!(false, "{code:?} has no {prefix:?} form"),
+            _ => debug_assert!(false, "the opcode {code:?} has no form with the prefix {prefix:?}"),
         }
     }
 

@@ -142,7 +142,9 @@ impl JsonExecutor {
     pub fn run(&mut self, text: &str) -> Result<String, Error> {
         self.answer_to(text)?;
         // The writers of JSON write UTF-8.
-        let made = str::from_utf8(&self.answer.0).map_err(|_| Error::values("the results are not a text in UTF-8"))?.to_owned();
+        let made = str::from_utf8(&self.answer.0)
+            .map_err(|_| Error::values("the results are not a text in UTF-8"))?
+            .to_owned();
         self.trim();
         Ok(made)
     }

@@ -171,12 +171,18 @@ fn a_session_says_what_is_wrong_as_the_reference_does() {
         assert_eq!(error.to_string(), expected.to_string());
         error.to_string()
     };
-    assert_eq!(with(0, counted(&[6], 1)), "input `x` is tensor[f64, 2], but the given tensor has elements of type f64 and the extents [6]");
+    assert_eq!(
+        with(0, counted(&[6], 1)),
+        "input `x` is tensor[f64, 2], but the given tensor has elements of type f64 and the extents [6]"
+    );
     assert_eq!(
         with(1, Tensor::new(&[3], vec![1, 2, 3]).expect("a tensor")),
         "input `bias` is tensor[f64, 1], but the given tensor has elements of type i32 and the extents [3]"
     );
-    assert_eq!(with(2, counted(&[1], 1)), "input `by` is f64, but the given tensor has elements of type f64 and the extents [1]");
+    assert_eq!(
+        with(2, counted(&[1], 1)),
+        "input `by` is f64, but the given tensor has elements of type f64 and the extents [1]"
+    );
     assert_eq!(with(1, counted(&[2], 1)), "tensors of [2, 3] and [2] do not broadcast");
     let mut session = executor.session();
     let error = session.run_tensors(&good()[..2]).expect_err("one too few");

@@ -401,7 +401,7 @@ fn tensors_and_rows_are_told_apart() {
         rows.reader(0, &x).expect_err("no tensors"),
         rows.prepare_for(&[&[]]).expect_err("no tensors"),
     ] {
-        let message = "the model has values that are neither tensors nor numbers; call `Session::evaluate`, which takes all values";
+        let message = "the model has values that are neither tensors nor numbers; in Rust, call `Session::evaluate`, which takes all values";
         assert_eq!((error.code(), &*error.to_string()), ("tensors", message));
     }
     assert_eq!((rows.plan_counters().misses, rows.kernel_counters().misses), (0, 0));

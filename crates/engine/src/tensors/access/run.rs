@@ -166,7 +166,10 @@ impl Workspace {
             Operation::Custom(custom) => self.custom(on, node, &mut frame, custom, given),
             _ => match on.cells.get(&frame.node) {
                 Some(cell) => self.cell(cell, node, &mut frame, given),
-                None => Err(Error::tensors(TensorErrorKind::Evaluation, "a single element of this tensor cannot be computed, because other operators compute the tensor")),
+                None => Err(Error::tensors(
+                    TensorErrorKind::Evaluation,
+                    "a single element of this tensor cannot be computed, because other operators compute the tensor",
+                )),
             },
         };
         if let Some(last) = self.frames.last_mut() {

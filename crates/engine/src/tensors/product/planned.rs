@@ -146,7 +146,9 @@ fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
     let memory = to.len();
     let others = to.all_mut().split_at(first).and_then(|[_, others]| others.split_at(len));
     others.map(|[part, _]| part).ok_or_else(|| {
-        let message = format!("a product of {len} elements from position {first} on does not fit into {memory} elements of memory");
+        let message = format!(
+            "a product of {len} elements from position {first} on does not fit into {memory} elements of memory"
+        );
         Error::tensors(TensorErrorKind::Index, message)
     })
 }

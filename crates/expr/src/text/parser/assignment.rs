@@ -166,8 +166,9 @@ impl<'s> Parser<'s, '_> {
             return;
         }
         let problem = Diagnostic::new(Code::UnknownName, format!("there is no tensor `{name}` to be changed")).at(span);
-        self.cursor
-            .report(problem.hint(format!("define it above, as an input, with `let` or with `{name}(\"i,j\") = ..`")));
+        self.cursor.report(
+            problem.hint(format!("define the tensor above, as an input, with `let` or with `{name}(\"i,j\") = ..`")),
+        );
         if !self.symbols.contains_key(name) {
             self.define(name, span, Meaning::Value(None), Some(Defines::Output));
         }

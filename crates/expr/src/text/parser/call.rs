@@ -71,7 +71,8 @@ impl<'s> Parser<'s, '_> {
                 },
                 TokenKind::OpenSquare if word == "L" => return self.quoted_leaf(span),
                 TokenKind::Text | TokenKind::UnfinishedText if next.span.start == span.end => {
-                    let problem = Diagnostic::new(Code::Literal, format!("there are no `{word}\"..\"` literals"));
+                    let problem =
+                        Diagnostic::new(Code::Literal, format!("a literal cannot be written as `{word}\"..\"`"));
                     let form = foreign_form(ForeignUse::Sign, &format!("{word}\""));
                     let problem = form.into_iter().fold(problem.at(span.to(next.span)), Diagnostic::hint);
                     return Err(self.cursor.stop(problem));
@@ -513,7 +514,8 @@ impl<'s> Parser<'s, '_> {
         if let Some(first) = keywords.first()
             && first.position != base + positional
         {
-            let problem = Diagnostic::new(Code::Arguments, "an argument without a name follows one with a name");
+            let problem =
+                Diagnostic::new(Code::Arguments, "an argument without a name must not follow an argument with a name");
             cursor.report(problem.at(call).also(first.span, "the first argument with a name"));
             return None;
         }

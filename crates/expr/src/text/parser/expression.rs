@@ -308,9 +308,11 @@ impl<'s> Parser<'s, '_> {
         }
         let word = self.cursor.text(span);
         let message = format!("`{word}` binds weaker than the `{}` before it", before.text());
-        Err(self
-            .cursor
-            .stop(Diagnostic::new(Code::Syntax, message).at(span).hint(format!("put it in brackets: `({word} ..)`"))))
+        Err(self.cursor.stop(
+            Diagnostic::new(Code::Syntax, message)
+                .at(span)
+                .hint(format!("put the expression in brackets: `({word} ..)`")),
+        ))
     }
 
     fn begin_condition(&mut self) -> Result<Expect, Stop> {

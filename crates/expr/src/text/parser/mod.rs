@@ -344,7 +344,7 @@ impl<'s, 'v> Parser<'s, 'v> {
             _ if kind.begins_statement() => self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "a statement must begin on its own line")
                     .at(span)
-                    .hint("write it on a new line, or after a `;`"),
+                    .hint("write the statement on a new line, or after a `;`"),
             ),
             TokenKind::Comma => self.cursor.stop(
                 Diagnostic::new(Code::Syntax, "expected an operator or the end of the statement, found `,`")
@@ -387,16 +387,15 @@ impl<'s, 'v> Parser<'s, 'v> {
     /// Reads `output name: type = expression`.
     fn output(&mut self) -> Result<(), Stop> {
         self.cursor.advance();
-        let name = self.declared_name(|word| format!("write it in quotes: `output \"{word}\" = ..`"))?;
+        let name = self.declared_name(|word| format!("write the name in quotes: `output \"{word}\" = ..`"))?;
         let value = self.defined_value();
         let (node, labels) = value.as_ref().map_or((None, None), |(value, labels)| (value.node, *labels));
         if let Some(first) = self.output_names.get(&name.text) {
             let message = format!("the output `{}` is defined twice", name.text);
             let problem = Diagnostic::new(Code::Name, message).at(name.span).also(*first, "first defined here");
             self.cursor.report(match self.assigned.contains_key(&*name.text) {
-                true => {
-                    problem.hint("leave this statement out: the line that assigns to it already makes it an output")
-                }
+                true => problem
+                    .hint("leave this statement out: a line that assigns to the name already makes an output of it"),
                 false => problem,
             });
             return value.map(drop);

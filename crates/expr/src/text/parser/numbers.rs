@@ -41,8 +41,11 @@ impl Parser<'_, '_> {
             let written = self.cursor.text(span);
             let problem =
                 Diagnostic::new(Code::Syntax, format!("`{written}` must stand before all other statements of a file"));
-            self.cursor
-                .report(problem.at(span).hint("write it once, at the start: it applies to all numbers of the file"));
+            self.cursor.report(
+                problem
+                    .at(span)
+                    .hint("write it once, at the start of the file: `numbers` applies to all numbers of the file"),
+            );
         }
         self.rule = FileRule { begun: true, numbers: said.unwrap_or(self.rule.numbers) };
         Ok(())

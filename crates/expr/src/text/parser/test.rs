@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
     fn named_values(&mut self, open: Span) -> Result<Vec<TestValue>, Stop> {
         let mut values: Vec<TestValue> = Vec::new();
         while self.cursor.token.kind != TokenKind::CloseCurly {
-            let name = self.declared_name(|word| format!("write it in quotes: `\"{word}\"`"))?;
+            let name = self.declared_name(|word| format!("write the name in quotes: `\"{word}\"`"))?;
             self.cursor.require(TokenKind::Equals, "`=` and a literal")?;
             self.note_tested(&name.text, name.span);
             let (literal, span) = self.test_literal()?;
@@ -93,7 +93,7 @@ impl Parser<'_, '_> {
             while !matches!(self.cursor.token.kind, TokenKind::Equals | TokenKind::CloseCurly)
                 && !self.at_row_end(names)
             {
-                let name = self.declared_name(|word| format!("write it in quotes: `\"{word}\"`"))?;
+                let name = self.declared_name(|word| format!("write the name in quotes: `\"{word}\"`"))?;
                 self.note_tested(&name.text, name.span);
                 names.push(Arc::<str>::from(name.text.as_ref()));
                 if !self.cursor.take(TokenKind::Comma) {
@@ -178,7 +178,7 @@ impl Parser<'_, '_> {
             return Ok(());
         }
         let problem =
-            Diagnostic::new(Code::Syntax, "expected `=>` between what is given and what is expected").at(start);
+            Diagnostic::new(Code::Syntax, "expected `=>` between the inputs and the outputs of the test").at(start);
         Err(self.cursor.stop(problem))
     }
 

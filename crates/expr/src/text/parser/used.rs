@@ -123,8 +123,11 @@ impl<'s> Parser<'s, '_> {
                 let problem =
                     Diagnostic::new(Code::Use, format!("`{name}` is not defined in this file")).at(symbol.span);
                 let problem = problem.also(used, "the file is used here");
-                self.cursor
-                    .report(problem.hint("make it a parameter of a function: a file that is used cannot have inputs"));
+                self.cursor.report(
+                    problem.hint(
+                        "make the name a parameter of a function: a file that another file uses cannot have inputs",
+                    ),
+                );
             }
             !is_leaf
         });
@@ -171,7 +174,7 @@ impl<'s> Parser<'s, '_> {
             return Ok(());
         }
         let span = self.cursor.token.span;
-        let problem = Diagnostic::new(Code::Use, format!("a file that is used cannot have {found}")).at(span);
-        Err(self.cursor.stop(problem.hint("leave in such a file only functions, constants and operators of the host")))
+        let problem = Diagnostic::new(Code::Use, format!("a file that another file uses cannot have {found}")).at(span);
+        Err(self.cursor.stop(problem.hint("leave only functions, constants and operators of the host in this file")))
     }
 }

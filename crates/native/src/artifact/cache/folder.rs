@@ -140,7 +140,8 @@ fn check_private(path: &Path) -> Result<(), Diagnostic> {
         return Err(refused(path, "the folder belongs to another user"));
     }
     if folder.mode() & 0o077 != 0 {
-        return Err(refused(path, "other users can access the folder").hint("run `chmod 700` on the folder to remove their permissions"));
+        return Err(refused(path, "other users can access the folder")
+            .hint("run `chmod 700` on the folder to remove their permissions"));
     }
     for above in path.ancestors().skip(1) {
         let folder = about(above)?;

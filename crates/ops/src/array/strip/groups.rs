@@ -253,7 +253,7 @@ impl<G: Aggregate + 'static> AggregateState for Table<G> {
 
     fn feed(&mut self, strip: &Strip<'_>, start: usize, into: &Grouping<'_>) {
         let (taken, len) = (G::strip(strip), strip.len);
-        debug_assert!(taken.is_some(), "a strip of another type: {:?}", strip.data);
+        debug_assert!(taken.is_some(), "a block of elements has another type: {:?}", strip.data);
         let Some(taken) = taken else { return };
         match *into {
             Grouping::Whole => self.go_on(taken, 0..len, self.elements),
@@ -288,7 +288,7 @@ impl<G: Aggregate + 'static> AggregateState for Table<G> {
 
     fn join(&mut self, next: &dyn AggregateState) {
         let next = (next as &dyn Any).downcast_ref::<Table<G>>();
-        debug_assert!(next.is_some(), "a part of something else");
+        debug_assert!(next.is_some(), "the states belong to another aggregation");
         next.into_iter().for_each(|next| self.states.extend_from_slice(&next.states));
     }
 

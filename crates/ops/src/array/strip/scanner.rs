@@ -121,7 +121,7 @@ impl<C: ScanKind> ScanState for ScanStates<C> {
 
     fn feed(&mut self, strip: &Strip<'_>, start: usize, over: &Grouping<'_>, values: &mut StripValues<'_>) {
         let (taken, values) = (C::strip(strip), C::Value::of_values(values));
-        debug_assert!(taken.is_some() && values.is_some(), "a strip of another type: {:?}", strip.data);
+        debug_assert!(taken.is_some() && values.is_some(), "a block of elements has another type: {:?}", strip.data);
         if let (Some(taken), Some(values)) = (taken, values) {
             let feed = if C::IS_CHAIN { feed_chain::<C> } else { feed::<C> };
             feed(self, taken, start, *over, &mut values[..strip.len]);

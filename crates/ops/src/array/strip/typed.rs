@@ -66,7 +66,7 @@ elements! {
 #[inline(always)]
 pub(super) fn write<S, T: Element>(states: &[S], values: &mut StripValues<'_>, value: impl Fn(&S) -> T) {
     let values = T::of_values(values);
-    debug_assert!(values.is_some(), "results of another type");
+    debug_assert!(values.is_some(), "the results have another type");
     if let Some(values) = values {
         for (to, state) in values[..states.len()].iter_mut().zip(states) {
             *to = value(state);

@@ -170,7 +170,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
     let misread = |fault: DictFault| {
         let at = fault.entry().unwrap_or(0);
         let before = at.checked_sub(1).filter(|_| matches!(fault, DictFault::Overlap(_)));
-        let other = before.map(|before| (place(before), "the range before it"));
+        let other = before.map(|before| (place(before), "the range before this one"));
         TableFileError { line: place(at), message: fault.to_string(), other, hint: None }
     };
     let misread_parts = |fault: PartsFault| match fault {

@@ -55,7 +55,7 @@ impl TableSpelling {
             }
         };
         if is_there {
-            return Err(wrong(true, format!("`{name}` is given twice"), "leave one of them out"));
+            return Err(wrong(true, format!("`{name}` is given twice"), "leave one of the two options out"));
         }
         if !columns.iter().any(|scalar| is_used(*scalar)) {
             let hint = "leave the option out, or declare a column with that type";

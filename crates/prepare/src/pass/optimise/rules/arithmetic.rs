@@ -91,7 +91,7 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "math.pow(x, 0.5) -> math._pow_half(x)",
-        note: "a square root, corrected for -0.0 and -inf",
+        note: "the result is a square root, corrected for -0.0 and -inf",
         op: id::POW,
         // With an optional base the exponent was made optional too; a missing base stays missing either way.
         apply: |site, a| site.is_number(a[1], 0.5).then(|| site.apply(id::POW_HALF, &[a[0]]))?,

@@ -99,7 +99,7 @@ pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "bool.logical_not(bool.less(a, b)) -> bool.greater_equal(a, b), for floats",
         mode: Compat,
-        note: "false instead of true if an operand is NaN",
+        note: "the result is false instead of true if an operand is NaN",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated_float(site, a[0], id::BOOL_LESS, id::BOOL_GREATER_EQUAL),
         ..RULE
@@ -113,7 +113,7 @@ pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "bool.logical_not(bool.less_equal(a, b)) -> bool.greater(a, b), for floats",
         mode: Compat,
-        note: "false instead of true if an operand is NaN",
+        note: "the result is false instead of true if an operand is NaN",
         op: id::LOGICAL_NOT,
         apply: |site, a| negated_float(site, a[0], id::BOOL_LESS_EQUAL, id::BOOL_GREATER),
         ..RULE
@@ -138,14 +138,14 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "core.equal(bool.logical_and(a, b), true) -> core.presence_and(a == true, b == true)",
-        note: "applies only if `a` or `b` is a literal or a comparison",
+        note: "the rule applies only if `a` or `b` is a literal or a comparison",
         op: id::EQUAL,
         apply: |site, a| each_is_true(site, a, id::LOGICAL_AND, id::PRESENCE_AND),
         ..RULE
     },
     Rewrite {
         name: "core.equal(bool.logical_or(a, b), true) -> core.presence_or(a == true, b == true)",
-        note: "applies only if `a` or `b` is a literal or a comparison",
+        note: "the rule applies only if `a` or `b` is a literal or a comparison",
         op: id::EQUAL,
         apply: |site, a| each_is_true(site, a, id::LOGICAL_OR, id::PRESENCE_OR),
         ..RULE

@@ -45,7 +45,7 @@ fn choose(site: &mut Site<'_>, condition: Id, value: bool, on: Id, off: Id) -> O
 pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "core.where(literal, a, b) -> a or b",
-        note: "also for any condition that is present by type",
+        note: "the rule applies also to any condition that is present by type",
         op: id::WHERE,
         apply: |site, a| {
             if site.is_missing(a[0]) {
@@ -57,14 +57,14 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "core.to_optional(core.where(c, a, b)) -> core.where(c, core.to_optional(a), core.to_optional(b))",
-        note: "applies only if `a` or `b` is a literal",
+        note: "the rule applies only if `a` or `b` is a literal",
         op: id::TO_OPTIONAL,
         apply: |site, a| into_branches(site, a[0], id::TO_OPTIONAL),
         ..RULE
     },
     Rewrite {
         name: "core.has(core.where(c, a, b)) -> core.where(c, core.has(a), core.has(b))",
-        note: "applies only if `a` or `b` is a literal",
+        note: "the rule applies only if `a` or `b` is a literal",
         op: id::HAS,
         apply: |site, a| into_branches(site, a[0], id::HAS),
         ..RULE
@@ -72,7 +72,7 @@ pub(super) static RULES: &[Rewrite] = &[
     Rewrite {
         name: "(a & c) | (b & not c) -> core.to_optional(core.where(c, a, b))",
         skips: true,
-        note: "for plain `a` and `b`; optional ones become `core._presence_and_or` first",
+        note: "the rule applies to `a` and `b` that are not optional; optional operands become `core._presence_and_or` first",
         op: id::PRESENCE_OR,
         apply: |site, a| {
             let [on, condition] = site.operands(a[0], id::PRESENCE_AND)?;

@@ -6,7 +6,7 @@ use cembra_ops::id;
 use cembra_runtime::{QType, Scalar};
 use cembra_value::{ScalarValue, Value};
 
-const IF_LITERAL: &str = "applies only if `a` or `b` is a literal";
+const IF_LITERAL: &str = "the rule applies only if `a` or `b` is a literal";
 
 /// Returns `x`, `a` and `b` if the node `other` is `x & b` with the `x` that is given; else `None`. The given `x` and
 /// `a` are the operands of `x & a`.
@@ -162,7 +162,7 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "(d | (x & a)) | (x & b) -> d | (x & (a | b))",
-        note: "also for a `d` that is itself `y & c`",
+        note: "the rule applies also if `d` is itself `y & c`",
         op: id::PRESENCE_OR,
         apply: |site, a| {
             if let Some([d, first]) = site.operands(a[0], id::PRESENCE_OR) {
@@ -188,7 +188,7 @@ pub(super) static RULES: &[Rewrite] = &[
     },
     Rewrite {
         name: "core._presence_and_or(x, a, x & b) -> x & (a | b)",
-        note: "so that `(x & a) | (x & b)` is rewritten too",
+        note: "the rule rewrites `(x & a) | (x & b)` too",
         op: id::PRESENCE_AND_OR,
         apply: |site, a| {
             let found = of_one(site, [a[0], a[1]], a[2])?;
