@@ -81,7 +81,7 @@ pub fn checked(array: ArrayData) -> Result<ArrayData, Error> {
 /// If the array is not an array of structs, if a struct is null, or if a column is shorter than the array.
 pub fn table(array: ArrayData) -> Result<RecordBatch, Error> {
     if !matches!(array.data_type(), DataType::Struct(_)) {
-        return Err(Error::Exported(format!("a table is a struct, not {}", array.data_type())));
+        return Err(Error::Exported(format!("a table must be an array of structs, not {}", array.data_type())));
     }
     if array.null_count() > 0 {
         return Err(Error::Exported("the rows of a table must not be null".to_owned()));

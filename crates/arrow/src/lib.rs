@@ -55,7 +55,7 @@ pub enum Error {
         name: String,
     },
     /// A column of the table has a type that no input can have.
-    #[error("column `{name}` is {found}, which an input cannot be")]
+    #[error("column `{name}` has the type {found}, which an input cannot have")]
     Type {
         /// The column's name.
         name: String,

@@ -164,7 +164,7 @@ impl DataOptions {
             return Err(usage(
                 command,
                 match text {
-                    Some(text) => format!("{message}; or declare one, as in `input {text}: {name}?`"),
+                    Some(text) => format!("{message}; or declare an input, as in `input {text}: {name}?`"),
                     None => message,
                 },
             ));

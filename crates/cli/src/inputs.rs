@@ -210,7 +210,7 @@ impl InputSources {
                         break;
                     }
                     let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
-                    let hint = format!("give it one with `-s {name}=..`, or name a file that has a column `{name}`");
+                    let hint = format!("give a value with `-s {name}=..`, or name a file that has a column `{name}`");
                     problems.push(problem.at(input.span).hint(hint));
                     continue;
                 }
@@ -484,12 +484,15 @@ fn typed(
                 return Err(usage(command, message));
             }
             Some(QType::Nothing) if literal.is_array() => {
-                let message =
-                    format!("`-s {name}={}` has no type; declare it, as in `input {name}: [f64?]`", constant.text);
+                let message = format!(
+                    "`-s {name}={}` has no type; declare the input, as in `input {name}: [f64?]`",
+                    constant.text
+                );
                 return Err(usage(command, message));
             }
             Some(QType::Nothing) => {
-                let message = format!("`-s {name}=missing` has no type; write it, as in `-s '{name}=missing[f64]'`");
+                let message =
+                    format!("`-s {name}=missing` has no type; write the type, as in `-s '{name}=missing[f64]'`");
                 return Err(usage(command, message));
             }
             Some(QType::Meta) => {

@@ -96,12 +96,14 @@ impl ModelText {
     /// Adds a hint about this command's options to a problem.
     fn with_advice(&self, problem: Diagnostic) -> Diagnostic {
         match problem.code() {
-            Code::MissingInputType if self.name == SESSION => problem.hint("or give it a value, as in `:set x = 1.5`"),
+            Code::MissingInputType if self.name == SESSION => {
+                problem.hint("or give the name a value, as in `:set x = 1.5`")
+            }
             Code::Native if self.name == SESSION => problem,
             Code::MissingInputType => {
                 let written = problem.span().map_or("", |span| self.sources.text_at(span));
                 let name = if written.chars().all(|c| c.is_alphanumeric() || c == '_') { written } else { "NAME" };
-                problem.hint(format!("or declare it on the command line: `--types {name}=f64`"))
+                problem.hint(format!("or declare the input on the command line: `--types {name}=f64`"))
             }
             Code::Native => problem.hint("use `--backend interp` or `--backend auto`"),
             Code::UnknownName if self.name == SESSION => problem,

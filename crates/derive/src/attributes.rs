@@ -105,7 +105,7 @@ fn unknown(place: &AttributeSite) -> String {
         [] => format!("{what} must not have an attribute"),
         known => {
             let known: Vec<&str> = known.iter().map(|word| word.usage()).collect();
-            format!("{what} must not have this attribute; it can have {}", known.join(", "))
+            format!("{what} must not have this attribute; the allowed attributes are {}", known.join(", "))
         }
     }
 }

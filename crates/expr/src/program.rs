@@ -76,7 +76,7 @@ impl Input {
         if self.is_empty_by_default && self.qtype.as_ref().and_then(Value::empty_collection).is_none() {
             let problem =
                 format!("input `{}` has an empty default, so its type must be a list or a dictionary", self.name);
-            let hint = "declare it as `[f64]`, or `dict[text, f64]`";
+            let hint = "declare the input as `[f64]`, or `dict[text, f64]`";
             return Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint(hint));
         }
         match (&self.default, &self.qtype) {
@@ -88,8 +88,10 @@ impl Input {
                     Some(qtype) => format!("input `{}` is {qtype}, but its default is {found}", self.name),
                     None => format!("input `{}` has a default, so it must have a type", self.name),
                 };
-                let hint =
-                    format!("declare it as `{}?`: only an optional input can have a default", found.short_name());
+                let hint = format!(
+                    "declare the input as `{}?`: only an optional input can have a default",
+                    found.short_name()
+                );
                 Err(Diagnostic::new(Code::InputType, problem).at(self.span).hint(hint))
             }
         }

@@ -69,25 +69,25 @@ fn misfit(found: &QType, wanted: &QType) -> TypeFault {
     let castable = |qtype: &QType| qtype.scalar().is_some_and(Scalar::is_castable);
     match (found, wanted) {
         (QType::Optional(from), QType::Scalar(to)) if widens(&QType::Scalar(*from), &QType::Scalar(*to)) => {
-            fault.hint(format!("declare it `{declared}?`, or give it a default: `x ?? ..`"))
+            fault.hint(format!("declare the type `{declared}?`, or give a default: `x ?? ..`"))
         }
-        (QType::Nothing, QType::Scalar(_)) => fault.hint(format!("declare it `{declared}?`")),
+        (QType::Nothing, QType::Scalar(_)) => fault.hint(format!("declare the type `{declared}?`")),
         (QType::Scalar(Scalar::Boolean) | QType::Optional(Scalar::Boolean), &QType::MASK) => {
-            fault.hint("write `b == true`, or declare it `bool`")
+            fault.hint("write `b == true`, or declare the type `bool`")
         }
         _ if let Some(cast) = cast_to_integer(found, wanted) => {
             let spelled = if *found == QType::Scalar(Scalar::WeakFloat) { "f64" } else { spelled.as_str() };
             let default = if found.is_optional() && !wanted.is_optional() { " ?? 0" } else { "" };
             fault.hint(format!(
-                "write `{cast}(x){default}`, which drops the fraction, or declare it `{spelled}`; of integers, `x * x` and `x // y` are integers, \
+                "write `{cast}(x){default}`, which drops the fraction, or declare the type `{spelled}`; of integers, `x * x` and `x // y` are integers, \
                  and `x ** 2` and `x / y` are floats"
             ))
         }
         _ if castable(found) && castable(wanted) => {
             let optional = if found.is_optional() && !wanted.is_optional() { "?" } else { "" };
-            fault.hint(format!("declare it `{spelled}`, or cast it: `cast(x, {declared}{optional})`"))
+            fault.hint(format!("declare the type `{spelled}`, or cast the value: `cast(x, {declared}{optional})`"))
         }
-        _ if found.is_run_time() => fault.hint(format!("declare it `{spelled}`")),
+        _ if found.is_run_time() => fault.hint(format!("declare the type `{spelled}`")),
         _ => fault,
     }
 }

@@ -23,9 +23,9 @@ pub(crate) static EXTERN: OpDef = OpDef {
             Some(Value::Scalar(ScalarValue::Text(name))) => name,
             _ => "an operator".into(),
         };
-        let message = format!("`{name}` is declared as `extern`, and this host has no such operator");
+        let message = format!("`{name}` is declared as `extern`, but this host does not have the operator");
         let fault = TypeFault { code: Code::Extern, ..TypeFault::mismatch(message, None) };
-        Err(fault.hint("register it, or evaluate outputs that do not need it"))
+        Err(fault.hint("register the operator, or evaluate outputs that do not need it"))
     }),
     examples: &[ex("extern fn fx.rate(text): f64; 1", "1")],
     ..OWN

@@ -141,6 +141,6 @@ pub(crate) static WHILE_LOOP: OpDef = OpDef {
 /// The fault for the operand `at`, which should be a sequence and is not.
 pub(crate) fn no_sequence(operator: &str, found: &QType, at: usize) -> ExpansionError {
     TypeFault::mismatch(format!("{operator} expects a sequence, found {found}"), Some(at))
-        .hint("make one with `seq.range(n)` or `seq.make(a, b)`; for the elements of an array use `core.map`, or `sum` and similar operators")
+        .hint("make a sequence with `seq.range(n)` or `seq.make(a, b)`; for the elements of an array use `core.map`, or `sum` and similar operators")
         .into()
 }

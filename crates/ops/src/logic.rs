@@ -208,8 +208,8 @@ fn logic_operand(operator: &str, args: &[Argument<'_>], index: usize) -> Result<
     let fault = TypeFault::mismatch(format!("`{operator}` expects a mask or a boolean, found {qtype}"), Some(index));
     Err(match qtype {
         QType::Optional(_) => fault.hint("write `core.has(x)` to ask whether a value is present"),
-        QType::Scalar(Scalar::Text) => fault.hint("compare it, as in `x == \"yes\"`"),
-        _ => fault.hint("compare it, as in `x > 0`"),
+        QType::Scalar(Scalar::Text) => fault.hint("compare the value, as in `x == \"yes\"`"),
+        _ => fault.hint("compare the value, as in `x > 0`"),
     })
 }
 

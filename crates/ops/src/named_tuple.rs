@@ -118,12 +118,12 @@ pub(crate) fn no_field(found: &QType, name: &str) -> TypeFault {
     let fault = TypeFault { code: Code::UnknownName, ..TypeFault::mismatch(message, Some(1)) };
     match near_names(name, 1 + name.len() / 4, names.iter().copied()).first() {
         Some(known) => fault.hint(format!("did you mean `{known}`?")),
-        None if names.is_empty() => fault.hint("it has no fields"),
+        None if names.is_empty() => fault.hint("the value has no fields"),
         None => {
             let listed: Vec<_> =
                 names.iter().take(LISTED).map(|known| format!("`{}`", Excerpt::quoted(known))).collect();
             let more = if names.len() > LISTED { ", .." } else { "" };
-            fault.hint(format!("its fields are {}{more}", listed.join(", ")))
+            fault.hint(format!("the fields are {}{more}", listed.join(", ")))
         }
     }
 }

@@ -259,7 +259,7 @@ fn where_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         let fault =
             TypeFault::mismatch(format!("core.where expects a mask for `condition`, found {condition}"), Some(0));
         return Err(match condition.scalar() {
-            Some(Scalar::Boolean) => fault.hint("write `where(..)`, or compare it: `b == true`"),
+            Some(Scalar::Boolean) => fault.hint("write `where(..)`, or compare the value: `b == true`"),
             _ => fault,
         });
     }
@@ -370,7 +370,7 @@ fn aggregate_types(operator: &str, args: &[Argument<'_>]) -> Result<Signature, T
         });
     }
     if !matches!(args[1].qtype, QType::Unspecified | QType::Edge(EdgeType::Scalars)) {
-        let message = format!("{operator} on one value takes no `into`, found {}", args[1].qtype);
+        let message = format!("{operator} of a single value must not have `into`, found {}", args[1].qtype);
         return Err(TypeFault::mismatch(message, Some(1)).hint("leave `into` out: one value is one group"));
     }
     Ok(Signature::unchanged(args, found.clone()))

@@ -563,7 +563,7 @@ fn masks(
     let sequence = sequence(g, operator, args, 0)?;
     if sequence.element != QType::MASK {
         let found = &sequence.element;
-        return refuse(0, format!("{operator} expects a sequence of masks, found one of {found}"));
+        return refuse(0, format!("{operator} expects a sequence of masks, found a sequence of {found}"));
     }
     let init = g.literal(init);
     reduce(g, &sequence, init, &mut |g, so_far, element| Ok(g.apply(with, &[so_far, element])?))

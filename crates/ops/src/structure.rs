@@ -22,7 +22,7 @@ fn make_tuple_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
     if let Some(index) = args.iter().position(|a| !a.qtype.is_run_time()) {
         let fault = TypeFault::mismatch("core.make_tuple: each field must be a value with a type", Some(index));
         return Err(fault.hint(match args[index].qtype {
-            QType::Dict(..) => "look something up in the dictionary, which is not a value itself",
+            QType::Dict(..) => "look up a key in the dictionary: a dictionary is not a value",
             _ => "give `missing` a type, as in `missing[f32]`",
         }));
     }

@@ -141,7 +141,7 @@ impl OpDef {
         // An untyped missing value is typed by its neighbours; alone it has no type to take.
         if args.iter().all(|a| *a.qtype == QType::Nothing) {
             return Err(TypeFault::mismatch(format!("{} cannot tell the type of `missing`", self.name), Some(0))
-                .hint("write its type, as in `missing[f32]`"));
+                .hint("write a type, as in `missing[f32]`"));
         }
         self.resolve_typed(args)
     }
@@ -289,7 +289,7 @@ impl OpDef {
     fn not_literal(&self) -> TypeFault {
         let name = self.params.first().map_or("argument", |param| param.name);
         TypeFault::mismatch(format!("{} needs a literal for `{name}`", self.name), Some(0))
-            .hint("write it as a literal: the operator is compiled from it, with the model")
+            .hint("write a literal: the operator is compiled from it, together with the model")
     }
 
     fn no_overload(&self, signature: &Signature) -> TypeFault {
@@ -402,7 +402,7 @@ impl OpDef {
             TypeFault::mismatch(format!("{} expects {expected} for `{name}`, found {found}", self.name), Some(index));
         match (promotion, found.scalar()) {
             (Promotion::Numeric | Promotion::Float, Some(Scalar::Boolean)) => {
-                fault.hint("cast it, as in `core.to_int32(..)`")
+                fault.hint("cast the value, as in `core.to_int32(..)`")
             }
             (Promotion::Integer, Some(Scalar::Boolean)) => {
                 fault.hint("use `bool.logical_and`, `bool.logical_or` or `bool.logical_not` for booleans")
@@ -454,7 +454,7 @@ pub(crate) fn no_common_type(operator: &str, args: &[Argument<'_>]) -> TypeFault
     let fault = TypeFault::mismatch(format!("{operator} finds no common type for {found}"), None);
     if types.iter().any(|qtype| matches!(qtype, QType::Dict(..))) {
         return fault
-            .hint("look something up in each dictionary, and choose between the results: a dictionary is not a value");
+            .hint("look up a key in each dictionary, and choose between the results: a dictionary is not a value");
     }
     let has = |scalar: Scalar| types.iter().any(|qtype| qtype.scalar() == Some(scalar));
     let is_choice = ["core.presence_or", "core.where", "core._where"].contains(&operator);

@@ -357,7 +357,7 @@ impl<'py> Column<'py> {
                             all.find_map(|one| one.ok().filter(|one| !scalars::is_absent_in(one, is_of_pandas)));
                         let unknown = || match &first {
                             None => crate::errors::types(format!(
-                                "input `{name}` has no type, because none of its rows has a value: declare it, as in `input {name}: f64?`"
+                                "input `{name}` has no type, because none of its rows has a value: declare the type, as in `input {name}: f64?`"
                             )),
                             Some(_) => refused(),
                         };

@@ -274,7 +274,7 @@ fn one(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<(Field,
 /// do not.
 fn batches<'py>(reader: &Bound<'py, PyAny>, bounds: &Bounds) -> PyResult<Exported<'py>> {
     let py = reader.py();
-    let wrong = || errors::data(format!("{}: its batches must have its schema", type_name(reader)));
+    let wrong = || errors::data(format!("{}: the batches must have the schema of the stream", type_name(reader)));
     let schema = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?;
     let pointer = schema.cast::<PyCapsule>().map_err(|_| wrong())?.pointer_checked(Some(c"arrow_schema"))?;
     // SAFETY: ARROW-STRUCT: a capsule of this name has such a struct, and `schema` keeps the capsule.

@@ -309,7 +309,7 @@ impl ArgumentType {
             return Column::of(name, object, None, imports).map(|(qtype, _)| ArgumentType::Type(qtype));
         }
         let found = type_name(object);
-        let hint = format!("declare it in the text, as in `input {name}: [f64]`, or with `types`");
+        let hint = format!("declare the type in the text, as in `input {name}: [f64]`, or with `types`");
         Err(errors::types(format!(
             "input `{name}` has no type, because the argument, a {found}, does not give it one: {hint}"
         )))
@@ -322,7 +322,7 @@ impl ArgumentType {
             ArgumentType::Nothing => Ok(None),
             ArgumentType::Type(qtype) => Ok(Some(qtype)),
             ArgumentType::Missing => {
-                let hint = format!("declare it, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
+                let hint = format!("declare the type, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
                 Err(errors::types(format!(
                     "input `{name}` has no type, because the argument None does not give it one: {hint}"
                 )))

@@ -147,11 +147,11 @@ impl ColumnPlace<'_> {
         let whole = self.leaf == self.path;
         match (self.inferred, whole) {
             (true, true) => {
-                format!("its type was inferred from the first rows: declare `input {leaf}: {spelled}`")
+                format!("the type was inferred from the first rows: declare `input {leaf}: {spelled}`")
             }
             (false, true) => format!("declare `input {leaf}: {spelled}`"),
             (true, false) => format!(
-                "its type was inferred from the first rows: declare `input {leaf}` with its type in full, which has `{spelled}` for `{}`",
+                "the type was inferred from the first rows: declare `input {leaf}` with its type in full, which has `{spelled}` for `{}`",
                 self.path
             ),
             (false, false) => format!("declare `{}` as `{spelled}` in the tuple type of `{}`", self.path, self.leaf),
@@ -167,7 +167,9 @@ impl ColumnPlace<'_> {
     pub fn absent<'k>(self, expected: &QType, keys: impl Iterator<Item = &'k str> + Clone) -> DataError {
         let error = absent_columns(&[self.leaf.to_owned()], keys);
         match expected {
-            QType::Scalar(_) => error.hint(format!("if it may be missing, {}", self.declare(&expected.to_optional()))),
+            QType::Scalar(_) => {
+                error.hint(format!("if the value may be missing, {}", self.declare(&expected.to_optional())))
+            }
             _ => error,
         }
     }
@@ -185,7 +187,7 @@ impl ColumnPlace<'_> {
         match better {
             Some(better) => error.hint(self.declare(better)),
             None if self.inferred => {
-                error.hint("its type was inferred from the first rows, and no type can hold both values")
+                error.hint("the type was inferred from the first rows, and no type can hold both values")
             }
             None => error,
         }
@@ -356,7 +358,7 @@ mod tests {
         let guessed = ColumnPlace { inferred: true, ..whole };
         assert_eq!(
             guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
-            "column `x`: expected i32, found `a`; its type was inferred from the first rows, and no type can hold both values"
+            "column `x`: expected i32, found `a`; the type was inferred from the first rows, and no type can hold both values"
         );
     }
 }

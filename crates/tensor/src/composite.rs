@@ -241,7 +241,11 @@ impl TensorGraph {
         }
         let scalars = [z, y].map(|id| self.scalar(id));
         let Some(scalar) = cembra_value::common_scalar(scalars[0], scalars[1]) else {
-            let message = format!("elements of types {} and {}", scalars[0].short_name(), scalars[1].short_name());
+            let message = format!(
+                "elements of types {} and {} have no common type",
+                scalars[0].short_name(),
+                scalars[1].short_name()
+            );
             return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast them to f32 or f64"));
         };
         let inputs = [self.cast(z, scalar)?, self.cast(y, scalar)?];

@@ -60,7 +60,7 @@ impl Numbers {
             let letters = term.letters().count();
             let fits = if term.after.is_some() { letters <= rank } else { letters == rank };
             if !fits {
-                let message = format!("{letters} labels for a tensor of {rank} axes");
+                let message = format!("{letters} labels are given for a tensor of {rank} axes");
                 return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
             }
             numbers.free = numbers.free.max(rank - letters);
@@ -118,7 +118,7 @@ impl Terms {
         };
         let terms = inputs.split(',').map(Term::parse).collect::<Result<Vec<Term>, Error>>()?;
         if terms.len() != operands {
-            let message = format!("{operands} operands for {} lists of labels", terms.len());
+            let message = format!("{operands} operands are given for {} lists of labels", terms.len());
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         Ok(Terms { operands: terms, output })

@@ -676,7 +676,11 @@ impl TensorGraph {
             }
             length = length.saturating_add(extents[axis]);
             let Some(common) = cembra_value::common_scalar(scalar, node.scalar) else {
-                let message = format!("elements of types {} and {}", scalar.short_name(), node.scalar.short_name());
+                let message = format!(
+                    "elements of types {} and {} have no common type",
+                    scalar.short_name(),
+                    node.scalar.short_name()
+                );
                 return Err(Error::tensors(TensorErrorKind::ElementType, message));
             };
             scalar = common;

@@ -185,14 +185,14 @@ impl Labels {
     /// If axes with the same label have different extents, or an operand does not have one label per axis.
     pub fn label_extents(&self, operands: &[&[usize]]) -> Result<Vec<usize>, Error> {
         if operands.len() != self.operands.len() {
-            let message = format!("{} operands for {} lists of labels", operands.len(), self.operands.len());
+            let message = format!("{} operands are given for {} lists of labels", operands.len(), self.operands.len());
             return Err(Error::tensors(TensorErrorKind::OperandCount, message));
         }
         let labels = self.operands.iter().flatten().map(|label| usize::from(*label) + 1).max().unwrap_or(0);
         let mut found: Vec<Option<usize>> = vec![None; labels];
         for (labels, extents) in self.operands.iter().zip(operands) {
             if labels.len() != extents.len() {
-                let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
+                let message = format!("{} labels are given for a tensor of {} axes", labels.len(), extents.len());
                 return Err(Error::tensors(TensorErrorKind::RankMismatch, message));
             }
             for (label, extent) in labels.iter().zip(*extents) {

@@ -209,7 +209,7 @@ pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<()
     if leaves == count {
         return Ok(());
     }
-    Err(Error::tensors(TensorErrorKind::OperandCount, format!("{count} {inputs} for {leaves} inputs")))
+    Err(Error::tensors(TensorErrorKind::OperandCount, format!("{count} {inputs} are given for {leaves} inputs")))
 }
 
 /// Checks that an input's type `scalar` and its `extents` are equal to those that a leaf declares.
@@ -224,7 +224,7 @@ pub fn check_input(graph: &TensorGraph, leaf: &Leaf, scalar: Scalar, extents: &[
         return Err(Error::tensors(TensorErrorKind::ElementType, message));
     }
     if node.extents[..] != *extents {
-        let message = format!("input `{}` is of {:?}, not {extents:?}", leaf.name, &node.extents[..]);
+        let message = format!("input `{}` must have the extents {:?}, found {extents:?}", leaf.name, &node.extents[..]);
         return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
     }
     Ok(())

@@ -77,7 +77,8 @@ impl ReversePass {
         if !node.extents.is_empty() || !node.scalar.is_float() {
             // Extents may still be unknown, and are all 1 then, so the message has none.
             let (rank, of) = (node.extents.len(), node.scalar.short_name());
-            let message = format!("the gradient must be of one float, found a tensor of {rank} axes of {of}");
+            let message =
+                format!("the gradient must be of one float, found a tensor of {rank} axes with elements of type {of}");
             return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
                 .hint("sum the tensor over all axes, or cast it, first"));
         }
@@ -104,8 +105,11 @@ impl ReversePass {
         for (output, cotangent) in outputs.iter().zip(cotangents) {
             let (node, given) = (graph.node(*output), graph.node(*cotangent));
             if node.extents != given.extents || node.scalar != given.scalar {
-                let message =
-                    format!("a cotangent of {:?} for an output of {:?}", &given.extents[..], &node.extents[..]);
+                let message = format!(
+                    "a cotangent has the extents {:?}, but its output has {:?}",
+                    &given.extents[..],
+                    &node.extents[..]
+                );
                 return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
             }
             pass.gather(graph, *output, Cotangent::everywhere(*cotangent))?;

@@ -488,7 +488,10 @@ pub fn reduce_into(
     let order = Order::of(axes, layout.rank());
     let [kept, reduced] = layout.split(axes);
     if reduced.is_empty() && matches!(reduction, Reduction::Max | Reduction::Min) {
-        return Err(Error::tensors(TensorErrorKind::EmptyReduction, "no elements have no largest or smallest one"));
+        return Err(Error::tensors(
+            TensorErrorKind::EmptyReduction,
+            "an axis without elements has no largest or smallest element",
+        ));
     }
     with_data!(data, elements => of_type(elements, reduction, order, [layout, &kept, &reduced], to, go_on))
 }

@@ -62,7 +62,7 @@ pub(crate) fn caught<R>(what: &str, code: impl FnOnce() -> Result<R, Error>) -> 
 #[cold]
 pub(crate) fn unlike_types(a: Scalar, b: Scalar) -> Error {
     let message = format!("elements of type {} and {} cannot be combined", a.short_name(), b.short_name());
-    Error::tensors(Kind::ElementType, message).hint("cast one of them")
+    Error::tensors(Kind::ElementType, message).hint("cast one of the tensors")
 }
 
 /// Returns an error if the elements of two operands have different types.

@@ -67,7 +67,7 @@ impl Promise {
         if self.is_of(qtype) {
             return Ok(());
         }
-        let message = format!("the input `{name}` cannot promise {self:?}: it is of type {qtype}");
+        let message = format!("the input `{name}` cannot promise {self:?}: its type is {qtype}");
         let hint = "`Full` is for arrays such as [f64?], `Mapping` and `Splits` are for an edge";
         Err(Diagnostic::new(Code::InputType, message).hint(hint))
     }

@@ -288,7 +288,7 @@ fn what_has_no_place_in_a_model_is_said() {
     let table = RecordBatch::try_from_iter_with_nullable([("x", times, true)]).unwrap();
     assert_eq!(
         run(&batch, &RunOptions::new(), &table).unwrap_err().to_string(),
-        "column `x` is Time32(s), which an input cannot be"
+        "column `x` has the type Time32(s), which an input cannot have"
     );
 }
 

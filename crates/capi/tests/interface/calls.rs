@@ -218,7 +218,7 @@ fn warnings_come_beside_errors() {
     assert!(cembra_check(Text::new("input x: f64; x"), None, None).is_none());
     refused(
         cembra_check(Text::new("x"), None, None),
-        ("missing-input-type", "input `x` has no type; declare it, as in `input x: f64`"),
+        ("missing-input-type", "input `x` has no type; declare the type, as in `input x: f64`"),
     );
 }
 

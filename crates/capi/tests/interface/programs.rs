@@ -17,7 +17,7 @@ error[missing-input-type]: input `weight` has no type
 1 | output price = weight * \"heavy\"
   |                ^^^^^^
   |
-  = help: declare it, as in `input weight: f64`
+  = help: declare the type, as in `input weight: f64`
 (missing-input-type in line 1, column 16)
 weight: f64
 country: text
@@ -32,7 +32,7 @@ error[evaluation]: the model takes 3 inputs, found 1
 ";
 
 const TARIFF: &str = "\
-missing-input-type in line 1: input `rates` has no type; declare it, as in `input rates: f64`
+missing-input-type in line 1: input `rates` has no type; declare the type, as in `input rates: f64`
 kwh: f64
 night: f64?
 region: text

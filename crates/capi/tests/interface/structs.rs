@@ -409,7 +409,7 @@ fn a_dictionary_is_a_list_of_entries() {
         }
     }
     given.member_count = 1;
-    let expected = "input `rates.value` is f64?, but the struct has no field `value`; it has key";
+    let expected = "input `rates.value` is f64?, but the struct has no field `value`; fields of the struct: key";
     let error = evaluate::<1>(&mut session, &[list(&given), f64(1.0)]).expect_err("no value");
     assert_eq!((code(&error), message(&error)), ("values", expected));
 }
@@ -427,9 +427,9 @@ fn lists_that_do_not_fit_are_refused() {
     refused(&[price, member("count", ARRAY, 8), sku], "values", &format!("{is} an array"));
     refused(&[price, member("count", STRUCT, 8), sku], "values", &format!("{is} a struct"));
     refused(&[price, member("count", 99, 8), sku], "argument", "99 is not a CEMBRA_KIND_* of a field");
-    let lacks = "input `items.sku` is text, but the struct has no field `sku`; it has price, count, shelf";
+    let lacks = "input `items.sku` is text, but the struct has no field `sku`; fields of the struct: price, count, shelf";
     refused(&[price, count, shelf], "values", lacks);
-    refused(&[], "values", "input `items.price` is f64, but the struct has no field `price`; it has none");
+    refused(&[], "values", "input `items.price` is f64, but the struct has no field `price`; fields of the struct: none");
     let no_offset = "input `items.price` has an offset that does not fit into the address space";
     refused(&[member("price", F64, usize::MAX - 7), count, sku], "argument", no_offset);
     refused(&[optional("price", F64, 0, usize::MAX), count, sku], "argument", no_offset);

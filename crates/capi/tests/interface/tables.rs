@@ -114,7 +114,7 @@ fn tables_that_do_not_fit_are_refused() {
     let numbers = Int64Array::from(vec![1, 2]).into_data();
     let (mut array, schema) = to_ffi(&numbers).expect("an array");
     let error = run(&mut session, &mut array, &schema).expect_err("no table");
-    assert_eq!(told(&error), ("values", "a table is a struct, not Int64"));
+    assert_eq!(told(&error), ("values", "a table must be an array of structs, not Int64"));
 
     // The table is the library's also where there is no session.
     let (mut array, schema) = exported(table());

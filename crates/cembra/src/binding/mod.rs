@@ -599,7 +599,7 @@ fn output_names<S>(
         return Ok(names);
     }
     let problem = strange_names("no listener takes the output", &unheard, &listener.names());
-    Err(problem.hint("set `ignore_not_listened_named_outputs` to leave them out").into())
+    Err(problem.hint("set `ignore_not_listened_named_outputs` to leave these outputs out").into())
 }
 
 /// Adds the types of inputs that the loader determines to the options. Fails if the loader does not know an input that

@@ -474,7 +474,7 @@ pub(crate) fn field<'j, J: JsonValue<'j>>(key: &str, qtype: &QType, found: Optio
             _ if found.is_null() => format!("input `{key}{path}` is {expected}, but it is missing"),
             Some(extent) => {
                 format!(
-                    "input `{key}{path}` must have {extent} elements like the lists before it, found {}",
+                    "input `{key}{path}` must have {extent} elements, like the lists of the same length before it, found {}",
                     excerpt(found)
                 )
             }

@@ -141,7 +141,7 @@ mod tests {
     fn lists_that_are_no_tensor_say_where() {
         let qtype = QType::Tensor(Scalar::Int32, 2);
         let refused = |object: Object| field("t", &qtype, Some(&object)).unwrap_err().to_string();
-        let unequal = "input `t.1` must have 2 elements like the lists before it, found [3]";
+        let unequal = "input `t.1` must have 2 elements, like the lists of the same length before it, found [3]";
         assert_eq!(refused(json!([[1, 2], [3]])), unequal);
         assert_eq!(refused(json!([[1], [2.5]])), "input `t.1.0` is i32, found 2.5");
         assert_eq!(refused(json!([[1], [null]])), "input `t.1.0` is i32, but it is missing");

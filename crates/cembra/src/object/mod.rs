@@ -130,7 +130,7 @@ fn refuse_calls(plan: &Plan, program: &Program) -> Result<(), Error> {
     Err(problem
         .at(program.graph.span(origin))
         .label("a function of the library, which the program will not be linked with")
-        .hint("make its result an input, and compute it before the model is called")
+        .hint("make the result of the operator an input, and compute this input before the model is called")
         .into())
 }
 

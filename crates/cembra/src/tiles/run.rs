@@ -291,7 +291,7 @@ impl Run {
         let registry = self.compile.compile.registry.unwrap_or_else(Registry::standard);
         let model = Model::parse_for(text, declared, registry)?;
         if !model.program().tiles.is_empty() {
-            let message = "a text of statements must not use `tile`: its tensors have their tiles already";
+            let message = "a text of statements must not use `tile`, because the given tensors have tiles already";
             let error = Error::tensors(TensorErrorKind::Tiling, message);
             return Err(error.hint(
                 "leave `tile` out; or in Rust, compile the text as a model and evaluate the model by `Run::tiled`",

@@ -78,7 +78,8 @@ impl World {
             Some(launch) if launch.rank > 0 || launch.size.is_some_and(|size| size > 1) => {
                 let all = launch.size.map_or_else(|| "several".to_owned(), |size| size.to_string());
                 let message = format!("this process is rank {} of {all}, but cembra is built without MPI", launch.rank);
-                Err(cembra_tiles::link::no_link(message).hint("build it with the feature `mpi`, or start one process"))
+                Err(cembra_tiles::link::no_link(message)
+                    .hint("build cembra with the feature `mpi`, or start only one process"))
             }
             _ => Ok(World::alone()),
         }

@@ -110,7 +110,7 @@ fn an_input_that_promises_to_be_full_takes_no_gaps() {
     assert_eq!(error.span().unwrap().text(text), "x");
     assert_eq!(
         error.to_string(),
-        "input `x` is [f64], but element 2 of the array is missing; declare it as `[f64?]`, which takes arrays with missing \
+        "input `x` is [f64], but element 2 of the array is missing; declare the input as `[f64?]`, which takes arrays with missing \
          elements"
     );
     assert_eq!(both(text, &[full.clone(), gaps.clone()]).unwrap_err().code(), "div-by-zero");
@@ -151,7 +151,7 @@ fn edges_are_of_the_form_that_is_promised() {
                     let (found, wanted) = ("a mapping", "sizes or split points");
                     let (found, wanted) = if word == "splits" { (found, wanted) } else { (wanted, found) };
                     let expected = format!(
-                        "input `by` is {word}, but the edge has {found} instead of {wanted}; declare it as `edge`, which takes \
+                        "input `by` is {word}, but the edge has {found} instead of {wanted}; declare the input as `edge`, which takes \
                          edges with sizes, split points or a mapping"
                     );
                     assert_eq!(error.to_string(), expected);

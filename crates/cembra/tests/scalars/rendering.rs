@@ -100,7 +100,7 @@ error[type-mismatch]: strings.join expects strings, found f64
 5 | output y = twice(a)
   |            -------- in this call of `twice`
   |
-  = help: turn it into a text with `strings.as_text(..)`
+  = help: convert the value to a text with `strings.as_text(..)`
 
 error[type-mismatch]: strings.join expects strings, found i64
  --> m.cem:1:14
@@ -115,7 +115,7 @@ error[type-mismatch]: strings.join expects strings, found i64
 6 | output z = half(b)
   |            ------- in this call of `half`
   |
-  = help: turn it into a text with `strings.as_text(..)`"
+  = help: convert the value to a text with `strings.as_text(..)`"
     );
 }
 
@@ -214,29 +214,34 @@ fn hints_say_what_works() {
         hint.starts_with("write a number without quotes, or read it from a text with `strings.parse_float64(..)`"),
         "{hint}"
     );
-    assert_eq!(hints("input a: f64; output y: f32 = a"), ["declare it `f64`, or cast it: `cast(x, f32)`"]);
+    assert_eq!(hints("input a: f64; output y: f32 = a"), ["declare the type `f64`, or cast the value: `cast(x, f32)`"]);
     // Where a declared type asks for integers, what is told to be written is right for the value as it stands.
     for (inputs, value, wanted, told) in [
-        ("input k: i64", "k ** 2", "i64", "write `core.to_int64(x)`, which drops the fraction, or declare it `f64`; "),
+        (
+            "input k: i64",
+            "k ** 2",
+            "i64",
+            "write `core.to_int64(x)`, which drops the fraction, or declare the type `f64`; ",
+        ),
         (
             "input k: i64",
             "3 * k ** 2 + 1",
             "i32",
-            "write `core.to_int32(x)`, which drops the fraction, or declare it `f64`; ",
+            "write `core.to_int32(x)`, which drops the fraction, or declare the type `f64`; ",
         ),
         (
             "input k: i64?",
             "k / 2",
             "i64",
-            "write `core.to_int64(x) ?? 0`, which drops the fraction, or declare it `f64?`; ",
+            "write `core.to_int64(x) ?? 0`, which drops the fraction, or declare the type `f64?`; ",
         ),
         (
             "input k: [i64]",
             "k ** 2",
             "[i64]",
-            "write `core.to_int64(x)`, which drops the fraction, or declare it `[f64?]`; ",
+            "write `core.to_int64(x)`, which drops the fraction, or declare the type `[f64?]`; ",
         ),
-        ("", "2.5", "i64", "write `core.to_int64(x)`, which drops the fraction, or declare it `f64`; "),
+        ("", "2.5", "i64", "write `core.to_int64(x)`, which drops the fraction, or declare the type `f64`; "),
     ] {
         let [hint] = &hints(&format!("{inputs}\noutput y: {wanted} = {value}"))[..] else { panic!("one hint") };
         assert!(hint.starts_with(told), "{hint}");

@@ -115,7 +115,7 @@ fn outputs_that_nobody_listens_to_are_an_error() {
         (
             "binding",
             "no listener takes the outputs `side`, `other`; is `sidé` meant for `side`?; the known names are sidé, main; \
-             set `ignore_not_listened_named_outputs` to leave them out"
+             set `ignore_not_listened_named_outputs` to leave these outputs out"
         )
     );
 }

@@ -214,7 +214,7 @@ fn operators_are_compiled_from_a_literal() {
     assert_eq!(code, "type-mismatch");
     assert_eq!(
         text,
-        "my.curve needs a literal for `points`; write it as a literal: the operator is compiled from it, with the model"
+        "my.curve needs a literal for `points`; write a literal: the operator is compiled from it, together with the model"
     );
 }
 

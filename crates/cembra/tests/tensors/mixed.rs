@@ -276,7 +276,7 @@ fn what_does_not_become_a_tensor_is_said_where_it_meets_one() {
         (
             "let n = strings.length(strings.as_text(tensor.sum(x))); output y = tensor.grad(tensor.sum(x * n), x)",
             "type-mismatch",
-            "there is no gradient of this: it is computed from tensors through other values",
+            "there is no gradient of this value: it is computed from tensors through values",
             "tensor.grad(tensor.sum(x * n), x)",
         ),
     ] {

@@ -202,7 +202,7 @@ fn rows(
                     input.name,
                     input.spelled_type()
                 );
-                let hint = format!("give it one with `-s {}=..`, or give DATA", input.name);
+                let hint = format!("give a value with `-s {}=..`, or give DATA", input.name);
                 let problem = Diagnostic::new(Code::Binding, message).hint(hint);
                 return Err(text.blame(&problem.into()));
             }

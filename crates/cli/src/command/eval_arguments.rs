@@ -206,7 +206,7 @@ impl Args {
         let advice = if COMPRESSED.contains(&ending) {
             "leave the last ending out: results cannot be compressed"
         } else {
-            "give the format with `--format`, or end the name in one of these"
+            "give the format with `--format`, or end the name of the file in one of these formats"
         };
         usage(NAME, format!("`-o {path}`: `.{ending}` is not a format of {results}; the formats are {known}; {advice}"))
     }

@@ -19,7 +19,7 @@ const NAME: &str = "explain";
 
 /// The value of `--stage` for all stages.
 const ALL: &str = "all";
-const ALL_SUMMARY: &str = "all of them, one after the other";
+const ALL_SUMMARY: &str = "all stages, one after the other";
 
 /// Shows a summary of a compiled model, or with `--stage` the result of a stage
 #[derive(clap::Args, Debug)]

@@ -52,7 +52,8 @@ pub(super) fn check_rank(field: &Field, rank: usize) -> Result<(), Failure> {
     match field.qtype {
         QType::Tensor(_, own) if usize::from(own) == rank => Ok(()),
         _ => {
-            let message = format!("`--extents` gives `{}` {rank} axes, but it is {}", field.name, field.spelled_type());
+            let message =
+                format!("`--extents` gives `{}` {rank} axes, but its type is {}", field.name, field.spelled_type());
             Err(usage(NAME, message))
         }
     }

@@ -226,7 +226,7 @@ fn extents_of_labels<'l>(
             }
             Some(extents) => {
                 let message =
-                    format!("`--extents` gives the label `{label}` {} axes, but it must be one", extents.len());
+                    format!("`--extents` gives the label `{label}` {} axes, but a label must have one", extents.len());
                 return Err(usage(NAME, message));
             }
             None => {}
@@ -248,18 +248,15 @@ fn extents_by_labels(field: &Field, known: &BTreeMap<&str, usize>) -> Result<Vec
         return Ok(Vec::new());
     }
     if field.labels.is_none() {
-        let message = format!(
-            "there are no extents for the input `{name}` ({}): give them with `--extents {name}=NxM`",
-            field.qtype
-        );
+        let message =
+            format!("there are no extents for the input `{name}` ({}): write `--extents {name}=NxM`", field.qtype);
         return Err(usage(NAME, message));
     }
     let extent = |label| match known.get(label) {
         Some(extent) => Ok(*extent),
         None => {
-            let message = format!(
-                "there is no extent for the label `{label}` of input `{name}`: give it with `--extents {label}=N`"
-            );
+            let message =
+                format!("there is no extent for the label `{label}` of input `{name}`: write `--extents {label}=N`");
             Err(usage(
                 NAME,
                 format!("{message}, or `--input {name}=FILE`; `--stage tensors` shows the plan without tiles"),

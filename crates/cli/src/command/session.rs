@@ -30,8 +30,8 @@ const KEPT_PROBLEMS: usize = 10;
 /// The commands of the interactive session: the name, the arguments, and a description of each.
 pub(crate) const COMMANDS: &[(&str, &str, &str)] = &[
     (":type", "EXPR", "the type of an expression"),
-    (":explain", "EXPR [STAGE]", "the result of a stage for it: expr, passes, prepared, plan, clif, asm"),
-    (":time", "EXPR", "how long it takes to compile and to evaluate"),
+    (":explain", "EXPR [STAGE]", "the result of a stage for an expression: expr, passes, prepared, plan, clif, asm"),
+    (":time", "EXPR", "the time to compile and to evaluate an expression"),
     (":set", "NAME = LITERAL", "sets the value of an input; without arguments, lists the values"),
     (":test", "", "runs the tests of the session again"),
     (":errors", "", "shows the last problems again"),
@@ -260,7 +260,7 @@ impl Session {
                     None => {
                         let problem = Diagnostic::new(Code::Binding, format!("input `{name}` has no value"));
                         problem.hint(meant(name).unwrap_or_else(|| {
-                            format!("give it one, as in `:set {name} = {}`", given::example(declared))
+                            format!("give a value, as in `:set {name} = {}`", given::example(declared))
                         }))
                     }
                     Some(value) => match declared
@@ -547,7 +547,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(say(&mut session, "input name: text"), "");
-        assert_eq!(hints(&mut session, "name").0, ["give it one, as in `:set name = \"abc\"`"]);
+        assert_eq!(hints(&mut session, "name").0, ["give a value, as in `:set name = \"abc\"`"]);
         assert_eq!(say(&mut session, "input day: date?"), "");
         let (another, at) = hints(&mut session, ":set day =  1.5 ");
         assert_eq!(
@@ -582,7 +582,7 @@ mod tests {
         assert_eq!(say(&mut session, ":type fx.rate(\"CHF\") ?? 1"), "f64\n");
         assert_eq!(
             say(&mut session, "fx.rate(\"CHF\")"),
-            "error: `fx.rate` is declared as `extern`, and this host has no such operator"
+            "error: `fx.rate` is declared as `extern`, but this host does not have the operator"
         );
         assert_eq!(say(&mut session, "let extern = 2"), "");
         assert_eq!(say(&mut session, "extern + 1"), "3\n");

@@ -126,7 +126,10 @@ fn a_delimiter_is_advised_where_the_header_has_another() {
     for model in ["n * 2", "input n: i64; n * 2", "input n: i64?; n * 2", "input n: i64? = 7; n * 2"] {
         let message = failed(&shell, &["eval", "-e", model, "pipe.csv"]);
         assert!(message.contains("error[absent-column]: no column `n`\n"), "{message}");
-        assert!(message.contains("= help: `--delimiter '|'` if the fields are separated by it"), "{model}: {message}");
+        assert!(
+            message.contains("= help: `--delimiter '|'` if the fields are separated by this character"),
+            "{model}: {message}"
+        );
     }
     assert_eq!(shell.stdout(&["eval", "-e", "n * 2", "pipe.csv", "--delimiter", "|"]), "result\n4\n8\n");
     let message = failed(&shell, &["eval", "-e", "n", "comma.csv", "--delimiter", ";"]);

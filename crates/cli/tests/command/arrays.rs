@@ -31,7 +31,7 @@ fn values_are_elements_in_brackets() {
         "{\"result\":[3,3]}\n"
     );
     for (args, expected) in [
-        (&["x", "x=[]"], "`-s x=[]` has no type; declare it, as in `input x: [f64?]`"),
+        (&["x", "x=[]"], "`-s x=[]` has no type; declare the input, as in `input x: [f64?]`"),
         (&["x", "x=[1, \"a\"]"], "`-s x=[1, \"a\"]`: these elements have no common type"),
         (&["input x: [i32]; x", "x=[0.5]"], "`-s x=[0.5]`: the input `x` is [i32?]"),
         (&["input x: i32; x", "x=[5]"], "`-s x=[5]`: the input `x` is i32"),

@@ -301,7 +301,7 @@ fn digits_are_no_dates_without_a_declaration() {
     assert_eq!(declared, "a,b\n2026-02-11,2026-02-01\n");
     let outcome = shell.run(&["eval", "-e", "output a = d; output b = e", "d.csv", "--date-format", "%d%m%Y"]);
     assert!(
-        outcome.status == Some(2) && outcome.stderr.contains("or declare one, as in `input e: date?`"),
+        outcome.status == Some(2) && outcome.stderr.contains("or declare an input, as in `input e: date?`"),
         "{outcome}"
     );
 }

@@ -88,7 +88,7 @@ fn problems_name_the_file_and_its_line() {
     // Types that are taken from the data are those of the first file.
     let guessed = shell.run(&["eval", "-e", "x", "a.csv", "b.csv"]);
     assert!(
-        guessed.stderr.contains("its type was inferred from the first rows: declare `input x: text?`\n"),
+        guessed.stderr.contains("the type was inferred from the first rows: declare `input x: text?`\n"),
         "{guessed}"
     );
     assert!(guessed.stderr.contains("--> b.csv:4"), "{guessed}");

@@ -65,7 +65,7 @@ fn options_about_dates_need_one_among_what_is_read() {
         &run("n", "r.csv", &zone),
         "leave `--time-zone` out: it applies to values of the type timestamp, but none is read",
     );
-    refused(&run("t", "r.jsonl", &zone), "none is read; or declare one, as in `input t: timestamp?`");
+    refused(&run("t", "r.jsonl", &zone), "none is read; or declare an input, as in `input t: timestamp?`");
     refused(
         &run("n", "r.parquet", &zone),
         "leave `--time-zone` out: it applies to CSV, JSON and `-s`, but DATA is Parquet",
@@ -105,7 +105,7 @@ fn options_about_dates_need_one_among_what_is_read() {
         assert_eq!(read, "y,z\n2026-01-02,2026-01-31\n", "{file}");
     }
     // If no field has the format, the column is a text.
-    refused(&run("d", "german.csv", &["--date-format", "%Y/%m/%d"]), "or declare one, as in `input d: date?`");
+    refused(&run("d", "german.csv", &["--date-format", "%Y/%m/%d"]), "or declare an input, as in `input d: date?`");
 }
 
 #[test]

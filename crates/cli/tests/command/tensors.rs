@@ -261,7 +261,7 @@ fn models_with_tensors_are_checked_and_explained() {
     );
     assert!(shown.contains("steps"), "{shown}");
     let wrong = shell.run(&["explain", "m.cem", "--extents", "a=8"]);
-    assert!(wrong.stderr.contains("`--extents` gives `a` 1 axes, but it is tensor[f64, 2]"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("`--extents` gives `a` 1 axes, but its type is tensor[f64, 2]"), "{}", wrong.stderr);
     let built = shell.run(&["build", "m.cem", "-o", "m.o"]);
     assert!(built.stderr.contains("error[tensors]"), "{}", built.stderr);
 }
@@ -627,13 +627,17 @@ fn what_plans_in_tiles_cannot_be_of_is_said() {
         "tile i = [0, 2, 5]; input v: tiled[f64, \"i\"], w: tensor[f64, 1]; output r = v + v; output q = w + w";
     let plain = "input a: tensor[f64, 2]; tensor.sum(a)";
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["m.cem"], 2, "there is no extent for the label `i` of input `a`: give it with `--extents i=N`"),
+        (&["m.cem"], 2, "there is no extent for the label `i` of input `a`: write `--extents i=N`"),
         (&["m.cem", "--extents", "i=4"], 2, "no extent for the label `j`"),
         (&["m.cem", "--extents", "q=4"], 2, "the model has no input or label `q`; it has"),
         (&["m.cem", "--extents", "i=4", "--extents", "i=4"], 2, "`--extents` gives `i` twice"),
         (&["m.cem", "--extents", "i=4x4", "--extents", "j=4"], 2, "gives the label `i` 2 axes"),
-        (&["m.cem", "--extents", "a=4"], 2, "`--extents` gives `a` 1 axes, but it is tiled[f64, \"i,j\"]"),
-        (&["m.cem", "--extents", "by=4", "--extents", "a=4x4"], 2, "`--extents` gives `by` 1 axes, but it is f64"),
+        (&["m.cem", "--extents", "a=4"], 2, "`--extents` gives `a` 1 axes, but its type is tiled[f64, \"i,j\"]"),
+        (
+            &["m.cem", "--extents", "by=4", "--extents", "a=4x4"],
+            2,
+            "`--extents` gives `by` 1 axes, but its type is f64",
+        ),
         (&["m.cem", "--extents", "i=-4"], 2, "expected a name and extents"),
         (&["m.cem", "--extents", "a=4x5"], 1, "error["),
         (&["m.cem", "--extents", "a=4x4", "--input", "a=a.npy"], 2, "input `a` is given twice"),
@@ -670,11 +674,7 @@ fn what_plans_in_tiles_cannot_be_of_is_said() {
             1,
             "the label `i` has 5 indices, but 6 in input `v`",
         ),
-        (
-            &["-e", bounded],
-            2,
-            "there are no extents for the input `w` (tensor[f64, 1]): give them with `--extents w=NxM`",
-        ),
+        (&["-e", bounded], 2, "there are no extents for the input `w` (tensor[f64, 1]): write `--extents w=NxM`"),
     ];
     for (args, status, said) in cases {
         let outcome = shell.run(&[&["explain"], *args].concat());

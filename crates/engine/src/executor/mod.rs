@@ -594,7 +594,7 @@ fn check_float_mode() -> Result<(), Error> {
     let message = "the thread's floating-point mode is not the default (round to nearest, no flush to zero)";
     let diagnostic = Diagnostic::new(Code::FloatMode, message);
     Err(diagnostic
-        .hint("set the default mode: in another one, results would differ from those of other threads")
+        .hint("set the default mode: in another mode, results would differ from the results on other threads")
         .into())
 }
 

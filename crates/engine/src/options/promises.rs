@@ -30,7 +30,7 @@ fn refusal(program: &Program, input: &Field, broken: BrokenPromise) -> Error {
     let declared = program.inputs.iter().find(|declared| declared.name == *name);
     let problem = Diagnostic::new(Code::Promise, format!("input `{name}` is {spelled}, but {broken}"))
         .at(declared.and_then(|declared| declared.span))
-        .hint(format!("declare it as `{}`, which takes {takes}", print_type(&input.qtype)));
+        .hint(format!("declare the input as `{}`, which takes {takes}", print_type(&input.qtype)));
     match broken {
         BrokenPromise::Missing(element) => Error::promise(problem, Some(element)),
         _ => Error::promise(problem, None),

@@ -118,7 +118,7 @@ pub(super) fn unused(program: &Program, found: &mut Warnings) {
     for (name, one) in unused {
         found.add(Code::UnusedLet, Some(one.name), || {
             let message = format!("`{}` is never used", Excerpt::quoted(name));
-            let hint = format!("leave it out, or call it `_{}`", Excerpt::quoted(name));
+            let hint = format!("leave the definition out, or name it `_{}`", Excerpt::quoted(name));
             let warning = Diagnostic::new(Code::UnusedLet, message).hint(hint);
             let first = leaves.partition_point(|(_, place)| place.is_none_or(|place| place.start < one.whole.start));
             let inside = leaves[first..].iter().filter_map(|(leaf, place)| Some((leaf, (*place)?)));

@@ -90,8 +90,9 @@ fn check_header(format: Option<&str>, version: u64) -> Result<(), Diagnostic> {
         0 => Err(damaged("version", "the version must be at least 1, found 0")),
         version if version <= u64::from(VERSION) => Ok(()),
         newer => {
-            let message = format!("the file is of version {newer}, and this cembra reads versions up to {VERSION}");
-            Err(Diagnostic::new(Code::Wire, message).hint("read it with the cembra that wrote it, or a newer one"))
+            let message = format!("the file has version {newer}, but this cembra reads versions up to {VERSION}");
+            Err(Diagnostic::new(Code::Wire, message)
+                .hint("read the file with the version of cembra that wrote it, or with a newer one"))
         }
     }
 }

@@ -47,7 +47,7 @@ fn written_numbers_that_do_not_fit() {
     let long = "9223372036854775807i64 * -9223372036854775808";
     let found = problems(long);
     let exact = format!("`{long}` is -85070591730234615856620279821087277056, which is too large for i64");
-    let hint = "use f64, which rounds it: give the first number the suffix `f64`";
+    let hint = "use f64, which rounds the value: give the first number the suffix `f64`";
     assert_eq!(told(&found.diagnostics()[0], long), (Code::Literal, long, &*exact, hint));
     let power = "`10 ** 39` is too large for i32";
     one("x * (10 ** 39)", Code::Literal, "10 ** 39", power, "write `10.0` for `10`");

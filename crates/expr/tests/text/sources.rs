@@ -183,8 +183,8 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong("k,v\n1,2\nx,3\n"), "t `x,3`: `x` is not a valid i32");
     assert_eq!(wrong("k,v\n1,2\n1,3\n"), "t `1,3`: a dictionary must not have the key 1 twice");
     assert_eq!(wrong("k,v\n1,2\n,3\n"), "t `,3`: a key of a dictionary is missing");
-    assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: each line of the table must have two fields, this one has 3");
-    assert_eq!(wrong("k\n1\n"), "t `k`: a table must have two columns, this one has 1");
+    assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: each line of the table must have two fields, found 3");
+    assert_eq!(wrong("k\n1\n"), "t `k`: a table must have two columns, found 1");
     let wrong = |text: &str| problems(&[("m", "table t: ranges of f64 -> i32 = \"t\"; t"), ("t", text)]).remove(0);
     let overlap = |line: &str| format!("t `{line}`: range 2 begins before the range above it ends");
     assert_eq!(wrong("a,b\n3,1\n2,1\n"), overlap("2,1"));
@@ -194,8 +194,8 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong("a,b,c\n1,2,1\n,4,1\n"), overlap(",4,1"));
     assert_eq!(wrong("a,b,c\n4,4,1\n"), "t `4,4,1`: range 1 ends where it begins, or before");
     assert_eq!(wrong("a,b\nnan,1\n"), "t `nan,1`: a bound of range 1 is NaN");
-    assert_eq!(wrong("a\n1\n"), "t `a`: a table of ranges must have two or three columns, this one has 1");
-    assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: each line of the table must have three fields, this one has 2");
+    assert_eq!(wrong("a\n1\n"), "t `a`: a table of ranges must have two or three columns, found 1");
+    assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: each line of the table must have three fields, found 2");
     assert_eq!(
         problems(&[("m", "table t: ranges of bool -> i32 = \"t\"; 1"), ("t", "k,v")]),
         ["m `bool`: ranges must be of numbers, dates, timestamps, durations or texts, not of bool"]
@@ -209,7 +209,7 @@ fn tables_are_those_of_files() {
     let of_two = "(text, i64) -> f64";
     assert_eq!(wrong(of_two, "a,b,c\nx,1,2\nx,1,3\n"), "t `x,1,3`: a table must have each key only once");
     assert_eq!(wrong(of_two, "a,b,c\nx,,2\n"), "t `x,,2`: a key of a dictionary is missing");
-    assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table by keys of 2 parts must have 3 columns, this one has 2");
+    assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table by keys of 2 parts must have 3 columns, found 2");
     let of_ranges = "(text, ranges of f64) -> f64";
     assert_eq!(wrong(of_ranges, "k,a,b,v\nx,5,6,1\nx,3,1,1\n"), "t `x,3,1,1`: range 2 ends where it begins, or before");
     assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\ny,nan,1\n"), "t `y,nan,1`: a bound of range 2 is NaN");
@@ -218,7 +218,7 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\nx,1,2\n"), "t `x,1,2`: a range overlaps another one with the same key");
     assert_eq!(
         wrong(of_ranges, "k,v\n"),
-        "t `k,v`: a table by keys of 2 parts with ranges must have 3 or 4 columns, this one has 2"
+        "t `k,v`: a table by keys of 2 parts with ranges must have 3 or 4 columns, found 2"
     );
     assert_eq!(
         wrong("(text, ranges of f64) -> {v: f64}", "k,a,w\n"),
@@ -241,7 +241,7 @@ fn tables_are_those_of_files() {
     );
     assert_eq!(
         wrong(of_structs, "k,name,price\na,,\n"),
-        "t `a,,`: `price` is missing, but its type is not optional; declare it as `price: f64?`"
+        "t `a,,`: `price` is missing, but its type is not optional; declare the field as `price: f64?`"
     );
     assert_eq!(
         wrong(of_structs, "k,name,price\na,,1\na,,2\n"),

@@ -38,7 +38,7 @@ fn newer_versions_are_refused_by_both_numbers() {
     // What a later version keeps elsewhere is no concern of this one.
     let mut binary = b"\x0a\x0ecembra-program\x10\x07".to_vec();
     binary.extend(b"\x38\x09\x92\x06\x01x");
-    assert_eq!(damage(&binary), "the file is of version 7, and this cembra reads versions up to 5");
+    assert_eq!(damage(&binary), "the file has version 7, but this cembra reads versions up to 5");
 }
 
 #[test]

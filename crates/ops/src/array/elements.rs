@@ -21,7 +21,7 @@ fn of_elements(operator: &'static str, args: &[Argument<'_>]) -> Result<Signatur
     let common = common.ok_or_else(|| no_common_type(operator, args))?;
     let Some(scalar) = common.scalar() else {
         let fault = TypeFault::mismatch(format!("{operator} cannot make an array of {common}"), Some(0));
-        return Err(if common == QType::Nothing { fault.hint("write its type, as in `missing[f32]`") } else { fault });
+        return Err(if common == QType::Nothing { fault.hint("write a type, as in `missing[f32]`") } else { fault });
     };
     let operands = args.iter().map(|_| QType::of(scalar, common.is_optional())).collect();
     Ok(Signature { operands, ret: QType::Array(ArrayKind::Dense, scalar) })

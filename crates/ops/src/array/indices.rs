@@ -109,7 +109,7 @@ pub(crate) static FROM_INDICES_AND_VALUES: OpDef = OpDef {
                 let place = usize::try_from(index).ok().and_then(|at| places.get_mut(at));
                 *place.ok_or(out_of_range(index, size))? = Some(value);
                 if index <= last {
-                    return Err(invalid("each index must be above the one before it"));
+                    return Err(invalid("each index must be above the index before it"));
                 }
                 last = index;
             }

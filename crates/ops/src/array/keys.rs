@@ -141,7 +141,7 @@ fn matched(
         if let Some(id) = id
             && rows[id].replace(row as i64).is_some()
         {
-            return Err(invalid("two parents have the same key"));
+            return Err(invalid("two parent keys are equal"));
         }
     }
     Ok(child_ids.into_iter().map(|id| rows[id?]).collect())

@@ -156,7 +156,7 @@ pub(crate) fn edge_argument(
 /// The fault for an operand that is not an edge, or not an edge of arrays of the expected kind.
 fn no_edge(operator: &str, found: &QType, at: usize) -> TypeFault {
     TypeFault::mismatch(format!("{operator} expects an edge, found {found}"), Some(at))
-        .hint("make one with `edge.from_sizes(..)` or `edge.from_mapping(..)`")
+        .hint("make an edge with `edge.from_sizes(..)` or `edge.from_mapping(..)`")
 }
 
 /// Returns the type of the operand `at`, which must be an edge (a grouping of elements).

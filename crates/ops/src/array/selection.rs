@@ -109,7 +109,7 @@ pub(crate) static CONCAT: OpDef = OpDef {
             let [x, y] = [args[0].qtype, args[1].qtype];
             if x != y {
                 let message = format!("{name} expects arrays of the same type, found {x} and {y}");
-                return Err(TypeFault::mismatch(message, Some(1)).hint("cast one of them"));
+                return Err(TypeFault::mismatch(message, Some(1)).hint("cast one of the arrays"));
             }
             Ok(Signature::unchanged(args, x.clone()))
         },

@@ -87,7 +87,7 @@ pub(crate) static ALL_EQUAL: OpDef = OpDef {
             let found = &sequence.element;
             return refuse(
                 0,
-                format!("seq.all_equal expects a sequence of scalars or optionals, found one of {found}"),
+                format!("seq.all_equal expects a sequence of scalars or optionals, found a sequence of {found}"),
             );
         }
         let (one, end) = (integer(g, 1), integer(g, i64::MAX));

@@ -130,7 +130,7 @@ impl Print for NamedFormat {
         let mut parts = Parts(self.format);
         let malformed = |malformed| {
             Reason(match malformed {
-                FormatError::Closes => "a `}` of the format closes nothing",
+                FormatError::Closes => "a `}` of the format has no `{` before it",
                 FormatError::Opens => "a `{` of the format is not closed",
                 FormatError::Name(_) => "a field of the format does not begin with the name of an argument",
             })
@@ -206,7 +206,7 @@ fn problem(message: impl Into<String>) -> TypeFault {
 
 fn malformed(malformed: FormatError<'_>) -> TypeFault {
     match malformed {
-        FormatError::Closes => problem("a `}` of the format closes nothing").hint("write `}}` for a brace"),
+        FormatError::Closes => problem("a `}` of the format has no `{` before it").hint("write `}}` for a brace"),
         FormatError::Opens => problem("a `{` of the format is not closed").hint("write `{{` for a brace"),
         FormatError::Name(name) => {
             let name = String::from_utf8_lossy(name);

@@ -19,11 +19,13 @@ fn strings(operator: &str, args: &[Argument<'_>]) -> Result<(Scalar, bool), Type
             (Some(scalar), Some(common)) if scalar == common => {}
             (Some(scalar), Some(common)) if scalar.is_string() => {
                 let fault = TypeFault::mismatch(format!("{operator} cannot join {common} and {found}"), Some(index));
-                return Err(fault.hint("turn one into the other with `strings.encode(..)` or `strings.decode(..)`"));
+                return Err(
+                    fault.hint("convert the text or the bytes with `strings.encode(..)` or `strings.decode(..)`")
+                );
             }
             _ => {
                 let fault = TypeFault::mismatch(format!("{operator} expects strings, found {found}"), Some(index));
-                return Err(fault.hint("turn it into a text with `strings.as_text(..)`"));
+                return Err(fault.hint("convert the value to a text with `strings.as_text(..)`"));
             }
         }
     }

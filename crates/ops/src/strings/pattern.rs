@@ -221,7 +221,7 @@ fn charge_product(context: &mut Context, product: usize) -> Result<(), Fault> {
 }
 
 fn too_long() -> Fault {
-    invalid("the pattern is too large to be matched with so long a text")
+    invalid("the pattern is too large for a text of this length")
 }
 
 impl LongTextAutomata {

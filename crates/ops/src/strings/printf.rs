@@ -210,9 +210,8 @@ pub(super) fn format_types(operator: &str, args: &[Argument<'_>], first: usize) 
                 "{operator} expects numbers, booleans and strings for a format of type {format}, found {}",
                 arg.qtype
             );
-            return Err(
-                TypeFault::mismatch(message, Some(index)).hint("turn it into a text with `strings.as_text(..)`")
-            );
+            return Err(TypeFault::mismatch(message, Some(index))
+                .hint("convert the value to a text with `strings.as_text(..)`"));
         }
     }
     let optional = args.iter().any(|arg| arg.qtype.is_optional());

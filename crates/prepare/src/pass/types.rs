@@ -116,7 +116,8 @@ fn find_leaves(
                     Some(similar) => problem.hint(format!("did you mean `{}`?", similar.name)),
                     None => problem,
                 };
-                problems.push(problem.at(input.span).hint(format!("declare it, as in `input {}: f64`", input.name)));
+                problems
+                    .push(problem.at(input.span).hint(format!("declare the type, as in `input {}: f64`", input.name)));
                 continue;
             }
             (None, None) => continue,
@@ -672,11 +673,11 @@ impl Typer<'_> {
                     Diagnostic::new(Code::UntypedOutput, format!("output `{}` has no type", output.name))
                         .at(output.span.or(self.graph.span(output.node)))
                         .hint(match qtype {
-                            QType::Meta => "use the type in `core.cast(x, f32)`: it is not a value",
-                            QType::Unspecified => "use it only for an argument that is not given: it is not a value",
-                            QType::Function => "call the function, or pass it to `core.map_tuple` or `seq.map`: it is not a value",
-                            QType::Dict(..) | QType::Tuple(_) => "look something up in the dictionary, as in `lookup(x, {\"a\": 1}, 0)`: it is not a value",
-                            QType::Sequence(_) => "use `seq.reduce` to make one value of the sequence, or `seq.at` for an element: it is not a value",
+                            QType::Meta => "use the type in `core.cast(x, f32)`: a type is not a value",
+                            QType::Unspecified => "use `unspecified` only for an argument that is not given: `unspecified` is not a value",
+                            QType::Function => "call the function, or pass it to `core.map_tuple` or `seq.map`: a function is not a value",
+                            QType::Dict(..) | QType::Tuple(_) => "look up a key in the dictionary, as in `lookup(x, {\"a\": 1}, 0)`: a dictionary is not a value",
+                            QType::Sequence(_) => "use `seq.reduce` to make one value of the sequence, or `seq.at` for an element: a sequence is not a value",
                             _ => "write the type, as in `missing[f32]`",
                         }),
                 );

@@ -137,7 +137,7 @@ def _over_columns(function: Any, operands: list[Any], kinds: list[str], kind: st
         raise TypeError(f"the function returned an array of {made.dtype}, not of {np.dtype(kind)}")
     absent = np.ma.getmaskarray(made)
     if absent.any() and not may_be_missing:
-        raise TypeError("the function returned missing elements, but its result is declared without `?`: declare it with `?`")
+        raise TypeError("the function returned missing elements, but the result is declared without `?`: declare the result with `?`")
     if missing is None:
         data = np.ascontiguousarray(np.ma.getdata(made), kind)
         return np.ma.MaskedArray(data, absent) if may_be_missing else data

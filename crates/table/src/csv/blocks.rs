@@ -194,5 +194,5 @@ fn lone_returns(bytes: &[u8]) -> u64 {
 /// The error that a record has more bytes than allowed.
 pub(crate) fn too_long() -> DataError {
     let message = format!("a row exceeds the limit of {} MiB", RECORD_BYTES >> 20);
-    DataError::new(DataCode::Unreadable, message).hint("close all quotes: one may be open")
+    DataError::new(DataCode::Unreadable, message).hint("close all quotes: a quote may be open")
 }

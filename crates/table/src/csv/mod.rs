@@ -226,7 +226,9 @@ impl CsvData {
             let other = absent.iter().find_map(|name| self.other_delimiter(name));
             return Err(match other {
                 Some('\t') => error.hint("`--delimiter '\\t'` if the fields are separated by tabs"),
-                Some(other) => error.hint(format!("`--delimiter '{other}'` if the fields are separated by it")),
+                Some(other) => {
+                    error.hint(format!("`--delimiter '{other}'` if the fields are separated by this character"))
+                }
                 None => error,
             });
         }

@@ -200,7 +200,7 @@ impl Spelling {
                 "use `--timestamp-unit s` for seconds since 1970, or `ms`, `us` or `ns`; or write `timestamp.from_unix(n, \"s\")` with an input `n: i64`",
             ),
             Scalar::Duration if is_count => {
-                Some("declare it `i64`, and write `n * 1s` for seconds, or `n * 1us`: a number has no unit")
+                Some("declare the input as `i64`, and write `n * 1s` for seconds, or `n * 1us`: a number has no unit")
             }
             Scalar::Date if text.contains(['.', '/']) => {
                 Some("use `--date-format` for dates in another form, as in `--date-format %d.%m.%Y`")

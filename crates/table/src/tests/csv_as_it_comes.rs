@@ -183,7 +183,7 @@ fn ids_codes_truth_and_days_survive() {
     let late = format!("x\n{}2.5\n", "1\n".repeat(1_000));
     assert_eq!(
         csv(late, &[("x", None)]),
-        Err("rows.csv:1002: column `x`: expected i64?, found `2.5`; its type was inferred from the first rows: \
+        Err("rows.csv:1002: column `x`: expected i64?, found `2.5`; the type was inferred from the first rows: \
              declare `input x: f64?`"
             .to_owned())
     );

@@ -38,7 +38,7 @@ fn numbers_of_csv_lose_no_digits_in_any_row() {
         let found = last.trim_matches('"');
         let told = read(first, last).expect_err(last);
         let expected = format!(
-            "rows.csv:1002: column `x`: expected {of}, found `{found}`; its type was inferred from the first rows: declare `input x: {better}`"
+            "rows.csv:1002: column `x`: expected {of}, found `{found}`; the type was inferred from the first rows: declare `input x: {better}`"
         );
         assert!(told.starts_with(&expected), "{first}, {last}: {told}");
         // The same value among the first rows decides the type.
@@ -90,33 +90,33 @@ fn json_loses_no_number_and_no_field() {
         (
             "1",
             "18446744073709551615",
-            "expected i64, found `18446744073709551615`; its type was inferred from the first rows: declare `input x: u64`",
+            "expected i64, found `18446744073709551615`; the type was inferred from the first rows: declare `input x: u64`",
         ),
         (
             "-1",
             "18446744073709551615",
-            "expected i64, found `18446744073709551615`; its type was inferred from the first rows: declare `input x: text`",
+            "expected i64, found `18446744073709551615`; the type was inferred from the first rows: declare `input x: text`",
         ),
         (
             "1",
             "1234567890123456789012",
-            "expected i64, found `1234567890123456789012`; its type was inferred from the first rows: declare `input x: text`",
+            "expected i64, found `1234567890123456789012`; the type was inferred from the first rows: declare `input x: text`",
         ),
         (
             "1.5",
             "1e400",
-            "expected f64, found `1e400`; its type was inferred from the first rows, and no type can hold both values; write the number as a string",
+            "expected f64, found `1e400`; the type was inferred from the first rows, and no type can hold both values; write the number as a string",
         ),
         ("[1.5]", "[1, -1e400]", "expected [f64?], found `[1,-1e400]`"),
         (
             "{\"a\": 1}",
             "{\"a\": 1, \"b\": 2}",
-            "expected {a: i64}, found `{\"a\":1,\"b\":2}`; its type was inferred from the first rows: declare `input x: {a: i64, b: i64?}`",
+            "expected {a: i64}, found `{\"a\":1,\"b\":2}`; the type was inferred from the first rows: declare `input x: {a: i64, b: i64?}`",
         ),
         (
             "{\"a\": {\"c\": 1}}",
             "{\"a\": {\"c\": 1, \"d\": \"e\"}}",
-            "expected {a: {c: i64}}, found `{\"a\":{\"c\":1,\"d\":\"e\"}}`; its type was inferred from the first rows: declare `input x: {a: {c: i64, d: text?}}`",
+            "expected {a: {c: i64}}, found `{\"a\":{\"c\":1,\"d\":\"e\"}}`; the type was inferred from the first rows: declare `input x: {a: {c: i64, d: text?}}`",
         ),
         ("[{\"a\": 1}]", "[{\"a\": 1}, {\"b\": 2, \"a\": 3}]", "declare `input x: [{a: i64, b: i64?}]`"),
         ("[{\"a\": 1.5}]", "[{\"a\": 1e400}]", "write the number as a string"),
@@ -131,7 +131,7 @@ fn json_loses_no_number_and_no_field() {
     }
     // Among the first rows such numbers are an error, which proposes `u64` if all are unsigned, else text.
     let told = |text: &str| json(text, &[("x", None)]).expect_err(text);
-    let large = "rows.json:2: column `x`: expected i64, found `18446744073709551615`; its type was inferred from the first rows: declare ";
+    let large = "rows.json:2: column `x`: expected i64, found `18446744073709551615`; the type was inferred from the first rows: declare ";
     assert_eq!(told("{\"x\": 5}\n{\"x\": 18446744073709551615}"), format!("{large}`input x: u64`"));
     assert_eq!(told("{\"x\": -5}\n{\"x\": 18446744073709551615}\n{}"), format!("{large}`input x: text?`"));
     assert!(told("{\"x\": 1.5}\n{\"x\": 1e400}").contains("rows.json:2: column `x`: expected f64, found `1e400`"));

@@ -73,7 +73,7 @@ fn a_late_misfit_is_an_error_with_advice() {
     assert_eq!(csv(text("2"), &[("x", None)]).map(|rows| rows.len()), Ok(1_001));
     assert_eq!(
         csv(text("a"), &[("x", None)]),
-        Err("rows.csv:1002: column `x`: expected i64?, found `a`; its type was inferred from the first rows: declare `input x: text?`"
+        Err("rows.csv:1002: column `x`: expected i64?, found `a`; the type was inferred from the first rows: declare `input x: text?`"
             .to_owned())
     );
     // One row earlier, the value is among the first rows.

@@ -68,7 +68,7 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
     assert_eq!(
         late("{\"x\": [1, 0.5]}"),
         Err(
-            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; its type was inferred from the first rows: declare `input x: [f64?]`"
+            "rows.json:1001: column `x.1`: expected i64?, found `0.5`; the type was inferred from the first rows: declare `input x: [f64?]`"
                 .to_owned()
         )
     );
@@ -78,12 +78,12 @@ fn undeclared_arrays_are_lists_of_the_elements_of_all_rows() {
 fn literals_without_a_common_type_are_refused() {
     assert_eq!(
         json("{\"x\": 1}\n{\"x\": \"a\"}", &[("x", None)]),
-        Err("rows.json:2: column `x`: expected i64, found `\"a\"`; its type was inferred from the first rows, and no type can hold both values"
+        Err("rows.json:2: column `x`: expected i64, found `\"a\"`; the type was inferred from the first rows, and no type can hold both values"
             .to_owned())
     );
     assert_eq!(
         json("{\"x\": 18446744073709551615}", &[("x", None)]),
-        Err("rows.json:1: column `x`: expected i64, found `18446744073709551615`; its type was inferred from the first rows: declare `input x: u64`"
+        Err("rows.json:1: column `x`: expected i64, found `18446744073709551615`; the type was inferred from the first rows: declare `input x: u64`"
             .to_owned())
     );
     assert_eq!(
@@ -115,7 +115,7 @@ fn a_late_misfit_is_an_error_with_advice() {
     let text = |last: &str| format!("{}{last}", "{\"x\": 1}\n".repeat(1_000));
     let late = |found: &str, better: &str| {
         Err(format!(
-            "rows.json:1001: column `x`: expected i64, found {found}; its type was inferred from the first rows: declare `input x: {better}`"
+            "rows.json:1001: column `x`: expected i64, found {found}; the type was inferred from the first rows: declare `input x: {better}`"
         ))
     };
     assert_eq!(json(&text("{\"x\": 3000000000}"), &[("x", None)]).expect("an i64").len(), 1_001);
@@ -140,7 +140,7 @@ fn late_misfits_advise_a_type_that_reads_the_row() {
     ] {
         let text = format!("{}{{\"x\": {last}}}", format!("{{\"x\": {first}}}\n").repeat(1_000));
         let error = json(&text, &[("x", None)]).expect_err("another type");
-        let advice = format!("; its type was inferred from the first rows: declare `input x: {advised}`");
+        let advice = format!("; the type was inferred from the first rows: declare `input x: {advised}`");
         assert!(error.starts_with(&format!("rows.json:1001: column `{path}`: expected ")), "{error}");
         assert!(error.ends_with(&advice), "{error}");
         let declared = cembra::values::parse_type(advised).expect("a type");
@@ -207,7 +207,7 @@ fn misfits_of_declared_types_are_named() {
         (
             "{\"X\": 1}",
             QType::FLOAT32,
-            "no column `x`; did you mean `X`?; if it may be missing, declare `input x: f32?`",
+            "no column `x`; did you mean `X`?; if the value may be missing, declare `input x: f32?`",
         ),
         ("{\"x\": [1]}", QType::tuple([QType::INT32, QType::INT32]), "column `x`: expected (i32, i32), found `[1]`"),
         (

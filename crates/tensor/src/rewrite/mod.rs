@@ -265,8 +265,9 @@ impl Rewriting<'_> {
 
     /// Builds the replacement of a rule. The nodes of the replacement are rewritten like other nodes.
     fn build(&mut self, rule: &Compiled, found: &Match, like: &Node) -> Result<TensorNodeId, Error> {
-        let incomplete =
-            || Error::tensors(crate::TensorErrorKind::Syntax, "a replacement that is not made of its pattern");
+        let incomplete = || {
+            Error::tensors(crate::TensorErrorKind::Syntax, "a replacement must be built from the parts of its pattern")
+        };
         let mut parts: Vec<TensorNodeId> = Vec::with_capacity(rule.replacement.len());
         for part in &rule.replacement {
             let made = match part {

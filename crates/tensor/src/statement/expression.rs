@@ -76,7 +76,9 @@ impl Expression {
     fn push(&mut self, part: tree::ExpressionNode, span: Span) -> Result<Subexpression, Error> {
         Self::check_room(self.tree.parts.len() + 1).map_err(|error| error.at(span))?;
         if part.operands().iter().any(|operand| *operand as usize >= self.tree.parts.len()) {
-            return Err(Error::tensors(TensorErrorKind::UnknownName, "a part of another expression").at(span));
+            return Err(
+                Error::tensors(TensorErrorKind::UnknownName, "an operand is a part of another expression").at(span)
+            );
         }
         Ok(Subexpression(self.tree.push(part, span)))
     }
@@ -196,7 +198,7 @@ impl Expression {
     /// If labels do not fit each other or the tensors, or the expression has no parts.
     pub fn lower(&self, graph: &mut TensorGraph) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
-            return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
+            return Err(Error::tensors(TensorErrorKind::Syntax, "an expression has no parts").at(self.target_span));
         }
         let demands = RequiredLabels::of(&self.tree, &self.target_labels, self.target_span)?;
         if let Some(unbound) = demands.unbound(&self.tree, &self.target_labels) {
@@ -230,7 +232,7 @@ impl Expression {
     /// no parts.
     pub fn lower_beside(&self, graph: &mut TensorGraph, extents: &[usize]) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
-            return Err(Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(self.target_span));
+            return Err(Error::tensors(TensorErrorKind::Syntax, "an expression has no parts").at(self.target_span));
         }
         if extents.len() != self.target_labels.len() {
             let message =

@@ -70,7 +70,7 @@ impl<'s> Lowering<'s> {
     /// The node of a part, which was built before.
     fn node(&self, part: u32) -> Result<TensorNodeId, Error> {
         self.made[part as usize]
-            .ok_or_else(|| Error::tensors(TensorErrorKind::Syntax, "a part of an expression that has no value"))
+            .ok_or_else(|| Error::tensors(TensorErrorKind::Syntax, "a part of the expression has no value"))
     }
 
     fn part(&mut self, at: u32) -> Result<TensorNodeId, Error> {
@@ -98,7 +98,7 @@ impl<'s> Lowering<'s> {
     fn tensor(&mut self, leaf: TensorNodeId, labels: &[u32]) -> Result<TensorNodeId, Error> {
         let extents: Extents = self.graph.extents(leaf).into();
         if extents.len() != labels.len() {
-            let message = format!("{} labels for a tensor of {} axes", labels.len(), extents.len());
+            let message = format!("{} labels are given for a tensor of {} axes", labels.len(), extents.len());
             let error = Error::tensors(TensorErrorKind::RankMismatch, message);
             return Err(if labels.is_empty() {
                 error.hint("write the labels of its axes after it: `a(\"i,j\")`")

@@ -151,7 +151,7 @@ fn the_caller_says_the_types_of_inputs_that_have_none() {
     let error = model.compile(&options).expect_err("no type");
     assert_eq!(
         (error.code(), &*error.to_string()),
-        ("missing-input-type", "input `by` has no type; declare it, as in `input by: tensor[f64, 2]`")
+        ("missing-input-type", "input `by` has no type; declare the type, as in `input by: tensor[f64, 2]`")
     );
     let options = options.input_type("by", QType::FLOAT64);
     let executor = model.compile(&options).expect("an executor");

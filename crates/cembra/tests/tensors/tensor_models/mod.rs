@@ -332,9 +332,9 @@ fn what_does_not_fit_is_said_where_it_stands() {
         ),
         ("output c(\"i,j\") = a(\"i,j\") + a(\"j,k\")", "labels", "the label `k` is not in the target", "a(\"j,k\")"),
         ("output c(\"i\") = v(\"1i\")", "labels", "`1i` is not a label", "v(\"1i\")"),
-        ("output c(\"i\") = v(\"i,j\") * v(\"j\")", "shape", "2 labels for a tensor of 1 axes", "v(\"i,j\")"),
-        ("output c(\"i\") = v(\"i\") * a", "shape", "0 labels for a tensor of 2 axes", "a"),
-        ("output c = a(\"i,j\")", "labels", "this output is computed with labels, so it must have labels itself", "c"),
+        ("output c(\"i\") = v(\"i,j\") * v(\"j\")", "shape", "2 labels are given for a tensor of 1 axes", "v(\"i,j\")"),
+        ("output c(\"i\") = v(\"i\") * a", "shape", "0 labels are given for a tensor of 2 axes", "a"),
+        ("output c = a(\"i,j\")", "labels", "this output is computed with labels, so the output must have labels", "c"),
         (
             "let t = v(\"i\")\noutput c = tensor.sum(t)",
             "syntax",
@@ -366,10 +366,10 @@ fn what_does_not_fit_is_said_where_it_stands() {
         (
             "output c = tensor.grad(a, v)",
             "derivative",
-            "the gradient must be of one float, found a tensor of 2 axes of f64",
+            "the gradient must be of one float, found a tensor of 2 axes with elements of type f64",
             "tensor.grad(a, v)",
         ),
-        ("output c = (a, b)", "type-mismatch", "this is a tuple, but a tensor is needed here", "(a, b)"),
+        ("output c = (a, b)", "type-mismatch", "this value is a tuple, but a tensor is needed here", "(a, b)"),
         ("output c = summ(a)", "unknown-name", "there is no operator `summ`", "summ"),
     ] {
         let text = of(rest);

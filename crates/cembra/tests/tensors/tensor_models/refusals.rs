@@ -59,7 +59,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = seq.range(3)",
-            "output `y` has no type; use `seq.reduce` to make one value of the sequence, or `seq.at` for an element: it is not a value",
+            "output `y` has no type; use `seq.reduce` to make one value of the sequence, or `seq.at` for an element: a sequence is not a value",
             "y",
         ),
         (" = v(s)", "`v` is not a function and cannot be called; write labels as a text: `v(\"i,j\")`", "v"),
@@ -127,7 +127,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = array.inverse_mapping(i)",
-            "array.inverse_mapping takes arrays, not tensors; use other operators, or in Rust a `TensorOp` of your own: tensors have no operator like this",
+            "array.inverse_mapping takes arrays, not tensors; use other operators, or in Rust a `TensorOp` of your own: tensors do not have this operator",
             "array.inverse_mapping(i)",
         ),
         (" = argmax(x)", "math.argmax takes arrays, not tensors; use `tensor.argmax` for tensors", "argmax(x)"),
@@ -165,7 +165,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = x.shape",
-            "only a tuple has fields, and this is not a tuple; declare such a number as an input: a model cannot read the extents of a tensor",
+            "only a tuple has fields, but this value is not a tuple; declare such a number as an input: a model cannot read the extents of a tensor",
             "x",
         ),
         (
@@ -181,7 +181,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = x.T",
-            "only a tuple has fields, and this is not a tuple; write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
+            "only a tuple has fields, but this value is not a tuple; write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
             "x",
         ),
         (
@@ -232,17 +232,17 @@ fn what_people_mean_is_said() {
         ),
         (
             " = tensor.argmax(x, (0, 1))",
-            "this argument must be an integer as a literal; write it as in `tensor.argmax(x, 0)`: axes, extents and positions cannot be inputs",
+            "this argument must be an integer as a literal; write the number as in `tensor.argmax(x, 0)`: axes, extents and positions cannot be inputs",
             "(0, 1)",
         ),
         (
             " = tensor.broadcast(x, (-1, 2))",
-            "an extent of -1; write each extent as a number: none is computed from the others",
+            "an extent of -1; write each extent as a number: no extent is computed from the others",
             "(-1, 2)",
         ),
         (
             "(\"i,j\") = v * x(\"i,j\")",
-            "0 labels for a tensor of 1 axes; write the labels of its axes after it: `a(\"i,j\")`",
+            "0 labels are given for a tensor of 1 axes; write the labels of its axes after it: `a(\"i,j\")`",
             "v",
         ),
     ] {

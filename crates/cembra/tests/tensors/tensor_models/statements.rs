@@ -146,7 +146,7 @@ fn names_keep_what_they_are_where_there_are_no_methods() {
         ("output n = a(\"i,j\").size()", "unknown-name", "no expression has a method `size`", "size"),
         ("output n = (a).at()", "unknown-name", "no expression has a method `at`", "at"),
         ("output n = (a).sum(0)", "arguments", "the method `sum` takes no arguments", "0"),
-        ("output n = (a).sum", "type-mismatch", "only a tuple has fields, and this is not a tuple", "a"),
+        ("output n = (a).sum", "type-mismatch", "only a tuple has fields, but this value is not a tuple", "a"),
         (
             "output n = v(\"i\").trace()",
             "shape",

@@ -179,7 +179,7 @@ fn fields_of_tuples_are_what_was_put_into_them() {
     let f64s = |at: usize| made[at].to_vec::<f64>().expect("floats");
     assert_eq!((f64s(0), f64s(1), f64s(2)), (vec![2.5, 10.0], vec![13.0, 23.0], vec![3.0]));
     assert_eq!((f64s(3), f64s(4)), (vec![1.0, 4.0, 2.0, 5.0], vec![10.0, 20.0]));
-    let tuple = "this is a tuple, but a tensor is needed here; use a field of the tuple: `t.0`, or `t.x` if its fields have names";
+    let tuple = "this value is a tuple, but a tensor is needed here; use a field of the tuple: `t.0`, or `t.x` if its fields have names";
     for (value, code, message, place) in [
         ("(x, 1.0)", "type-mismatch", tuple, "(x, 1.0)"),
         ("(x, 1.0).2", "arguments", "the tuple has 2 fields, so there is no field 2", "(x, 1.0).2"),
@@ -187,7 +187,7 @@ fn fields_of_tuples_are_what_was_put_into_them() {
         (
             "x.a",
             "type-mismatch",
-            "only a tuple has fields, and this is not a tuple; write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
+            "only a tuple has fields, but this value is not a tuple; write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`",
             "x",
         ),
     ] {
@@ -231,7 +231,7 @@ fn one_extent_is_found_from_the_others() {
         ),
         (
             "tensor.broadcast(x, (-1, 3))",
-            "an extent of -1; write each extent as a number: none is computed from the others",
+            "an extent of -1; write each extent as a number: no extent is computed from the others",
         ),
     ] {
         let (code, said, _) = refused(&format!("input x: tensor[f64, 2]; output y = {value}"));
@@ -320,7 +320,7 @@ fn scalars_that_are_not_given_have_their_defaults() {
             refused(&format!("input x: tensor[f64, 1], {input}; output z = if x > 0.0 then x else s"));
         let qtype = input.trim_start_matches("s: ");
         let message = format!(
-            "{qtype} cannot be used with a tensor, whose elements are never missing; write a value for a missing one: `x ?? 0.0`"
+            "{qtype} cannot be used with a tensor, whose elements are never missing; write a default for a missing value: `x ?? 0.0`"
         );
         assert_eq!((found, said), ("type-mismatch", message));
     }

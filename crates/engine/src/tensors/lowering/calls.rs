@@ -95,7 +95,9 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
                 let message =
                     format!("a gradient cannot be by elements of type {}, only by floats", scalar.short_name());
                 let error = Error::tensors(TensorErrorKind::NotDifferentiable, message).at(by);
-                return Err(error.hint("give `cast(x, f64)` a name with `let`, use that, and differentiate by it"));
+                return Err(
+                    error.hint("give `cast(x, f64)` a name with `let`, use the name, and differentiate by the name")
+                );
             }
             let gradients = lowering.gradient(y, x)?;
             gradients.first().copied().ok_or_else(|| uncallable(2))
@@ -208,7 +210,7 @@ fn with_extents(
                 .at(lowering.span(extents));
             return Err(error.hint(match keeps_elements {
                 true => "write -1 for only one extent, which is then computed from the others",
-                false => "write each extent as a number: none is computed from the others",
+                false => "write each extent as a number: no extent is computed from the others",
             }));
         };
         read.push(known);
@@ -317,7 +319,7 @@ fn integers(lowering: &Lowering<'_>, node: NodeId) -> Result<Vec<i64>, Error> {
                 lowering,
                 node,
                 "an integer, or a tuple of integers",
-                "write it as in `tensor.sum(x, (0, 1))`",
+                "write the axes as in `tensor.sum(x, (0, 1))`",
             )),
         },
     }
@@ -329,7 +331,7 @@ fn integer(lowering: &Lowering<'_>, node: NodeId) -> Result<i64, Error> {
             lowering,
             node,
             "an integer",
-            "write it as in `tensor.argmax(x, 0)`: axes, extents and positions cannot be inputs",
+            "write the number as in `tensor.argmax(x, 0)`: axes, extents and positions cannot be inputs",
         )
     })
 }
@@ -347,14 +349,14 @@ fn number(lowering: &Lowering<'_>, node: NodeId) -> Result<f64, Error> {
         Some(Value::Scalar(ScalarValue::WeakFloat(value) | ScalarValue::Float64(value))) => Ok(*value),
         Some(Value::Scalar(ScalarValue::Float32(value))) => Ok((*value).into()),
         Some(Value::Scalar(ScalarValue::Int32(value))) => Ok((*value).into()),
-        _ => Err(unread(lowering, node, "a number", "write it as in `1e-5`")),
+        _ => Err(unread(lowering, node, "a number", "write the number as in `1e-5`")),
     }
 }
 
 fn flag(lowering: &Lowering<'_>, node: NodeId) -> Result<bool, Error> {
     match lowering.value(node) {
         Some(Value::Scalar(ScalarValue::Boolean(value))) => Ok(*value),
-        _ => Err(unread(lowering, node, "`true` or `false`", "write it as in `keep=true`")),
+        _ => Err(unread(lowering, node, "`true` or `false`", "write the argument as in `keep=true`")),
     }
 }
 

@@ -160,10 +160,10 @@ impl<'p> Lowering<'p> {
         if matches!(self.made[node.index()], NodeForm::Labelled) {
             let error = Error::tensors(
                 TensorErrorKind::FreeLabel,
-                "this output is computed with labels, so it must have labels itself",
+                "this output is computed with labels, so the output must have labels",
             );
             return Err(error
-                .hint("write the labels of its axes: `output c(\"i,j\") = ..`; for a number, `output c(\"\") = ..`"));
+                .hint("write the labels of the axes: `output c(\"i,j\") = ..`; for a number, `output c(\"\") = ..`"));
         }
         self.whole(node)
     }
@@ -197,7 +197,7 @@ impl<'p> Lowering<'p> {
     pub(super) fn field(&mut self, tuple: NodeId, key: NodeId) -> Result<NodeForm, Error> {
         let Some((names, fields)) = self.parts_of_tuple(tuple) else {
             let error =
-                Error::tensors(TensorErrorKind::ElementType, "only a tuple has fields, and this is not a tuple")
+                Error::tensors(TensorErrorKind::ElementType, "only a tuple has fields, but this value is not a tuple")
                     .at(self.span(tuple));
             return Err(match self.made[tuple.index()] {
                 NodeForm::Tensor(_) => error.hint(
@@ -243,7 +243,7 @@ impl<'p> Lowering<'p> {
             (NodeForm::Apart, _) => self.imported(node),
             (NodeForm::Tuple(_), _) => {
                 let error =
-                    Error::tensors(TensorErrorKind::ElementType, "this is a tuple, but a tensor is needed here");
+                    Error::tensors(TensorErrorKind::ElementType, "this value is a tuple, but a tensor is needed here");
                 Err(error
                     .at(self.span(node))
                     .hint("use a field of the tuple: `t.0`, or `t.x` if its fields have names"))
@@ -257,7 +257,7 @@ impl<'p> Lowering<'p> {
                     TensorErrorKind::Syntax,
                     "this expression has labels, but a tensor without labels is needed here",
                 );
-                Err(error.at(self.span(node)).hint("name it in a line before: `let t(\"i,j\") = ..`"))
+                Err(error.at(self.span(node)).hint("name the expression in a line before: `let t(\"i,j\") = ..`"))
             }
             (NodeForm::Nothing, Node::Literal(Value::Scalar(ScalarValue::WeakFloat(number)))) => {
                 Ok(LoweredTensor { is_weak: true, ..LoweredTensor::of(self.graph.constant(Scalar::Float64, *number)?) })
@@ -280,7 +280,7 @@ impl<'p> Lowering<'p> {
             (NodeForm::Nothing, _) => {
                 let error = Error::tensors(
                     TensorErrorKind::ElementType,
-                    "this is neither a tensor nor a scalar that a tensor can have",
+                    "this value is neither a tensor nor a scalar that a tensor can have",
                 );
                 Err(error
                     .at(self.span(node))
@@ -549,13 +549,14 @@ pub(crate) fn tensor_of(array: &Array) -> Result<cembra_tensor::Tensor, Error> {
 }
 
 fn without_parts(span: Span) -> Error {
-    Error::tensors(TensorErrorKind::Syntax, "an expression without parts").at(span)
+    Error::tensors(TensorErrorKind::Syntax, "an expression has no parts").at(span)
 }
 
 /// The error for functions as values, and for operators that take functions: tensors do not support them.
 pub(super) fn functional(what: &str) -> Error {
     let message = format!("{what} uses functions or sequences as values, which models with tensors cannot have");
-    Error::tensors(TensorErrorKind::ElementType, message).hint("call the function by its name, once for each tensor")
+    Error::tensors(TensorErrorKind::ElementType, message)
+        .hint("call the function by its name, with one call for each tensor")
 }
 
 /// Returns true if, in models without tensors, the operator `op` gives a mask (an optional unit, as comparisons give)

@@ -132,7 +132,7 @@ impl TensorProgram {
         for (input, _) in program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed) {
             let Some(qtype) = type_of_input(input, options) else {
                 let message = format!("input `{}` has no type", input.name);
-                let hint = format!("declare it, as in `input {}: tensor[f64, 2]`", input.name);
+                let hint = format!("declare the type, as in `input {}: tensor[f64, 2]`", input.name);
                 return Err(Diagnostic::new(Code::MissingInputType, message).at(input.span).hint(hint).into());
             };
             check_declaration(input, qtype, options)?;

@@ -85,7 +85,7 @@ impl Lowering<'_> {
             _ => match tensor_form(word) {
                 Some(form) => error.hint(form),
                 None if matches!(self.registry.get(op).typing, Typing::OfArrays) => {
-                    error.hint("use other operators, or in Rust a `TensorOp` of your own: tensors have no operator like this")
+                    error.hint("use other operators, or in Rust a `TensorOp` of your own: tensors do not have this operator")
                 }
                 None => error,
             },

@@ -42,7 +42,8 @@ impl Lowering<'_> {
             made => made?,
         };
         if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
-            let message = "there is no gradient of this: it is computed from tensors through other values, which have no gradients";
+            let message =
+                "there is no gradient of this value: it is computed from tensors through values that have no gradients";
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
         }
         if let Some(apart) = &mut self.apart {
@@ -89,7 +90,7 @@ impl Lowering<'_> {
             QType::Array(ArrayKind::Dense, _) if self.is_written(node) => return self.imported_array(node, qtype),
             QType::Optional(_) => (
                 format!("{qtype} cannot be used with a tensor, whose elements are never missing"),
-                "write a value for a missing one: `x ?? 0.0`",
+                "write a default for a missing value: `x ?? 0.0`",
             ),
             QType::Array(..) => (
                 format!("{qtype} cannot be used with a tensor"),
@@ -172,7 +173,7 @@ impl Lowering<'_> {
         }
         if apart.depends(node) {
             // The last part computes the users of this value.
-            let message = "this is computed from a tensor by operators that tensors do not have";
+            let message = "this value is computed from a tensor by operators that tensors do not have";
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(span));
         }
         match apart.type_of(node) {

@@ -55,7 +55,7 @@ impl TypedProductPlan {
         if left != right {
             let message =
                 format!("a product cannot have elements of type {} and {}", left.short_name(), right.short_name());
-            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast one of them"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, message).hint("cast one of the tensors"));
         }
         let bytes = Data::element_size(left).ok_or_else(|| no_element_of_products(left))?;
         let extents = labels.output_extents(&operands.map(|(_, layout)| layout.extents()))?;

@@ -189,7 +189,14 @@ impl IntegerOverflow {
             IntegerOverflow::Integer(value, scalar) => {
                 let message = format!("`{text}` is {value}, which is too large for {scalar}");
                 let long = i64::try_from(value).is_ok();
-                (message, if long { suffixed("i64") } else { format!("use f64, which rounds it: {}", suffixed("f64")) })
+                (
+                    message,
+                    if long {
+                        suffixed("i64")
+                    } else {
+                        format!("use f64, which rounds the value: {}", suffixed("f64"))
+                    },
+                )
             }
             IntegerOverflow::Power(value, scalar) => {
                 let value = value.map(|value| format!("is {value}, which ")).unwrap_or_default();

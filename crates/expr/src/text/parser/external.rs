@@ -103,6 +103,6 @@ impl<'s> Parser<'s, '_> {
         let problem = problem.at(start.to(self.cursor.previous));
         Err(self
             .cursor
-            .stop(problem.hint("use scalar types, which may be optional, for its parameters and its result")))
+            .stop(problem.hint("use scalar types, which may be optional, for the parameters and the result")))
     }
 }

@@ -34,17 +34,16 @@ const OF_RANGES: &str = "dict.ranges";
 const OF_COLUMNS: &str = "dict._columns";
 
 /// The hint for the form of files with one key and one value.
-const FORM: &str =
-    "write the names of two columns, keys and values, on its first line, and a key and its value on each other line";
+const FORM: &str = "write the names of two columns, keys and values, on the first line of the file, and a key and its value on each other line";
 
 /// The hint for the form of files with ranges.
-const RANGES_FORM: &str = "write the names of the columns on its first line, and on each other line the first key of a range and the value, or the first key, the first key after the range, and the value";
+const RANGES_FORM: &str = "write the names of the columns on the first line of the file, and on each other line the first key of a range and the value, or the first key, the first key after the range, and the value";
 
 /// The hint for the form of files with keys whose last part is in ranges.
-const LAST_RANGES_FORM: &str = "write the names of the columns on its first line: one for each other part of the key, one for the start of the range, one for its end if there is one, then one for the value, or one for each field, with the field's name";
+const LAST_RANGES_FORM: &str = "write the names of the columns on the first line of the file: one for each other part of the key, one for the start of the range, one for its end if there is one, then one for the value, or one for each field, with the field's name";
 
 /// The hint for the form of files with several columns.
-const COLUMNS_FORM: &str = "write the names of the columns on its first line: first those of the keys, in the order of the key's type, then one for the value, or one for each field, with the field's name";
+const COLUMNS_FORM: &str = "write the names of the columns on the first line of the file: first those of the keys, in the order of the key's type, then one for the value, or one for each field, with the field's name";
 
 /// The rows of a table, by key or by range of keys.
 enum ByKey {

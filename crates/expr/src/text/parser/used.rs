@@ -61,7 +61,7 @@ impl<'s> Parser<'s, '_> {
                 Diagnostic::new(Code::Use, format!("`{name}` cannot be used: other files are not available here"));
             self.cursor.report(
                 problem.at(span).hint(
-                    "use the command, which looks for them beside the model's file, or in Rust `Sources::gather`",
+                    "use the command, which looks for files beside the model's file, or in Rust `Sources::gather`",
                 ),
             );
             return Ok(None);

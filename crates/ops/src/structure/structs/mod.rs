@@ -125,7 +125,7 @@ pub fn optional_parts(
 fn of_lists(operator: &str, found: &QType) -> TypeFault {
     if found.element().is_none() {
         return TypeFault::mismatch(format!("{operator} does not take a {found}"), None)
-            .hint("look something up in each table, and choose between the results: a table is not a value");
+            .hint("look up a key in each table, and choose between the results: a table is not a value");
     }
     TypeFault::mismatch(format!("{operator} does not take a list of structs, {found}"), None).hint(
         "write `items.price` for the array of a field, `items[i]` for a struct, or `map(fn(i) = .., items)` to compute with each struct",

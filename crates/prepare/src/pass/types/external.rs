@@ -51,7 +51,7 @@ fn misfit(declared: &Extern, registry: &Registry) -> Option<Diagnostic> {
             Diagnostic::new(Code::Extern, message)
         }
     };
-    Some(problem.at(declared.span).hint("declare it with the types of the host's operator"))
+    Some(problem.at(declared.span).hint("declare the operator with the types of the host's operator"))
 }
 
 impl Typer<'_> {

@@ -341,7 +341,7 @@ impl Typer<'_> {
             Some(CompileTimeOperand::Sequence(_)) | None => {
                 let found = model.graph.qtype(function);
                 let fault = TypeFault::mismatch(format!("a function is expected, found {found}"), None);
-                Err(fault.hint("write one as `fn(x) = ..`, or name an operator, as `math.add`").into())
+                Err(fault.hint("write a function as `fn(x) = ..`, or name an operator, as `math.add`").into())
             }
         }
     }

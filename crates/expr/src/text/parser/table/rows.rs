@@ -65,15 +65,15 @@ fn columns(header: &csv::StringRecord, shape: &Shape) -> Result<Vec<Column>, Str
         value => {
             if !(parts.len() + 1..=most_keys + 1).contains(&found) {
                 return Err(match (is_of_ranges, parts.len()) {
-                    (true, 1) => format!("a table of ranges must have two or three columns, this one has {found}"),
-                    (false, 1) => format!("a table must have two columns, this one has {found}"),
+                    (true, 1) => format!("a table of ranges must have two or three columns, found {found}"),
+                    (false, 1) => format!("a table must have two columns, found {found}"),
                     (true, keys) => {
                         let [least, most] = [keys + 1, keys + 2];
-                        let has = format!("{least} or {most} columns, this one has {found}");
+                        let has = format!("{least} or {most} columns, found {found}");
                         format!("a table by keys of {keys} parts with ranges must have {has}")
                     }
                     (false, keys) => {
-                        format!("a table by keys of {keys} parts must have {} columns, this one has {found}", keys + 1)
+                        format!("a table by keys of {keys} parts must have {} columns, found {found}", keys + 1)
                     }
                 });
             }
@@ -140,10 +140,7 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
                 3 => "three".to_owned(),
                 count => count.to_string(),
             };
-            return Err(wrong(
-                at,
-                format!("each line of the table must have {count} fields, this one has {}", record.len()),
-            ));
+            return Err(wrong(at, format!("each line of the table must have {count} fields, found {}", record.len())));
         }
         for (made, Column { at: column, scalar, is_needed }) in made.iter_mut().zip(&columns) {
             let field = record.get(*column).unwrap_or_default();
@@ -152,7 +149,9 @@ pub(super) fn read(text: &str, shape: &Shape, spelling: &TableSpelling) -> Resul
                     let name = Excerpt::quoted(header.get(*column).unwrap_or_default());
                     return Err(wrong(
                         at,
-                        format!("`{name}` is missing, but its type is not optional; declare it as `{name}: {scalar}?`"),
+                        format!(
+                            "`{name}` is missing, but its type is not optional; declare the field as `{name}: {scalar}?`"
+                        ),
                     ));
                 }
                 _ if field.is_empty() => None,
