@@ -47,7 +47,7 @@ fn of_family(family: Family) -> Result<Interface, Error> {
             Err(error) => reasons.push(error.message()),
         }
     }
-    let message = format!("no library of MPI is found for the launcher: {}", reasons.join("; "));
+    let message = format!("an MPI library for the launcher was not found: {}", reasons.join("; "));
     Err(no_link(message).hint("set `CEMBRA_MPI` to the path of the launcher's library"))
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Opti
 pub(crate) unsafe fn of_communicator(communicator: usize, path: Option<&OsStr>) -> Result<Arc<dyn Link>, Error> {
     let found = match path {
         Some(path) => Interface::open(path)?,
-        None => running().ok_or_else(|| no_link("no library of MPI is initialised in this process"))?,
+        None => running().ok_or_else(|| no_link("MPI is not initialised in this process"))?,
     };
     /// # Safety
     /// MPI-HANDLE: `communicator` must be the handle of an intracommunicator of `library`.

@@ -48,7 +48,7 @@ pub fn from_environment() -> Result<Option<Arc<dyn Link>>, Error> {
     #[cfg(not(unix))]
     match (launch, path) {
         (None, None) => Ok(None),
-        _ => Err(cembra_tiles::link::no_link("ranks as processes are for systems of the Unix family")),
+        _ => Err(cembra_tiles::link::no_link("ranks as processes are supported on Unix only")),
     }
 }
 

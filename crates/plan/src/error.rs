@@ -25,7 +25,7 @@ pub enum PlanError {
     #[error("the model has arrays")]
     Arrays,
     /// A user's rewrites led to a plan that cannot run; the text gives the reason.
-    #[error("the rewrites of an extension lead to a plan that cannot run: {0}")]
+    #[error("the rewrites of an extension make a plan that cannot run: {0}")]
     Unsound(String),
 }
 

@@ -25,7 +25,7 @@ create_exception!(
     cembra,
     TypesError,
     CembraError,
-    "Raised when the types, shapes or labels of operands do not fit each other, or when an input or output has no type."
+    "Raised when the types, shapes or labels of operands do not match, or when an input or output has no type."
 );
 create_exception!(
     cembra,

@@ -308,7 +308,7 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, scalar: Scalar) -> Result<ScalarVa
             if moment.get_tzinfo().is_none() {
                 return Err(Misfit::of(
                     "timestamp",
-                    "a datetime without a time zone: give it one, as in `.replace(tzinfo=timezone.utc)`",
+                    "a datetime without a time zone: add a time zone, as in `.replace(tzinfo=timezone.utc)`",
                 ));
             }
             let since = object.sub(epoch(object.py()).map_err(|_| misfit())?).map_err(|_| misfit())?;

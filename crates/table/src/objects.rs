@@ -399,7 +399,7 @@ mod tests {
     fn broken_data_is_refused_with_its_line() {
         let cases = [
             ("{\"a\":1}\n{\"a\":}\n", "2: not JSON: expected value"),
-            ("{\"a\":1,\n\"a\":2}", "2: not JSON: the key `a` is there twice"),
+            ("{\"a\":1,\n\"a\":2}", "2: not JSON: the object has the key `a` twice"),
             ("{\"a\":1\n{\"a\":2}", "1: an object is never closed"),
             ("{\"a\":1}\n{\"a\":\"x}\n{\"a\":\"y\"}", "2: a string is not closed on its line"),
             ("[{\"a\":1}\n{\"a\":2}]", "2: expected `,` or `]`, found `{`"),

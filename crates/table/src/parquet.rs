@@ -182,7 +182,7 @@ fn check_intervals(metadata: &ParquetMetaData, is_read: impl Fn(usize) -> bool) 
         Some((_, column)) => {
             let message = "a Parquet INTERVAL cannot be read: it has months besides days";
             let error = DataError::new(DataCode::ColumnType, message).in_column(&column.path().string());
-            Err(error.hint("write it as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out"))
+            Err(error.hint("write the interval as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out"))
         }
     }
 }

@@ -109,7 +109,7 @@ pub fn parse(scalar: Scalar, text: &str) -> Option<ScalarValue> {
 }
 
 /// The hint that explains how a mask (a value of type unit) is written.
-pub const MASK: &str = "write `true` for a mask that holds, or leave it missing";
+pub const MASK: &str = "write `true` for a mask that holds, or leave the field missing";
 
 /// The hint that explains how values of type `scalar` are written, for the text `found`; `None` if no hint is needed.
 pub fn spelling(scalar: Scalar, found: &str) -> Option<&'static str> {

@@ -125,7 +125,7 @@ impl Plan {
     fn not_in_first(&self, column: &str) -> DataError {
         let message = format!("the column {} is not in {}, the first file", quoted(column), quoted(&self.name));
         let error = DataError::new(DataCode::AbsentColumn, message);
-        error.hint("use `--keep` with the names of columns that are in all files")
+        error.hint("write `--keep` with the names of columns that are in all files")
     }
 
     /// The index in `table` of each column of the first file; `None` if the indices are the same.

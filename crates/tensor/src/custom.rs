@@ -299,7 +299,7 @@ fn of_type(name: &str, scalar: Scalar, element: &ScalarValue) -> Result<u64, Err
     if element.scalar() == scalar {
         return Ok(element.bits());
     }
-    let message = format!("`{name}` gives an element of type {}, not {scalar}", element.scalar());
+    let message = format!("`{name}` computes an element of type {}, but must compute {scalar}", element.scalar());
     Err(Error::tensors(TensorErrorKind::ElementType, message))
 }
 

@@ -231,8 +231,9 @@ impl TensorGraph {
                 let known = *known[usize::from(*label)].get_or_insert(*extent);
                 if known != *extent {
                     let label = numbers.named(*label);
-                    let message =
-                        format!("{label} stands for axes of {known} indices and of {extent}, which must be equal");
+                    let message = format!(
+                        "{label} stands for an axis of {known} indices and an axis of {extent} indices, which must be equal"
+                    );
                     return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
                 }
             }

@@ -227,7 +227,7 @@ impl TensorGraph {
                 TensorErrorKind::Limit,
                 format!("the graph has more than {} nodes, which is the limit", self.most_nodes),
             );
-            return Err(error.hint("split the graph; a gradient has several times as many nodes as its function"));
+            return Err(error.hint("split the graph: a gradient has several times as many nodes as the function"));
         }
         let id = TensorNodeId(nodes.len() as u32);
         nodes.push(node);
@@ -374,7 +374,8 @@ impl TensorGraph {
         let axes = ascending(axes, node.extents.len())?;
         let takes_truth = matches!(reduction, Reduction::Any | Reduction::All);
         if takes_truth != (node.scalar == Scalar::Boolean) {
-            let message = format!("{reduction:?} does not take elements of type {}", node.scalar.short_name());
+            let message =
+                format!("the reduction {reduction:?} does not take elements of type {}", node.scalar.short_name());
             let error = Error::tensors(TensorErrorKind::ElementType, message);
             let wanted = if takes_truth {
                 "compare the elements first"
@@ -622,7 +623,7 @@ impl TensorGraph {
             return Err(Error::tensors(TensorErrorKind::SizeMismatch, message));
         }
         if node.scalar == Scalar::Boolean {
-            return Err(Error::tensors(TensorErrorKind::ElementType, "truth values cannot be added up"));
+            return Err(Error::tensors(TensorErrorKind::ElementType, "a sum cannot have truth values as elements"));
         }
         self.intern_on(Operation::PlaceTake(axis as Axis), &[operand, indices], extents)
     }

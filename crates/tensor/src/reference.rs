@@ -62,7 +62,7 @@ pub fn evaluate(
     }
     let value = |output: &TensorNodeId| run.values[output.index()].clone();
     let made: Option<Vec<Tensor>> = outputs.iter().map(value).collect();
-    made.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an output that was not computed"))
+    made.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an output was not computed"))
 }
 
 /// The state of an evaluation.
@@ -128,7 +128,7 @@ impl Evaluation<'_> {
         };
         let operands: Option<SmallVec<[&Tensor; 4]>> = node.read().iter().map(operand).collect();
         let operands =
-            operands.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an operand that was not computed"))?;
+            operands.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an operand was not computed"))?;
         if !is_view(node) {
             self.held.take(node.scalar, &node.extents)?;
         }

@@ -80,7 +80,7 @@ impl ReversePass {
             let message =
                 format!("the gradient must be of one float, found a tensor of {rank} axes with elements of type {of}");
             return Err(Error::tensors(TensorErrorKind::NotDifferentiable, message)
-                .hint("sum the tensor over all axes, or cast it, first"));
+                .hint("sum the tensor over all axes, or cast the tensor, first"));
         }
         let one = graph.constant(node.scalar, 1.0)?;
         ReversePass::of(graph, &[number], &[one], recomputed)

@@ -190,6 +190,6 @@ pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     found.ok_or_else(|| {
         let error =
             Error::tensors(TensorErrorKind::Index, format!("index {index} is not within an axis of extent {extent}"));
-        error.hint("count indices from 0; negative ones do not count from the end")
+        error.hint("count indices from 0: negative indices do not count from the end")
     })
 }

@@ -49,10 +49,10 @@ pub enum DictFault {
     Twice(usize, ScalarValue),
     /// The range at this index begins before the previous one ends. This is also reported for a missing lower bound,
     /// and for any range after one without an end.
-    #[error("range {} begins before the range above it ends", .0 + 1)]
+    #[error("range {} begins before the previous range ends", .0 + 1)]
     Overlap(usize),
     /// The range at this index ends at or before its beginning.
-    #[error("range {} ends where it begins, or before", .0 + 1)]
+    #[error("range {} must end after its start", .0 + 1)]
     Empty(usize),
     /// The range at this index has a bound that is NaN.
     #[error("a bound of range {} is NaN", .0 + 1)]

@@ -48,7 +48,7 @@ pub enum EdgeFault {
         parents: usize,
     },
     /// A size of a group is negative, or the sum of sizes is too large.
-    #[error("a group has the size {0}: sizes must not be negative, nor their sum too large")]
+    #[error("a group has the size {0}: a size must not be negative, and the sum of all sizes must not be too large")]
     Size(i64),
     /// The size of a group, or a split point, is missing.
     #[error("a size or split point is missing")]

@@ -22,7 +22,7 @@ use std::ops::Range;
 /// assert_eq!(row.get("y").map(JsonText::as_str), Some("0.10"));
 /// assert!(row.fields().map(|(key, _)| key).eq(["y", "x"]));
 /// let error = JsonRow::parse("{\"x\": 1,\n \"x\": 2}").unwrap_err();
-/// assert_eq!(error.to_string(), "not JSON: the key `x` is there twice, line 2");
+/// assert_eq!(error.to_string(), "not JSON: the object has the key `x` twice, line 2");
 /// # Ok::<(), cembra::Error>(())
 /// ```
 #[derive(Clone, Default)]
@@ -94,7 +94,7 @@ impl JsonRow {
     fn refused_twice(&self, at: usize) -> Error {
         let Field { key, value } = &self.fields[at];
         let line = line_of(&self.text, value.start);
-        refused(&format!("the key {} is there twice", quoted(&self.keys[key.clone()])), line)
+        refused(&format!("the object has the key {} twice", quoted(&self.keys[key.clone()])), line)
     }
 
     /// Parses the JSON object `text` into this row, and reuses the row's memory. After an error the row has no fields.
@@ -411,15 +411,15 @@ mod tests {
             ("\n[1]", "not JSON: an object was expected, line 2"),
             ("{\"a\":\n}", "not JSON: expected value, line 2"),
             ("{} {}", "not JSON: trailing characters, line 1"),
-            ("{\"a\":1,\n\"a\":2}", "not JSON: the key `a` is there twice, line 2"),
-            ("{\"\\u0061\":1,\n\"b\":2,\n\"a\":2}", "not JSON: the key `a` is there twice, line 3"),
+            ("{\"a\":1,\n\"a\":2}", "not JSON: the object has the key `a` twice, line 2"),
+            ("{\"\\u0061\":1,\n\"b\":2,\n\"a\":2}", "not JSON: the object has the key `a` twice, line 3"),
             ("{\n\"\\udc00\":1}", "not JSON: lone leading surrogate in hex escape, line 2"),
         ];
         for (text, expected) in cases {
             assert_eq!(JsonRow::parse(text).unwrap_err().to_string(), expected, "{text}");
         }
         let long = format!("{{\"{0}\":1,\"{0}\":2}}", "k".repeat(1_000_000));
-        let expected = format!("not JSON: the key `{}…` is there twice, line 1", "k".repeat(40));
+        let expected = format!("not JSON: the object has the key `{}…` twice, line 1", "k".repeat(40));
         assert_eq!(JsonRow::parse(long).unwrap_err().to_string(), expected);
     }
 

@@ -222,7 +222,7 @@ fn misfit(value: &Value, wanted: &QType, place: &str) -> Option<String> {
     let (Value::Tuple(values), QType::Tuple(types)) = (value, wanted) else { return None };
     let (given, names) = (plain_names(values)?, plain_names(types)?);
     if let Some(unknown) = given.iter().find(|name| names.position(name).is_none()) {
-        return Some(format!("{place} has `{}`, which is not a field of its type", Excerpt::quoted(unknown)));
+        return Some(format!("{place} has `{}`, which is not a field of the type", Excerpt::quoted(unknown)));
     }
     names.iter().zip(types.iter()).find_map(|(name, wanted)| {
         let quoted = Excerpt::quoted(name);

@@ -342,7 +342,7 @@ fn what_is_wrong_with_a_row_is_said() {
         ("{\"items\": []}", "input `x` is f64, but it is missing"),
         ("{\"x\": 1}", "input `items` is [{n: i64}], but it is missing"),
         ("{\"x\": 1, \"items\": null}", "input `items` is [{n: i64}], but it is missing"),
-        ("{\"x\": 1, \"x\": 1, \"items\": []}", "not JSON: the key `x` is there twice, line 1"),
+        ("{\"x\": 1, \"x\": 1, \"items\": []}", "not JSON: the object has the key `x` twice, line 1"),
         ("{\"x\": 1, \"items\": [}", "not JSON: expected value, line 1"),
         ("[1]", "not JSON: an object was expected, line 1"),
     ];

@@ -218,11 +218,11 @@ fn optional_fields_and_optional_structs_may_be_left_out() {
     assert_eq!(unfit("[{price: 1}, {paid: true}]"), "`[{price: 1}, {paid: true}]`: element 1 lacks `price`");
     assert_eq!(
         unfit("[{price: 1, cost: 2}]"),
-        "`[{price: 1, cost: 2}]`: element 0 has `cost`, which is not a field of its type"
+        "`[{price: 1, cost: 2}]`: element 0 has `cost`, which is not a field of the type"
     );
     assert_eq!(
         unfit("[{price: 1, tag: {x: 1}}]"),
-        "`[{price: 1, tag: {x: 1}}]`: `tag` of element 0 has `x`, which is not a field of its type"
+        "`[{price: 1, tag: {x: 1}}]`: `tag` of element 0 has `x`, which is not a field of the type"
     );
     assert_eq!(unfit("[{price: \"1\"}]"), "`[{price: \"1\"}]`: `price` of element 0 is text, not f64");
     let found = of("test \"a\" { items = [], limit = {of: \"x\"} } => { most = 1 }");

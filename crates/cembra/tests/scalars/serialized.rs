@@ -228,7 +228,7 @@ fn what_does_not_fit_is_an_error_that_names_the_field() {
     assert_eq!(message(&1.0), "a row must be a struct or a map, found a number");
     assert_eq!(message(&BTreeMap::from([(1, 2.0)])), "the keys of a row must be texts");
     let twice = Entries(&[("x", json!(1)), ("y", json!(1)), ("x", json!(2))]);
-    assert_eq!(message(&twice), "the field `x` is there twice");
+    assert_eq!(message(&twice), "the row has the field `x` twice");
     assert_eq!(message(&Broken), "the row cannot be serialised: out of order");
     assert_eq!(run.run(&json!({"x": 2})).unwrap(), 2.0, "an executor goes on after an error");
     assert_eq!(run.run(&Some(Wrapped(json!({"x": 3})))).unwrap(), 3.0);

@@ -56,13 +56,16 @@ fn what_does_not_fit_is_named() {
         wrong,
         (
             TensorErrorKind::SizeMismatch,
-            "the label `b` stands for axes of 4 indices and of 6, which must be equal".to_owned()
+            "the label `b` stands for an axis of 4 indices and an axis of 6 indices, which must be equal".to_owned()
         )
     );
     let wrong = refused("...i,...i", &[&[2, 4], &[3, 4]]);
     assert_eq!(
         wrong,
-        (TensorErrorKind::SizeMismatch, "`...` stands for axes of 2 indices and of 3, which must be equal".to_owned())
+        (
+            TensorErrorKind::SizeMismatch,
+            "`...` stands for an axis of 2 indices and an axis of 3 indices, which must be equal".to_owned()
+        )
     );
 }
 

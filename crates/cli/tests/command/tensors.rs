@@ -468,7 +468,7 @@ fn ranks_have_the_digits_of_one_process_and_resume_what_is_there() {
     assert!(changed.status == Some(1) && changed.stderr.contains("error[wire]"), "{changed}");
     fs::remove_file(&path).expect("a file less");
     let gone = shell.run(&with(&["-o", "out.tiles", "--resume"]));
-    assert!(gone.status == Some(1) && gone.stderr.contains("there is no such file"), "{gone}");
+    assert!(gone.status == Some(1) && gone.stderr.contains("the file does not exist"), "{gone}");
     for (args, said) in [
         (with(&["--resume"]), "must be used with a checkpoint"),
         (with(&["--ranks", "0"]), "invalid value '0'"),

@@ -152,7 +152,7 @@ impl SingleElement {
     pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error> {
         let ElementPlan { plan, inputs: leaves } = &*self.plan;
         if leaves.iter().any(|(leaf, _)| *leaf >= inputs.len()) {
-            return Err(misfit("too few elements for an expression"));
+            return Err(misfit("there are too few elements for an expression"));
         }
         let values = leaves
             .iter()
@@ -162,7 +162,7 @@ impl SingleElement {
         ran.map_err(|error: Error| in_elements(&error))?;
         match self.results.first() {
             Some(Value::Scalar(made)) => Ok(made.bits()),
-            _ => Err(misfit("an expression without a value")),
+            _ => Err(misfit("an expression has no value")),
         }
     }
 }

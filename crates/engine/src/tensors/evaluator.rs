@@ -115,7 +115,7 @@ impl Evaluator {
             return Ok(());
         }
         let message = "the operators of the graph come from another registry than that of the options";
-        Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give its registry to `Options`"))
+        Err(Error::tensors(TensorErrorKind::UnknownName, message).hint("give the registry of the graph to `Options`"))
     }
 
     /// Computes the product of two tensors by labels (as in einsum); the result has the extents `extents`. Also returns counts of the work. This

@@ -102,7 +102,7 @@ impl TensorRuns {
         }
         self.run(&inputs[..leaves], host, || Ok(plan.clone()))?;
         let Some(made) = self.bound.as_mut().and_then(|bound| bound.take_outputs().pop()) else {
-            return Err(Error::tensors(TensorErrorKind::Evaluation, "an output that was not computed"));
+            return Err(Error::tensors(TensorErrorKind::Evaluation, "an output was not computed"));
         };
         let is_shared = inputs[..leaves].iter().any(|input| input.shares_memory(&made));
         match inputs.get_mut(target) {

@@ -40,7 +40,8 @@ impl Gradients {
         if !may_be_expression(graph, by) || is_name(text) || self.uses(graph, of, by) {
             return None;
         }
-        let message = "the gradient is by an expression that is not part of the differentiated expression";
+        let message =
+            "the gradient is taken with respect to an expression that is not part of the differentiated expression";
         let hint = "name the expression with `let`, use the name in the differentiated expression, and differentiate by the name";
         Some(Diagnostic::new(Code::Derivative, message).at(at).hint(hint))
     }

@@ -224,7 +224,7 @@ impl<'l> Assembly<'l> {
         let span = span.map(|(start, end)| checked_span(start, end, &place)).transpose()?;
         let name: Arc<str> = name.into();
         if !self.extern_names.insert(name.clone()) {
-            return Err(damaged(place, format_args!("`{}` is there twice", name.escape_debug())));
+            return Err(damaged(place, format_args!("the operator `{}` is in the list twice", name.escape_debug())));
         }
         self.program.externs.push(Extern { name, parameters, result, span });
         self.check_count(self.program.graph.len().saturating_add(self.program.externs.len()))

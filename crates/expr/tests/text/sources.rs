@@ -186,13 +186,13 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong("k,v\n1,2,3\n"), "t `1,2,3`: each line of the table must have two fields, found 3");
     assert_eq!(wrong("k\n1\n"), "t `k`: a table must have two columns, found 1");
     let wrong = |text: &str| problems(&[("m", "table t: ranges of f64 -> i32 = \"t\"; t"), ("t", text)]).remove(0);
-    let overlap = |line: &str| format!("t `{line}`: range 2 begins before the range above it ends");
+    let overlap = |line: &str| format!("t `{line}`: range 2 begins before the previous range ends");
     assert_eq!(wrong("a,b\n3,1\n2,1\n"), overlap("2,1"));
     assert_eq!(wrong("a,b\n3,1\n3,1\n"), overlap("3,1"));
     assert_eq!(wrong("a,b,c\n1,3,1\n2,4,1\n"), overlap("2,4,1"));
     assert_eq!(wrong("a,b,c\n1,,1\n2,4,1\n"), overlap("2,4,1"));
     assert_eq!(wrong("a,b,c\n1,2,1\n,4,1\n"), overlap(",4,1"));
-    assert_eq!(wrong("a,b,c\n4,4,1\n"), "t `4,4,1`: range 1 ends where it begins, or before");
+    assert_eq!(wrong("a,b,c\n4,4,1\n"), "t `4,4,1`: range 1 must end after its start");
     assert_eq!(wrong("a,b\nnan,1\n"), "t `nan,1`: a bound of range 1 is NaN");
     assert_eq!(wrong("a\n1\n"), "t `a`: a table of ranges must have two or three columns, found 1");
     assert_eq!(wrong("a,b,c\n1,2\n"), "t `1,2`: each line of the table must have three fields, found 2");
@@ -211,7 +211,7 @@ fn tables_are_those_of_files() {
     assert_eq!(wrong(of_two, "a,b,c\nx,,2\n"), "t `x,,2`: a key of a dictionary is missing");
     assert_eq!(wrong(of_two, "a,b\nx,1\n"), "t `a,b`: a table by keys of 2 parts must have 3 columns, found 2");
     let of_ranges = "(text, ranges of f64) -> f64";
-    assert_eq!(wrong(of_ranges, "k,a,b,v\nx,5,6,1\nx,3,1,1\n"), "t `x,3,1,1`: range 2 ends where it begins, or before");
+    assert_eq!(wrong(of_ranges, "k,a,b,v\nx,5,6,1\nx,3,1,1\n"), "t `x,3,1,1`: range 2 must end after its start");
     assert_eq!(wrong(of_ranges, "k,a,v\nx,1,1\ny,nan,1\n"), "t `y,nan,1`: a bound of range 2 is NaN");
     assert_eq!(wrong(of_ranges, "k,a,b,v\nx,1,nan,1\n"), "t `x,1,nan,1`: a bound of range 1 is NaN");
     assert_eq!(wrong(of_ranges, "k,a,v\n,1,1\n"), "t `,1,1`: a key of a dictionary is missing");

@@ -112,7 +112,7 @@ pub(crate) fn of(target: &Target, tier: Tier) -> Result<Codegen, Error> {
     })?;
     if target.native {
         if foreign {
-            return Err(no_code(&for_name, &"`native` means this machine, which is of another architecture"));
+            return Err(no_code(&for_name, &"`native` means this machine, which has another architecture"));
         }
         cranelift_native::infer_native_flags(&mut builder).map_err(|e| no_code(&for_name, &e))?;
     }

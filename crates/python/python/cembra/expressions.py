@@ -405,7 +405,7 @@ def literal(value: Any) -> str | None:
         return quoted_bytes(value)
     if isinstance(value, datetime.datetime):
         if value.tzinfo is None:
-            raise TypeError("a datetime without a time zone: give it one, as in `.replace(tzinfo=timezone.utc)`")
+            raise TypeError("a datetime without a time zone: add a time zone, as in `.replace(tzinfo=timezone.utc)`")
         utc = value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
         return f'timestamp"{utc.isoformat()}Z"'
     if isinstance(value, datetime.date):

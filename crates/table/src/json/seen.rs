@@ -231,7 +231,7 @@ fn is_lost(value: JsonText<'_>) -> bool {
 
 /// The hint for a number that an f64 cannot hold.
 pub(super) const BEYOND: &str =
-    "write the number as a string, or leave it out: an f64 would lose its digits, or become infinite";
+    "write the number as a string, or leave the number out: an f64 would lose its digits, or become infinite";
 
 /// Returns true if the inferred type `qtype` holds `value`, but loses a part of it: a field that the type lacks, or digits of a number.
 pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {

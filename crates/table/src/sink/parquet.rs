@@ -36,7 +36,7 @@ impl ParquetSink {
         if let Some(field) = made.fields().iter().find(|field| foreign::has(field.data_type(), has_no_form)) {
             let message = format!("Parquet cannot hold {}", field.data_type());
             let error = DataError::new(DataCode::ColumnType, message).in_column(field.name());
-            return Err(error.hint("write Arrow, JSON or CSV, which can"));
+            return Err(error.hint("write Arrow, JSON or CSV instead of Parquet"));
         }
         let with = |schema: &SchemaRef, of: fn(&DataType) -> DataType| {
             let fields = schema.fields().iter().map(|field| Field::clone(field).with_data_type(of(field.data_type())));

@@ -333,7 +333,7 @@ fn every_type_is_kept_by_parquet_or_refused() {
             Err(error) => found.push(format!("{name}: {error}")),
         }
     }
-    let hint = "; write Arrow, JSON or CSV, which can";
+    let hint = "; write Arrow, JSON or CSV instead of Parquet";
     let union = |mode: &str| format!("Parquet cannot hold Union({mode}, 0: (\"n\": Int32), 1: (\"t\": Utf8)){hint}");
     let expected = [
         format!("far: column `far`: {} seconds do not fit into milliseconds, which Parquet requires", i64::MAX),
@@ -365,7 +365,7 @@ fn types_without_a_form_of_parquet_are_refused_by_column_and_type() {
     for array in [empty, dictionary, inside] {
         let error = carried("x", &array, Format::Parquet).expect_err("no form");
         let said = format!("column `x`: Parquet cannot hold {}", array.data_type());
-        assert_eq!(error, format!("{said}; write Arrow, JSON or CSV, which can"));
+        assert_eq!(error, format!("{said}; write Arrow, JSON or CSV instead of Parquet"));
     }
 }
 

@@ -206,7 +206,7 @@ fn intervals_are_refused_unless_a_schema_says_their_parts() {
         data.bind(&Request { keep, ..request(&[("n", None)]) }).map(drop).map_err(|error| error.to_string())
     };
     let told = "rows: column `span`: a Parquet INTERVAL cannot be read: it has months besides days; \
-        write it as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out";
+        write the interval as text, as in SQL `CAST(span AS VARCHAR)`, or leave the column out";
     assert_eq!(read(true, Keep::All), Err(told.to_owned()));
     assert_eq!((read(true, Keep::None), read(false, Keep::All)), (Ok(()), Ok(())));
 }

@@ -201,7 +201,7 @@ fn misfits_of_declared_types_are_named() {
         (
             "{\"x\": 1}",
             QType::MASK,
-            "column `x`: expected unit?, found `1`; write `true` for a mask that holds, or leave it missing",
+            "column `x`: expected unit?, found `1`; write `true` for a mask that holds, or leave the field missing",
         ),
         ("{\"x\": null}", QType::FLOAT32, "column `x`: expected f32, found a missing value; declare `input x: f32?`"),
         (

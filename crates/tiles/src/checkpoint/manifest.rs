@@ -128,7 +128,7 @@ impl AxisLine {
                 }
                 uniform(lower, upper, size)
             }
-            _ => return Err("an axis has `boundaries`, or `lower`, `size` and `upper`".to_owned()),
+            _ => return Err("an axis must have `boundaries`, or `lower`, `size` and `upper`".to_owned()),
         };
         made.map_err(|error| error.to_string())
     }
@@ -258,7 +258,7 @@ impl Manifest {
             let name = quoted(&line.name);
             let (key, entry) = line.entry().map_err(|what| format!("tensor {name}: {what}"))?;
             if manifest.tensors.insert(key, entry).is_some() {
-                return Err(format!("tensor {name} is there twice"));
+                return Err(format!("tensor {name} is in the manifest twice"));
             }
         }
         let hash = Hash::from_hex(&blake3).map_err(|_| format!("{} is not a hash", quoted(&blake3)))?;

@@ -157,7 +157,7 @@ fn check_records(records: &[Record], entry: &Entry, index: u64, bytes: u64) -> R
     let (mut before, mut end) = (None, index);
     for Record { tile, norm, offset, .. } in records {
         match before {
-            Some(before) if *tile == before => return Err(format!("tile {tile} is there twice")),
+            Some(before) if *tile == before => return Err(format!("tile {tile} is in the shard twice")),
             Some(before) if *tile < before => return Err(format!("tile {tile} comes after tile {before}")),
             _ => before = Some(*tile),
         }

@@ -396,7 +396,7 @@ fn taken<'v>(values: &'v [Option<Tiled>], nodes: &[TensorNodeId]) -> Result<Vec<
 
 #[cold]
 fn not_computed() -> Error {
-    Error::tensors(Kind::Evaluation, "an operand that was not computed")
+    Error::tensors(Kind::Evaluation, "an operand was not computed")
 }
 
 /// Checks that tensors are inputs for the leaves of a graph.

@@ -97,7 +97,7 @@ pub fn check_stream(link: &dyn Link, peer: usize, tag: u16) -> Result<(), Error>
         return Err(no_link(format!("there is no rank {peer} among {}", link.size())));
     }
     if tag > MOST_TAG {
-        return Err(no_link(format!("tag {tag} is above {MOST_TAG}")));
+        return Err(no_link(format!("tag {tag} is above the limit {MOST_TAG}")));
     }
     Ok(())
 }

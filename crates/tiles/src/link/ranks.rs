@@ -215,7 +215,7 @@ impl Ranks {
             None => Ok(StepId { plan: Reader(first).number()?, step }),
             Some(at) => {
                 self.shared_errors.fetch_add(1, Ordering::Relaxed);
-                let message = format!("ranks disagree on the plan of step {step}: that of rank {} differs", at + 1);
+                let message = format!("ranks disagree on the plan of step {step}: the plan of rank {} differs", at + 1);
                 Err(Error::tensors(Kind::RanksDisagree, message).hint("give every rank the same tensors and options"))
             }
         }

@@ -24,7 +24,7 @@ pub(crate) fn refused(path: &Path, what: impl Display) -> Error {
 #[cold]
 pub(crate) fn unread(path: &Path, cause: &io::Error) -> Error {
     match cause.kind() {
-        io::ErrorKind::NotFound => refused(path, "there is no such file"),
+        io::ErrorKind::NotFound => refused(path, "the file does not exist"),
         _ => refused(path, format_args!("the file cannot be read: {cause}")),
     }
 }
@@ -42,7 +42,7 @@ impl InputFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// If there is no such file, it is a directory, a pipe or a device, or it cannot be read.
+    /// If the file does not exist, it is a directory, a pipe or a device, or it cannot be read.
     pub(crate) fn open(path: PathBuf) -> Result<InputFile, Error> {
         // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {

@@ -327,7 +327,7 @@ impl Tiled {
     pub fn get<T: Float>(&self, element: &[i64]) -> Result<T, Error> {
         if T::SCALAR != self.scalar {
             let message = format!(
-                "an element of type {} was asked for, but the tensor has {}",
+                "an element of type {} was requested, but the tensor has elements of type {}",
                 T::SCALAR.short_name(),
                 self.scalar.short_name()
             );

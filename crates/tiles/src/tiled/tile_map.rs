@@ -102,13 +102,15 @@ impl TileMap {
                 let owner = place.as_ref().map_or(0, |place| owner(place));
                 if owner >= ranks {
                     let at = place.map_or_else(String::new, |place| format!(" {:?}", &place.index[..]));
-                    return Err(no_link(format!("tile{at} is given to rank {owner}, but there are {ranks} ranks")));
+                    return Err(no_link(format!(
+                        "tile{at} is assigned to rank {owner}, but there are only {ranks} ranks"
+                    )));
                 }
                 owner as u64
             }
         };
         if owner >= ranks as u64 {
-            return Err(no_link(format!("tile {tile} is given to rank {owner}, but there are {ranks} ranks")));
+            return Err(no_link(format!("tile {tile} is assigned to rank {owner}, but there are only {ranks} ranks")));
         }
         Ok(owner as u32)
     }

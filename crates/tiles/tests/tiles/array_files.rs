@@ -103,7 +103,7 @@ fn arrays_that_files_do_not_have_are_refused() {
     let huge = Tiled::from_file(&path, place, &Tiling::new([&axis, &axis]).expect("a tiling"));
     assert_eq!(huge.expect_err("an error").tensor_kind(), Some(Kind::Limit));
     let missing = Tiled::from_file(directory.path().join("none"), place, &line(1)).expect_err("an error");
-    assert!(missing.to_string().ends_with("none: there is no such file"), "{missing}");
+    assert!(missing.to_string().ends_with("none: the file does not exist"), "{missing}");
     let no_file = Tiled::from_file(directory.path(), place, &line(1)).expect_err("an error");
     assert!(no_file.to_string().ends_with(": the path does not lead to a file"), "{no_file}");
     // If a file is cut short after it was opened, a tile whose elements are missing is an error.

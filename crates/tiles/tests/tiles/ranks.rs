@@ -519,7 +519,7 @@ fn ranks_that_were_given_other_things_disagree() {
         Ok(run.scale(&a, 2.0).expect_err("an error").message())
     });
     let plan = same(made, "a plan");
-    assert!(plan.starts_with("ranks disagree on the plan of step 0: that of rank 1 differs;"), "{plan}");
+    assert!(plan.starts_with("ranks disagree on the plan of step 0: the plan of rank 1 differs;"), "{plan}");
 }
 
 #[test]
@@ -567,7 +567,7 @@ fn more_ranks_than_tiles_and_maps_of_ranks_that_there_are_not() {
         (TileMap::grid(2, 2), "the grid needs 4 ranks, but the link has 2"),
         (TileMap::grid(0, 2), "the grid needs 0 ranks, but the link has 2"),
         (TileMap::grid(usize::MAX, 2), "the grid needs 18446744073709551615 ranks, but the link has 2"),
-        (TileMap::by(|_| 7), "tile [0, 0] is given to rank 7, but there are 2 ranks"),
+        (TileMap::by(|_| 7), "tile [0, 0] is assigned to rank 7, but there are only 2 ranks"),
     ] {
         let made = on_ranks(2, 2, &Options::default(), |run, _| {
             let given = run.distributed(&one, &map).map(drop);

@@ -342,8 +342,9 @@ pub(super) fn wrong_type<T: Element>(found: Scalar) -> Error {
 
 #[cold]
 fn overlapping(layout: &Layout) -> Error {
-    let message =
-        format!("a tensor whose layout is {layout:?} may have two indices for one element, so it cannot be written");
+    let message = format!(
+        "a tensor with the layout {layout:?} may have two indices for one element, so its elements cannot be written"
+    );
     Error::tensors(TensorErrorKind::OverlappingTarget, message).hint("write to a copy")
 }
 

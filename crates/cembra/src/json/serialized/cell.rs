@@ -102,7 +102,7 @@ impl Cell {
     /// Stores `value` as the input's value in the row with the number `round`.
     pub(super) fn take<T: Serialize + ?Sized>(&mut self, value: &T, round: u64) -> Result<(), SerializeError> {
         if self.round == round {
-            return Err(SerializeError::Row(Error::values(format!("the field `{}` is there twice", self.name))));
+            return Err(SerializeError::Row(Error::values(format!("the row has the field `{}` twice", self.name))));
         }
         self.round = round;
         let taken = match self.qtype {

@@ -349,7 +349,12 @@ fn what_does_not_fit_is_said_where_it_stands() {
             "this argument must be an integer, or a tuple of integers as a literal",
             "s",
         ),
-        ("output c = tensor.any(a)", "type-mismatch", "Any does not take elements of type f64", "tensor.any(a)"),
+        (
+            "output c = tensor.any(a)",
+            "type-mismatch",
+            "the reduction Any does not take elements of type f64",
+            "tensor.any(a)",
+        ),
         (
             "output c: tensor[f64, 1] = a",
             "shape",

@@ -86,7 +86,7 @@ fn what_people_mean_is_said() {
         ),
         (
             " = tensor.grad(tensor.sum(x), (x, v))",
-            "a gradient cannot be by a tuple; write a gradient for each field: `tensor.grad(y, a)` and `tensor.grad(y, b)`",
+            "a gradient cannot be taken with respect to a tuple; write a gradient for each field: `tensor.grad(y, a)` and `tensor.grad(y, b)`",
             "(x, v)",
         ),
         (" = mean(x)", "math.mean takes arrays, not tensors; use `tensor.mean` for tensors", "mean(x)"),
@@ -170,12 +170,12 @@ fn what_people_mean_is_said() {
         ),
         (
             " = tensor.sum(x > 0)",
-            "Sum does not take elements of type bool; cast the elements, or use `tensor.any` or `tensor.all`",
+            "the reduction Sum does not take elements of type bool; cast the elements, or use `tensor.any` or `tensor.all`",
             "tensor.sum(x > 0)",
         ),
         (
             " = tensor.grad(tensor.sum(x), i)",
-            "a gradient cannot be by elements of type i32, only by floats; give `cast(x, f64)` a name with `let`, use that, and \
+            "a gradient cannot be taken with respect to elements of type i32, only to floats; give `cast(x, f64)` a name with `let`, use that, and \
              differentiate by it",
             "i",
         ),
@@ -329,7 +329,7 @@ fn gradients_by_expressions_that_nothing_uses_are_refused() {
         assert_eq!((code, at), ("derivative", Some(place)), "{message}");
         assert_eq!(
             message,
-            "the gradient is by an expression that is not part of the differentiated expression; name the expression with `let`, use the name in the differentiated expression, and differentiate by the name"
+            "the gradient is taken with respect to an expression that is not part of the differentiated expression; name the expression with `let`, use the name in the differentiated expression, and differentiate by the name"
         );
     }
 }
@@ -348,7 +348,7 @@ fn what_fails_in_a_run_is_said_where_it_stands() {
         ("v + to_float64(tensor.sum(10 % i + 7 // 1))", "math.remainder: division by zero", Some("10 % i")),
         (
             "tensor.take(v, i)",
-            "index 5 is not within an axis of extent 3; count indices from 0; negative ones do not count from the end",
+            "index 5 is not within an axis of extent 3; count indices from 0: negative indices do not count from the end",
             Some("tensor.take(v, i)"),
         ),
         ("to_int32(v * 1e10)", "core.to_int32: 10000000000.0f64 does not fit into i32", Some("to_int32(v * 1e10)")),

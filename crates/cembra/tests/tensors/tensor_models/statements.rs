@@ -153,7 +153,12 @@ fn names_keep_what_they_are_where_there_are_no_methods() {
             "a trace needs an expression with 2 labels, found 1",
             "v(\"i\").trace()",
         ),
-        ("output n = (a > 0.0).sum()", "type-mismatch", "Sum does not take elements of type bool", "(a > 0.0).sum()"),
+        (
+            "output n = (a > 0.0).sum()",
+            "type-mismatch",
+            "the reduction Sum does not take elements of type bool",
+            "(a > 0.0).sum()",
+        ),
     ] {
         let (found, said, at) = refused(rest);
         assert_eq!((found, &*at), (code, place), "{rest}: {said}");

@@ -242,7 +242,7 @@ fn graphs_are_compiled_with_their_own_operators() {
     }
     let other = Options::default().registry(Registry::standard());
     let error = g.compile(&[sums], &other).expect_err("other operators");
-    let message = "the operators of the graph come from another registry than that of the options; give its registry to `Options`";
+    let message = "the operators of the graph come from another registry than that of the options; give the registry of the graph to `Options`";
     assert_eq!((error.code(), &*error.to_string()), ("unknown-name", message));
 }
 

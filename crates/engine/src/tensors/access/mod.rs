@@ -93,7 +93,7 @@ impl<'e> Reader<'e> {
         check_inputs(graph, inputs)?;
         let rewritten = Rewriter::default().rewrite(graph, &[node], &host)?;
         let (graph, Some(output)) = (rewritten.graph, rewritten.outputs.first().copied()) else {
-            return Err(Error::tensors(TensorErrorKind::Evaluation, "a node that is not in the graph"));
+            return Err(Error::tensors(TensorErrorKind::Evaluation, "a node is not in the graph"));
         };
         let layout = Layout::row_major(graph.extents(output))?;
         let (cells, bodies) = cell::cells(&graph, output, is_fused)?;
@@ -183,7 +183,7 @@ impl<'e> Reader<'e> {
                 self.whole_values.get_or_init(|| self.wholes.iter().copied().zip(made).collect())
             }
         };
-        values.get(&node).ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed"))
+        values.get(&node).ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "a value was not computed"))
     }
 
     fn bits(&self, index: &[usize]) -> Result<u64, Error> {

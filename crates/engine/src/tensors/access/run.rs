@@ -77,8 +77,7 @@ impl Workspace {
         let mut given = self.ask(on, on.output)?;
         loop {
             let Some(frame) = self.frames.last().copied() else {
-                return given
-                    .ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an element that was not computed"));
+                return given.ok_or_else(|| Error::tensors(TensorErrorKind::Evaluation, "an element was not computed"));
             };
             given = match self.advance(on, frame, given)? {
                 Step::Ask(node) => self.ask(on, node)?,
@@ -302,7 +301,7 @@ impl Workspace {
                 Ok(Step::Ask(of))
             }
             (_, Some(bits)) => Ok(Step::Done(bits)),
-            _ => Err(Error::tensors(TensorErrorKind::Evaluation, "an index that was not computed")),
+            _ => Err(Error::tensors(TensorErrorKind::Evaluation, "an index was not computed")),
         }
     }
 
@@ -341,7 +340,7 @@ impl Workspace {
             }
             frame.stage += 1;
             let Some(bits) = given.take() else {
-                return Err(Error::tensors(TensorErrorKind::Evaluation, "an index that was not computed"));
+                return Err(Error::tensors(TensorErrorKind::Evaluation, "an index was not computed"));
             };
             let own = self.indices[frame.index + axis];
             if index_of(on, named, bits, node.extents[axis])? == own {

@@ -355,5 +355,5 @@ pub(super) fn own(data: &mut Arc<Data>) -> Result<&mut Data, Error> {
 /// The error for a value that a step reads before it is computed.
 #[cold]
 pub(super) fn not_computed() -> Error {
-    Error::tensors(TensorErrorKind::Evaluation, "a value that was not computed")
+    Error::tensors(TensorErrorKind::Evaluation, "a value was not computed")
 }

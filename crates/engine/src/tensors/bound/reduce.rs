@@ -350,7 +350,7 @@ pub(super) fn put_total(total: f64, to: &mut DataMut<'_>) -> bool {
 
 #[cold]
 fn no_block() -> Error {
-    Error::tensors(TensorErrorKind::ElementType, "elements of another type")
+    Error::tensors(TensorErrorKind::ElementType, "the elements have another type")
 }
 
 fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {

@@ -86,14 +86,18 @@ fn made(lowering: &mut Lowering<'_>, op: OpId, operands: &[NodeId]) -> Result<Te
         (id::TENSOR_GRAD, &[y, x]) => {
             let by = lowering.span(x);
             if lowering.fields(x).is_some() {
-                let error = Error::tensors(TensorErrorKind::ElementType, "a gradient cannot be by a tuple").at(by);
+                let error =
+                    Error::tensors(TensorErrorKind::ElementType, "a gradient cannot be taken with respect to a tuple")
+                        .at(by);
                 return Err(error.hint("write a gradient for each field: `tensor.grad(y, a)` and `tensor.grad(y, b)`"));
             }
             let (y, x) = (lowering.whole(y)?.node, lowering.whole(x)?.node);
             let scalar = lowering.graph.scalar(x);
             if !scalar.is_float() {
-                let message =
-                    format!("a gradient cannot be by elements of type {}, only by floats", scalar.short_name());
+                let message = format!(
+                    "a gradient cannot be taken with respect to elements of type {}, only to floats",
+                    scalar.short_name()
+                );
                 let error = Error::tensors(TensorErrorKind::NotDifferentiable, message).at(by);
                 return Err(
                     error.hint("give `cast(x, f64)` a name with `let`, use the name, and differentiate by the name")
@@ -270,7 +274,7 @@ fn blocked(lowering: &mut Lowering<'_>, [x, start, stop]: [NodeId; 3]) -> Result
     let mut slices: Vec<Slice> = Vec::with_capacity(rank);
     for (axis, (tiles, extent)) in tiles.iter().zip(lowering.graph.extents(of)).enumerate() {
         let Some(own) = axes.as_ref().and_then(|axes| axes.get(axis)?.as_ref()) else {
-            let message = format!("`block`: it is not known how axis {axis} of the tensor is cut into tiles");
+            let message = format!("`block`: the tiles of axis {axis} of the tensor are not known");
             let error = Error::tensors(TensorErrorKind::Tiling, message);
             return Err(
                 error.hint("use `block` before other operators, on an input or on a tensor that is computed by labels")

@@ -159,7 +159,7 @@ pub(super) fn beyond(axis: usize, tiles: &Range<u64>, count: u64) -> Error {
     );
     let error = Error::tensors(TensorErrorKind::Index, message);
     error.hint(match count {
-        1 => "cut the axis by its label, `tile i = 8; input a: tiled[f64, \"i\"]`: otherwise it is one tile",
+        1 => "cut the axis by its label, `tile i = 8; input a: tiled[f64, \"i\"]`: otherwise the axis is one tile",
         _ => "count the tiles of an axis from 0, and write the tile after the last one in the second list",
     })
 }
@@ -298,7 +298,7 @@ fn unlike<'c>(own: &LabelledAxis<'_>, used: &str, cut: impl Fn(&str) -> Option<&
     let Some(block) = &own.block else {
         let message = format!("{}, and {}", said(own.label), said(used));
         return Error::tensors(TensorErrorKind::SizeMismatch, message).hint(match cut(own.label) {
-            None => "cut an input by its labels: `input a: tiled[f64, \"i,j\"]`",
+            None => "cut an input by labels: `input a: tiled[f64, \"i,j\"]`",
             Some(_) => "cut both labels of the axis in one `tile i, j = 8`",
         });
     };

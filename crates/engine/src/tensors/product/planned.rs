@@ -155,7 +155,7 @@ fn part(to: &mut Data, first: usize, len: usize) -> Result<DataMut<'_>, Error> {
 
 #[cold]
 fn no_element_of_products(scalar: Scalar) -> Error {
-    no_element(scalar).hint("elements of products are i32, i64, f32 or f64")
+    no_element(scalar).hint("the elements of a product must be i32, i64, f32 or f64")
 }
 
 /// A product by labels (einsum of two operands), planned for operands of given types and layouts. The planned product can run any number of times,

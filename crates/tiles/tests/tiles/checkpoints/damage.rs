@@ -214,12 +214,12 @@ fn manifests_that_are_none_are_refused() {
         victim.refuses_manifest(what);
     }
     fs::remove_file(victim.manifest()).expect("removed");
-    victim.refuses_manifest("there is no such file");
+    victim.refuses_manifest("the file does not exist");
     fs::create_dir(victim.manifest()).expect("a directory");
     victim.refuses_manifest("the path does not lead to a file");
     let nowhere = victim.path().join("nowhere");
     let error = Checkpoint::open(&nowhere).expect_err("an error").to_string();
-    assert_eq!(error, format!("{}: there is no such file", nowhere.join("manifest.json").display()));
+    assert_eq!(error, format!("{}: the file does not exist", nowhere.join("manifest.json").display()));
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn manifests_that_say_what_cannot_be_are_refused() {
         (Box::new(shard("file", json!(""))), "tensor `a`: `` is not the name of a shard"),
         (Box::new(shard("index", json!("12"))), "tensor `a`: `12` is not a hash"),
         (Box::new(shard("bytes", json!(-1))), "the file is not a manifest of a checkpoint: invalid value"),
-        (Box::new(|tensor: &mut Json| tensor["name"] = json!("b")), "tensor `b` is there twice"),
+        (Box::new(|tensor: &mut Json| tensor["name"] = json!("b")), "tensor `b` is in the manifest twice"),
     ];
     for (change, what) in cases {
         let victim = Victim::new();
@@ -315,7 +315,7 @@ fn shards_that_are_not_those_of_the_manifest_are_refused() {
     victim.forge_manifest(|tensor| tensor["shards"][0]["bytes"] = json!(1_u64 << 60));
     victim.refuses_shard("the file has 20 bytes, but the manifest says 1152921504606846976");
     fs::remove_file(&a).expect("removed");
-    let missing = format!("{}: there is no such file", a.display());
+    let missing = format!("{}: the file does not exist", a.display());
     assert_eq!(victim.error(), missing);
     fs::create_dir(&a).expect("a directory");
     victim.refuses_shard("the path does not lead to a file");
@@ -364,7 +364,7 @@ fn tiles_that_cannot_be_are_refused() {
     };
     let swapped = |records: &mut Vec<Record>, _: &mut Vec<u8>| (records[1].tile, records[2].tile) = (4, 1);
     refuses(&swapped, "tile 1 comes after tile 4");
-    refuses(&|records, _| records[1].tile = 0, "tile 0 is there twice");
+    refuses(&|records, _| records[1].tile = 0, "tile 0 is in the shard twice");
     refuses(&|records, _| records[3].tile = 6, "tile 6 is not one of the 6 tiles of the grid");
     refuses(&|records, _| records[3].tile = u64::MAX, "tile 18446744073709551615 is not one of the 6 tiles");
     refuses(&|records, _| records[2].tile = 3, "tile 3 has no elements");
