@@ -131,7 +131,7 @@ impl FaultKind {
             (FaultKind::Parse, None) => format!("cannot parse {}", Excerpt::quoted(text).literal()),
             (FaultKind::SizeMismatch, _) => format!("argument sizes mismatch: {text}"),
             (FaultKind::Cancelled, _) => "the evaluation was cancelled".to_owned(),
-            (FaultKind::Deadline, _) => "the time of the evaluation is over".to_owned(),
+            (FaultKind::Deadline, _) => "the time limit of the evaluation is over".to_owned(),
             (FaultKind::TimeRange, operand) => {
                 let what = match operand {
                     Some(operand) => format!("the {result} made of {operand}"),

@@ -134,7 +134,7 @@ impl Error {
     /// Returns an error that reports a defect (bug) of the library, described by `what`.
     #[cold]
     pub(crate) fn internal(what: &str) -> Box<Error> {
-        Error::plain("internal", format!("cembra has a defect, and no result: {what}"))
+        Error::plain("internal", format!("cembra has a defect, so there is no result: {what}"))
     }
 
     fn problem(&self, index: usize) -> Option<Problem<'_>> {

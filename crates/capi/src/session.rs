@@ -88,7 +88,7 @@ pub(crate) fn with_session(
     border(|| {
         let session = given(session, "`session`")?;
         if session.is_broken {
-            return Err(Error::internal("an evaluation of this session panicked before"));
+            return Err(Error::internal("an earlier evaluation of this session panicked"));
         }
         session.is_broken = true;
         let evaluated = evaluate(session);
@@ -236,7 +236,7 @@ mod tests {
         assert!(with_session(Some(&mut session), |_| Ok(())).is_none());
         assert!(says(with_session(Some(&mut session), |_| panic!("a defect")), "a defect"));
         for _ in 0..2 {
-            assert!(says(with_session(Some(&mut session), |_| Ok(())), "panicked before"));
+            assert!(says(with_session(Some(&mut session), |_| Ok(())), "earlier evaluation of this session panicked"));
         }
     }
 }

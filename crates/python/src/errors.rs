@@ -127,7 +127,7 @@ pub(crate) fn too_large() -> PyErr {
 
 /// The Python exception for a panic, which is a defect of the library or of a Rust package that it called. `words` is the panic's message.
 pub(crate) fn defect(py: Python<'_>, words: &str) -> PyErr {
-    let message = format!("cembra has a defect, and no result: {words}");
+    let message = format!("cembra has a defect, so there is no result: {words}");
     made(py, &py.get_type::<CembraError>(), &message, "internal", &message, |_| Ok(()))
 }
 

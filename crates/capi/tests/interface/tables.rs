@@ -289,10 +289,10 @@ fn panics_that_are_caught_leak_nothing() {
     let counted = Arc::new(());
     for again in [false, true] {
         let error = border(|| std::panic::resume_unwind(Box::new(Payload(counted.clone(), again)))).expect("an error");
-        assert_eq!(told(&error), ("internal", "cembra has a defect, and no result: a panic without words"));
+        assert_eq!(told(&error), ("internal", "cembra has a defect, so there is no result: a panic without words"));
     }
     // Of a panic in a destructor only what that one carries is left.
     assert_eq!(Arc::strong_count(&counted), 2);
     let error = border(|| panic!("words of {}", "a panic")).expect("an error");
-    assert_eq!(told(&error).1, "cembra has a defect, and no result: words of a panic");
+    assert_eq!(told(&error).1, "cembra has a defect, so there is no result: words of a panic");
 }

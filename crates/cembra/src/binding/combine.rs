@@ -67,7 +67,7 @@ impl<T> Filtered<T> {
     }
 
     fn refused(name: &str) -> Error {
-        Error::values(format!("`{name}` is filtered out"))
+        Error::values(format!("a filter excludes `{name}`"))
     }
 }
 

@@ -264,7 +264,7 @@ impl JsonColumns {
     /// bytes (`limit`). Nothing is added then.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
         if !self.fits(text, self.most) {
-            let message = format!("the rows of JSON take more than {} bytes, the limit `array_bytes`", self.most);
+            let message = format!("the JSON rows exceed {} bytes, the limit `array_bytes`", self.most);
             return Err(Diagnostic::new(Code::Limit, message).hint(Limit::ArrayBytes.hint()).into());
         }
         if self.try_push(text) {

@@ -401,7 +401,7 @@ fn rows_become_no_more_bytes_than_arrays_may_have() {
     // An element has 500 fields of nine bytes.
     columns.push(&row(100)).unwrap();
     let error = columns.push(&row(100_000)).unwrap_err();
-    let said = "the rows of JSON take more than 10000000 bytes, the limit `array_bytes`";
+    let said = "the JSON rows exceed 10000000 bytes, the limit `array_bytes`";
     assert_eq!((error.code(), error.message().starts_with(said)), ("limit", true), "{error}");
     assert!(!columns.try_push(&row(100_000)));
     assert_eq!(columns.rows(), 1);

@@ -118,7 +118,7 @@ fn runs_end_at_their_deadline() {
             session.set_run_options(&soon());
             let error = session.evaluate(std::slice::from_ref(value)).unwrap_err();
             assert!(is_deadline(&error), "{text}: {error}");
-            assert_eq!(error.to_string(), "the time of the evaluation is over");
+            assert_eq!(error.to_string(), "the time limit of the evaluation is over");
             // The next run ends alike; other limits are the model's again.
             assert!(is_deadline(&session.evaluate(std::slice::from_ref(value)).unwrap_err()));
             session.set_run_options(&RunOptions::new().limits(Limits::default().loop_iterations(10)));

@@ -204,7 +204,7 @@ impl Args {
     pub(super) fn no_ending(&self, ending: &str, results: &str, known: &str) -> Failure {
         let path = self.output.as_deref().unwrap_or(Path::new("")).display();
         let advice = if COMPRESSED.contains(&ending) {
-            "leave the last ending out: results cannot be compressed"
+            "leave the last extension of the name out: results cannot be compressed"
         } else {
             "give the format with `--format`, or end the name of the file in one of these formats"
         };

@@ -197,7 +197,8 @@ fn explain(args: &Args, text: &ModelText, stage: StageChoice) -> Result<Vec<(Sta
         StageChoice::All => Stage::ALL.into_iter().filter(|stage| reached(*stage)).collect(),
         StageChoice::One(stage) if reached(stage) => vec![stage],
         StageChoice::One(stage) => {
-            let message = format!("stage `{}` is not reached with `--stop-after`", stage.name());
+            let message =
+                format!("stage `{}` comes after the pass of `--stop-after`, so leave `--stop-after` out", stage.name());
             return Err(usage(NAME, message));
         }
     };

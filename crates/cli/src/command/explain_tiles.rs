@@ -163,7 +163,8 @@ pub(super) fn run(
 }
 
 /// The note under the table for a plan that may leave small tiles out.
-const AT_MOST: &str = "An evaluation has at most this many tiles and products: it knows the norms of its results, and a plan only estimates them.\n";
+const AT_MOST: &str =
+    "An evaluation computes at most this many tiles and products: the plan only estimates the norms of results.\n";
 
 /// The input `name`, which the option `option` gives.
 fn input<'m>(model: &'m Executor, name: &str, option: &str) -> Result<&'m Field, Failure> {

@@ -136,7 +136,7 @@ pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline
     }
     untold.retain(|span| !all.contains_key(span));
     if !untold.is_empty() {
-        let _never_fails = writeln!(out, "{} more failures are not shown: the time is over\n", untold.len());
+        let _never_fails = writeln!(out, "{} more failures are not shown: the time limit is over\n", untold.len());
     }
     let failed = all.len() + untold.len();
     let (cases, name) = (interpreted.cases, visible(text.name()));
@@ -162,7 +162,7 @@ fn covered(text: &ModelText, model: &Model, is_detailed: bool, run: &RunOptions,
     let mut out = format!("branches: {taken} of {} taken\n", branches.len());
     for branch in branches.iter().filter(|branch| is_detailed && !branch.is_taken) {
         if deadline.ends_reports() {
-            out += "more branches are not shown: the time is over\n";
+            out += "more branches are not shown: the time limit is over\n";
             break;
         }
         let place = text.sources().place(branch.span);

@@ -142,7 +142,9 @@ fn the_name_of_the_results_says_their_form_or_is_refused() {
         refused(&outcome, &format!("`-o {name}`: `.{ending}` is not a format of rows; the formats are `.csv`, `.tsv`"));
         assert!(!shell.path(name).exists());
     }
-    assert!(to("y.csv.gz", &[]).stderr.contains("leave the last ending out: results cannot be compressed"));
+    assert!(
+        to("y.csv.gz", &[]).stderr.contains("leave the last extension of the name out: results cannot be compressed")
+    );
     for (name, expected) in
         [("y", "result\n1\n2\n"), ("y.CSV", "result\n1\n2\n"), ("y.ndjson", "{\"result\":1}\n{\"result\":2}\n")]
     {

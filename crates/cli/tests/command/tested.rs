@@ -174,7 +174,7 @@ test 'long' { n = 3000000 } => { y = 0 }
     let shell = Shell::new().file("m.cem", model);
     let outcome = shell.run(&["test", "--time-limit", "0.1"]);
     assert_eq!(outcome.status, Some(1), "{}", outcome.stderr);
-    assert!(outcome.stdout.contains("the time of the evaluation is over"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("the time limit of the evaluation is over"), "{}", outcome.stdout);
 }
 
 #[test]
