@@ -125,7 +125,7 @@ fn problems_are_at_their_places_and_tests_tell_their_branches() {
     );
     let tests = array(&tested["tests"]);
     assert_eq!(tests.iter().map(|test| &test["passed"]).collect::<Vec<_>>(), [&json!(true), &json!(false)]);
-    assert_eq!(tests[1]["message"], "`y` is 1.0, and not 2.0");
+    assert_eq!(tests[1]["message"], "`y` must be 2.0, but is 1.0");
     let untaken = array(&tested["coverage"]).iter().find(|branch| branch["taken"] == false).expect("a branch");
     assert_eq!(untaken["message"], "the `else` branch is never taken");
     assert_eq!(tested["rows"]["rows"][0]["in"], json!(["1.5"]), "a sample row is that of a test");

@@ -171,5 +171,5 @@ fn maps_and_structs_go_in_and_structs_come_out() {
     let strict =
         Model::parse("input who: {name: text}; output n = who.name").and_then(|model| model.batch(&Options::default()));
     let refused = cembra_arrow::run(&strict.expect("a batch"), &RunOptions::new(), &table).unwrap_err();
-    assert!(refused.to_string().starts_with("column `who` is Struct("), "{refused}");
+    assert!(refused.to_string().starts_with("column `who` has the type Struct("), "{refused}");
 }

@@ -31,7 +31,7 @@ impl TestReport {
     /// let error = model.run_tests(&Options::default()).check().unwrap_err();
     /// assert_eq!(error.code(), "failed-test");
     /// let all: Vec<String> = error.diagnostics().iter().map(|one| one.message().to_owned()).collect();
-    /// assert_eq!(all, ["test \"twice\" fails: `y` is 2.0, and not 3.0", "test \"half\" fails: `y` is 2.0, and not 0.5"]);
+    /// assert_eq!(all, ["test \"twice\" fails: `y` must be 3.0, but is 2.0", "test \"half\" fails: `y` must be 0.5, but is 2.0"]);
     /// # Ok::<(), cembra::Error>(())
     /// ```
     ///

@@ -587,7 +587,7 @@ fn the_steps_in_tiles_are_shown_before_there_are_data() {
     let square =
         found.iter().find(|step| step.ends_with(&["100", "100", "1000", "1000", "16000", "3200", "3200", "1"]));
     assert!(square.is_some(), "{shown}");
-    assert!(shown.contains("\nat most 12800 bytes at once\nAn evaluation has at most this many tiles"), "{shown}");
+    assert!(shown.contains("\nat most 12800 bytes at once\nAn evaluation computes at most this many tiles"), "{shown}");
     // The tiles of files and checkpoints are known.
     let of_file = explain(&["--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0"]);
     let evaluated = shell.run(&["eval", "m.cem", "--input", "a=a.npy", "-s", "by=0.5", "--threshold", "0", "-v"]);

@@ -237,7 +237,10 @@ fn claims_are_not_believed() {
     // A part that is a tuple of 4,294,967,295 fields.
     let tuple = b"\x0a\x06\x20\xff\xff\xff\xff\x0f".to_vec();
     for (file, message) in [
-        (File { kinds: vec![3], literals: vec![tuple.clone()], ..base.clone() }, "nodes[0]: a part of its value"),
+        (
+            File { kinds: vec![3], literals: vec![tuple.clone()], ..base.clone() },
+            "nodes[0]: the value of the literal is not complete",
+        ),
         (File { kinds: vec![3], literals: vec![tuple.repeat(300)], ..base.clone() }, "limit"),
         (
             File { kinds: vec![3], ..base.clone() },
@@ -249,7 +252,7 @@ fn claims_are_not_believed() {
         ),
         (File { kinds: vec![4], arities: vec![1], operands: vec![0], ..base.clone() }, "nodes[0]: operand 0"),
         (File { kinds: vec![4], arities: vec![1], operands: vec![1], ..base.clone() }, "nodes[0]: an operand is"),
-        (File { kinds: vec![1], operands: vec![1], ..base.clone() }, "operands: it goes on"),
+        (File { kinds: vec![1], operands: vec![1], ..base.clone() }, "operands: the list goes on"),
         (File { kinds: vec![1], subjects: vec![9], ..base.clone() }, "nodes[0]: there is no name 9"),
         (File { kinds: vec![9], ..base.clone() }, "nodes[0]: the kind of the node is unknown"),
         (File { kinds: vec![1; 4_000_001], ..base.clone() }, "limit"),

@@ -543,7 +543,7 @@ fn an_output_that_nobody_has_memory_for_is_refused() {
         ),
         (
             Tensor::new(&[1], vec![1]).expect("a tensor"),
-            "input `x` is tensor[f64, 1], but is given as i32 of [1]",
+            "input `x` is tensor[f64, 1], but the given tensor has elements of type i32 and the extents [1]",
             "input `x` is tensor[f64, 1], found tensor[i32, 1]",
         ),
     ] {

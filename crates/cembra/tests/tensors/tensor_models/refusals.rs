@@ -48,13 +48,13 @@ fn what_people_mean_is_said() {
         (
             " = core.reduce_tuple(math.add, (x, x))",
             "core.reduce_tuple uses functions or sequences as values, which models with tensors cannot have; call the function by its name, \
-             once for each tensor",
+             with one call for each tensor",
             "core.reduce_tuple(math.add, (x, x))",
         ),
         (
             " = core.map_tuple(fn(a) = a + 1.0, (x, x)).0",
             "core.map_tuple uses functions or sequences as values, which models with tensors cannot have; call the function by its name, \
-             once for each tensor",
+             with one call for each tensor",
             "core.map_tuple(fn(a) = a + 1.0, (x, x))",
         ),
         (

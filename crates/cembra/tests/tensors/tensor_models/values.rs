@@ -268,7 +268,10 @@ fn scalars_that_are_not_given_have_their_defaults() {
     assert_eq!(made[0].as_tensor().expect("a tensor").to_vec::<f64>().expect("floats"), [-2.5, 2.0]);
     let wrong = inputs_of(&executor, &tensors([("x", x.clone()), ("by", Tensor::scalar(1))]));
     let error = session.run_tensors(&wrong).expect_err("another type");
-    assert_eq!(error.to_string(), "input `by` is f64? = 2.0, but is given as i32 of []");
+    assert_eq!(
+        error.to_string(),
+        "input `by` is f64? = 2.0, but the given tensor has elements of type i32 and the extents []"
+    );
     // Values are of exactly the input's type, which is one that may be missing.
     let values = values_of(&executor, &tensors([("x", x.clone())]));
     assert_eq!(values[1], Value::Missing(Scalar::Float64));

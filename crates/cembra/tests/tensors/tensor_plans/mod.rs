@@ -275,7 +275,7 @@ fn a_plan_is_printed() {
         %2 [4] = map math.exp (%1); drops %1\n\
         %6 [3] = reduce Sum [1] of math.multiply then math.add(_, f64{1}) (%0, %2); drops %0, %2\n\
         outputs %6\n\
-        2 steps, 3 kernels, 1 temporaries of 32 bytes";
+        2 steps, 3 kernels, 1 temporaries of 32 bytes\n";
     assert_eq!(Plan::of(&g, &[more]).listing(&g).to_string(), expected);
 }
 

@@ -160,7 +160,7 @@ fn what_does_not_fit_is_refused_as_in_evaluations() {
     let shape = Shape::dense(&threes, MOST_TILES).expect("few tiles");
     let (kind, message) = refused(part(0.5), (&shape).into());
     assert_eq!(kind, Some(TensorErrorKind::SizeMismatch));
-    assert!(message.contains("input `b` is cut at"), "{message}");
+    assert!(message.contains("input `b` is declared with the tiling"), "{message}");
     let planned = Tiled::planned(&shape, cembra::Scalar::Float64).expect("a shape");
     assert_eq!(refused(part(0.5), (&planned).into()).0, Some(TensorErrorKind::SizeMismatch));
     let error = run(Options::default()).tiled(&model).plan([("b", nine)]).expect_err("an error");

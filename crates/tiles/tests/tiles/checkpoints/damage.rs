@@ -248,9 +248,9 @@ fn manifests_that_say_what_cannot_be_are_refused() {
             Box::new(axis(json!({"lower": 5, "size": 1, "upper": 4}))),
             "tensor `a`: an axis ends at 4, before it begins at 5",
         ),
-        (Box::new(axis(json!({"lower": 0, "upper": 4}))), "tensor `a`: an axis has `boundaries`, or"),
-        (Box::new(axis(json!({"boundaries": [0], "lower": 0}))), "tensor `a`: an axis has `boundaries`, or"),
-        (Box::new(axis(json!({}))), "tensor `a`: an axis has `boundaries`, or"),
+        (Box::new(axis(json!({"lower": 0, "upper": 4}))), "tensor `a`: an axis must have `boundaries`, or"),
+        (Box::new(axis(json!({"boundaries": [0], "lower": 0}))), "tensor `a`: an axis must have `boundaries`, or"),
+        (Box::new(axis(json!({}))), "tensor `a`: an axis must have `boundaries`, or"),
         (Box::new(axis(json!({"boundaries": [0, 0.5]}))), "the file is not a manifest of a checkpoint: invalid type"),
         (
             Box::new(axis(json!({"lower": 0, "size": -1, "upper": 4}))),
