@@ -44,9 +44,12 @@ export class Chooser {
     this.#show();
   }
 
-  /** Returns the tab of the pane `key`. */
-  tab(key) {
-    return this.#items.find((item) => item.key === key)?.tab ?? null;
+  /** Ties `pane`, the element of the pane `key`, to its tab. */
+  label(key, pane) {
+    const { tab } = this.#items.find((item) => item.key === key);
+    if (!pane.id) pane.id = newId("pane");
+    pane.setAttribute("aria-labelledby", tab.id);
+    tab.setAttribute("aria-controls", pane.id);
   }
 
   /** Shows the pane `key` if it is hidden. */
@@ -70,7 +73,9 @@ export class Chooser {
 
   #paint() {
     this.#items.forEach((item, index) => {
-      item.tab.setAttribute("aria-selected", String(this.#shown.includes(item.key)));
+      const shown = this.#shown.includes(item.key);
+      item.tab.setAttribute("aria-selected", String(shown));
+      if (!shown) item.tab.removeAttribute("aria-controls");
       item.tab.tabIndex = index === this.#focus ? 0 : -1;
     });
     this.#scroll();

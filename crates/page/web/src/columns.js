@@ -78,7 +78,7 @@ export class Columns {
     this.#shown = keys.map((key) => this.#columns.get(key)).filter(Boolean);
     for (const column of this.#shown) {
       if (column.element === null) this.#buildColumn(column);
-      column.element.setAttribute("aria-labelledby", this.chooser.tab(column.key).id);
+      this.chooser.label(column.key, column.element);
       column.lines?.refresh();
     }
     this.area.replaceChildren(...this.#shown.map((column) => column.element));

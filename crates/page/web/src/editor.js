@@ -83,7 +83,7 @@ export class Editor {
       readOnly ? [] : [closeBrackets(), keymap.of([...closeBracketsKeymap, ...completionKeymap])],
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorState.readOnly.of(readOnly),
-      EditorView.contentAttributes.of({ "aria-label": "Text of the model", spellcheck: "false", ...(readOnly ? { inputmode: "none" } : {}) }),
+      EditorView.contentAttributes.of({ "aria-label": "Text of the model", tabindex: "0", spellcheck: "false", ...(readOnly ? { inputmode: "none" } : {}) }),
       EditorView.updateListener.of((update) => this.#updated(update)),
       EditorView.domEventHandlers({
         mousemove: (event) => this.#over(event),

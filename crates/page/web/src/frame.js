@@ -47,8 +47,11 @@ export class Frame {
     this.drawing.setAttribute("width", wide);
     this.drawing.setAttribute("height", height + 8);
     this.drawing.replaceChildren(...axes(steps, column, rows, height, wide));
-    this.#boxes = slots.map((slot) => box(slot, column, top));
-    this.drawing.append(...this.#boxes);
+    const places = slots.map((slot) => place(slot, column, top));
+    this.#boxes = slots.map((slot, index) => box(slot, places[index]));
+    // The words are apart from the boxes, because they are often cut: a box's own name has them in full.
+    const words = slots.map((slot, index) => word(slot, places[index]));
+    this.drawing.append(...this.#boxes, svg("g", { class: "words", "aria-hidden": "true" }, ...words));
     this.composite.setItems(slots.map((slot) => slot.n ?? []));
     this.summary.textContent = `${counted(frame.bytes, "byte")}, ${counted(frame.steps, "step")}: steps go to the right, bytes down.`;
   }
@@ -84,19 +87,25 @@ function axes(steps, column, rows, height, wide) {
   return [svg("g", { "aria-hidden": "true" }, ...parts)];
 }
 
-function box(slot, column, top) {
-  const x = LEFT + column * slot.from;
+function place(slot, column, top) {
   const y = top(slot.offset);
-  const width = column * (slot.to - slot.from + 1);
-  const height = top(slot.offset + slot.bytes) - y;
+  return {
+    x: LEFT + column * slot.from + 1, y: y + 1,
+    width: Math.max(column * (slot.to - slot.from + 1) - 2, 2), height: Math.max(top(slot.offset + slot.bytes) - y - 2, 2),
+  };
+}
+
+function box(slot, { x, y, width, height }) {
   const label = `${slot.what}, ${slot.type}, ${slot.bytes} bytes at ${slot.offset}, steps ${slot.from} to ${slot.to}`;
-  const fitting = Math.floor((width - 10) / CHARACTER);
-  const long = `${slot.what} ${slot.type}`;
-  const short = slot.what.replace(/^(literal |[a-z_]+\.(?=[a-z_]))/, "");
-  const text = [long, slot.what, short].find((each) => each.length <= fitting) ?? (fitting >= 3 ? `${short.slice(0, fitting - 1)}\u2026` : "");
   const linked = (slot.n ?? []).length > 0;
   return svg("g", { class: `slot${linked ? " linked" : ""}`, role: "option", id: newId("slot"), "aria-label": label, "aria-selected": "false" },
-    svg("title", { text: label }),
-    svg("rect", { x: x + 1, y: y + 1, width: Math.max(width - 2, 2), height: Math.max(height - 2, 2), rx: 2 }),
-    text ? svg("text", { x: x + 6, y: y + Math.min(height / 2 + 4, 15), text }) : null);
+    svg("title", { text: label }), svg("rect", { x, y, width, height, rx: 2 }));
+}
+
+function word(slot, { x, y, width, height }) {
+  const fitting = Math.floor((width - 8) / CHARACTER);
+  const short = slot.what.replace(/^(literal |[a-z_]+\.(?=[a-z_]))/, "");
+  const whole = [`${slot.what} ${slot.type}`, slot.what, short].find((each) => each.length <= fitting);
+  const cut = fitting >= 3 ? `${short.slice(0, fitting - 1)}\u2026` : "";
+  return svg("text", { x: x + 5, y: y + Math.min(height / 2 + 4, 14), text: whole ?? cut });
 }

@@ -99,12 +99,17 @@ export class Lines {
     const { t, k, n } = this.lines[index];
     const linked = (n ?? []).length > 0;
     const shade = this.#shades[index] ? " shade" : "";
+    // A blank line is no option of the list: an option must have a name.
+    if (t.trim() === "") {
+      this.#elements[index] = html("div", { class: "line", role: "presentation", "data-line": index });
+      return this.#elements[index];
+    }
     const element = html("div", {
       class: `line ${k ?? "code"}${linked ? " linked" : ""}${shade}`, role: "option", id: `${this.prefix}-${index}`,
       "data-line": index, "aria-selected": "false", "aria-disabled": linked ? null : "true",
     });
     if (coloured && k !== "heading" && k !== "note") element.append(...coloursOf(t));
-    else element.textContent = t === "" ? " " : t;
+    else element.textContent = t;
     this.#elements[index] = element;
     return element;
   }
@@ -142,6 +147,6 @@ function coloursOf(text) {
     parts.push(html("span", { class: TOKEN_CLASSES[kind], text: match[0] }));
     end = match.index + match[0].length;
   }
-  parts.push(text.slice(end) || (end === 0 ? " " : ""));
+  parts.push(text.slice(end));
   return parts;
 }

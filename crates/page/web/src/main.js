@@ -12,6 +12,7 @@ import { Plot } from "./plot.js";
 import { problems } from "./problems.js";
 import { Rows } from "./rows.js";
 import { Explainer, Server } from "./server.js";
+import { separators } from "./split.js";
 import { State } from "./state.js";
 import { Status } from "./status.js";
 import { Tests } from "./tests.js";
@@ -21,10 +22,11 @@ import { Work } from "./work.js";
 const element = (id) => document.getElementById(id);
 
 function start() {
-  const state = new State(JSON.parse(element("data").textContent));
-  const server = state.server === null ? null : new Server(state.server.token);
+  const data = JSON.parse(element("data").textContent);
+  const server = data.server ? new Server(data.server.token) : null;
   const shared = server === null ? null : sharedText();
-  if (shared !== null && shared !== state.data.text) state.data.text = shared;
+  // The data belong to another text than the shared one, so only the words of the language are kept.
+  const state = new State(shared === null ? data : { version: data.version, server: data.server, grammar: data.grammar, text: shared });
   const links = new Links(state);
   const failed = (error) => {
     if (error.name !== "AbortError") state.say(error.message, "error");
@@ -40,6 +42,8 @@ function start() {
   });
   const select = (from, to) => editor.select(from, to);
   const text = () => editor.text;
+  // Rows and plots belong to the text of the stages, also while a later text has errors.
+  const goodText = () => state.data.text;
 
   columns = new Columns(state, links, {
     area: element("columns"), bar: element("stage-bar"), note: element("stale"),
@@ -48,9 +52,9 @@ function start() {
       return step < 0;
     },
   });
-  const rows = new Rows(state, { server, text, failed });
+  const rows = new Rows(state, { server, text: goodText, failed });
   const panels = {
-    rows, work: new Work(state, links), frame: new Frame(state, links), plot: new Plot(state, { server, text, rows, failed }),
+    rows, work: new Work(state, links), frame: new Frame(state, links), plot: new Plot(state, { server, text: goodText, rows, failed }),
     tests: new Tests(state, select), times: new Times(state, links),
   };
   new Panels(state, { area: element("panels"), bar: element("panel-bar"), panels });
@@ -58,6 +62,7 @@ function start() {
     label: element("marked-label"), text: element("marked-text"), message: element("message"), live: element("live"), editor, columns,
   });
   problems(state, element("problems"), { select, lineOf: (offset) => editor.lineOf(offset) });
+  separators(document.querySelector("main"));
   header(state, { server, editor, text, failed });
 
   // Escape lifts the marks from wherever the focus is. The editor has its own key, because it has popups to close first.
@@ -67,6 +72,10 @@ function start() {
   if (server !== null) {
     explainer = new Explainer(state, server, text);
     if (shared !== null || state.data.stages.length === 0) explainer.explain();
+    addEventListener("hashchange", () => {
+      const next = sharedText();
+      if (next !== null && next !== editor.text) editor.replace(next);
+    });
   }
 }
 

@@ -34,7 +34,7 @@ export class Panels {
   #show(keys) {
     const sections = keys.map((key) => {
       const { section, heading } = this.#sections.get(key);
-      section.setAttribute("aria-labelledby", this.chooser.tab(key).id);
+      this.chooser.label(key, section);
       heading.textContent = this.panels[key].title;
       return section;
     });

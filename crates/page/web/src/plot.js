@@ -75,7 +75,7 @@ export class Plot {
   }
 
   async #ask() {
-    if (this.parts.server === null || this.state.stale || !this.input.value || !this.output.value) return;
+    if (this.parts.server === null || !this.input.value || !this.output.value) return;
     this.#controller?.abort();
     const controller = new AbortController();
     this.#controller = controller;

@@ -171,7 +171,7 @@ export class Rows {
 
   async #ask() {
     const { inputs } = this.state.data.signature;
-    if (this.state.stale || inputs.length === 0) return;
+    if (inputs.length === 0) return;
     this.#controller?.abort();
     const controller = new AbortController();
     this.#controller = controller;

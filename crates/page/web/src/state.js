@@ -1,6 +1,8 @@
 // The state that all parts of the page share: the data of the last good model, the problems of the present text, and
 // the page's message. Parts listen to changes by name.
 
+import { withLineFeeds } from "./offsets.js";
+
 /** The shared state. Events: "data", "stale", "diagnostics", "marks", "rows", "message". */
 export class State {
   #listeners = new Map();
@@ -60,5 +62,5 @@ function withDefaults(data) {
     inputs: data.signature?.inputs ?? [],
     outputs: data.signature?.outputs ?? [],
   };
-  return full;
+  return withLineFeeds(full);
 }

@@ -32,7 +32,8 @@ export class Status {
     const shown = names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "");
     label.textContent = this.links.pinned ? `${shown} (pinned)` : shown;
     text.classList.remove("hint");
-    text.textContent = nodes.length === 1 ? [...new Set(editor.textsOf(nodes[0].id))].join("   ").replace(/\s+/g, " ") : counted(nodes.length, "node");
+    const texts = new Set(nodes.slice(0, 20).flatMap((node) => editor.textsOf(node.id)).map((each) => each.replace(/\s+/g, " ")));
+    text.textContent = [...texts].slice(0, 4).join("  \u00b7  ");
     const places = columns.counts.map(({ name, count }, index) => (index === 0 ? `${counted(count, "line")} in ${name}` : `${count} in ${name}`));
     this.#announce([shown, ...places].join(", ") + (this.links.pinned ? ", pinned" : ""));
   }

@@ -289,3 +289,10 @@ export const tiles = {
   signature: { inputs: [{ name: "a", type: 'tiled[f64, "i,j"]', optional: false }], outputs: [{ name: "b", type: "tensor[f64, 2]" }] },
   rows: null, plots: [], tests: [], coverage: [], times: [],
 };
+
+/** The quadratic model with 40,000 lines of machine code. */
+export const large = {
+  ...quadratic,
+  stages: quadratic.stages.map((stage) => (stage.name === "asm"
+    ? { ...stage, lines: Array.from({ length: 40000 }, (_, index) => ({ t: `  ${index.toString(16).padStart(4, "0")}  vmulsd  xmm3, xmm2, xmm2`, k: "instruction", n: [Math.floor(index / 2000) % 18] })) } : stage)),
+};

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { evaluate, hostile, plot, quadratic, tiles } from "./mock.mjs";
+import { evaluate, hostile, large, plot, quadratic, tiles } from "./mock.mjs";
 
 const assets = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "assets");
 const TOKEN = "token-of-the-test";
@@ -63,7 +63,7 @@ const actions = {
 
 /** Starts the server on `port` (0 for any free one). Returns it with its address. */
 export function serve(port = 0) {
-  const pages = { "/": { ...quadratic, server: { token: TOKEN } }, "/quadratic.html": quadratic, "/hostile.html": hostile, "/tiles.html": tiles };
+  const pages = { "/": { ...quadratic, server: { token: TOKEN } }, "/quadratic.html": quadratic, "/hostile.html": hostile, "/tiles.html": tiles, "/large.html": large };
   const server = createServer(async (request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
     const send = (status, value, type = "application/json") => {
