@@ -16,11 +16,11 @@ export function scale(values, start, end, padded) {
   return { low, high, start, end, at: (value) => start + ((value - low) / (high - low)) * (end - start) };
 }
 
-/** Returns about `count` round numbers inside the scale. */
-export function ticks({ low, high }, count) {
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
+/** Returns at most `most` round numbers inside the scale, at equal distances. */
+export function ticks({ low, high }, most) {
+  const power = 10 ** Math.floor(Math.log10((high - low) / most));
+  const inside = (step) => Math.floor(high / step) - Math.ceil(low / step) + 1;
+  const step = [1, 2, 5, 10, 20].map((each) => each * power).find((each) => inside(each) <= most) ?? high - low;
   const found = [];
   for (let index = Math.ceil(low / step); index * step <= high; index += 1) found.push(Number((index * step).toPrecision(12)));
   return found;

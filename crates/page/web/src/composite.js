@@ -110,8 +110,7 @@ export class Composite {
     const item = this.parts.indexOf(event.target);
     if (item < 0) return;
     this.#activate(item);
-    const nodes = this.#nodes[item] ?? [];
-    if (nodes.length > 0) this.links.pin(nodes, this.parts.origin);
+    this.links.pin(this.#nodes[item] ?? [], this.parts.origin);
   }
 
   #activate(item) {

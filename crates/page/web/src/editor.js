@@ -78,12 +78,12 @@ export class Editor {
       keymap.of([
         { key: readOnly ? "Enter" : "Alt-Enter", run: (view) => this.#pinAt(view) },
         { key: "Escape", run: () => this.links.lift() },
-        { key: "Alt-ArrowRight", run: () => this.parts.leave() },
+        { key: "F6", run: () => this.parts.leave() },
       ]),
       readOnly ? [] : [closeBrackets(), keymap.of([...closeBracketsKeymap, ...completionKeymap])],
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorState.readOnly.of(readOnly),
-      EditorView.contentAttributes.of({ "aria-label": "Text of the model", tabindex: "0", spellcheck: "false", ...(readOnly ? { inputmode: "none" } : {}) }),
+      EditorView.contentAttributes.of({ "aria-label": "Text of the model", "aria-description": `${readOnly ? "Enter" : "Alt+Enter"} pins the operator at the cursor, F6 moves to the stages`, tabindex: "0", spellcheck: "false", ...(readOnly ? { inputmode: "none" } : {}) }),
       EditorView.updateListener.of((update) => this.#updated(update)),
       EditorView.domEventHandlers({
         mousemove: (event) => this.#over(event),
@@ -149,7 +149,7 @@ export class Editor {
 
   #pinAt(view) {
     const ids = innermost(this.#present(), view.state.selection.main.head, true);
-    if (ids.length > 0) this.links.pin(ids, ORIGIN);
+    this.links.pin(ids, ORIGIN);
     return true;
   }
 

@@ -36,7 +36,7 @@ export class Links {
     this.#update();
   }
 
-  /** Pins `nodes`, or lifts the pin if exactly they are pinned already. */
+  /** Pins `nodes`. Lifts the pin if exactly they are pinned already, or if `nodes` is empty. */
   pin(nodes, origin) {
     const next = entry(nodes, origin);
     this.#pinned = next !== null && this.#pinned?.key === next.key ? null : next;

@@ -155,11 +155,11 @@ function options(select, names, preferred) {
 function axes(x, y, width, height, { input, output }) {
   const bottom = height - MARGIN.bottom;
   const parts = [];
-  for (const value of ticks(y, Math.max(3, Math.floor(height / 45)))) {
+  for (const value of ticks(y, Math.max(3, Math.floor(height / 34)))) {
     parts.push(svg("line", { class: value === 0 ? "zero" : "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y.at(value), y2: y.at(value) }));
     parts.push(svg("text", { class: "axis", x: MARGIN.left - 8, y: y.at(value) + 4, "text-anchor": "end", text: decimal(value) }));
   }
-  for (const value of ticks(x, Math.max(2, Math.floor(width / 90)))) {
+  for (const value of ticks(x, Math.max(3, Math.floor(width / 60)))) {
     parts.push(svg("line", { class: "tick", x1: x.at(value), x2: x.at(value), y1: bottom, y2: bottom + 4 }));
     parts.push(svg("text", { class: "axis", x: x.at(value), y: bottom + 17, "text-anchor": "middle", text: decimal(value) }));
   }

@@ -62,18 +62,13 @@ export class Rows {
     this.#build();
   }
 
-  #type(name) {
-    const { inputs, outputs } = this.state.data.signature;
-    return inputs.find((each) => each.name === name)?.type ?? outputs.find((each) => each.name === name)?.type ?? "";
-  }
-
   #build() {
     const { inputs, outputs } = this.#columns;
-    const heading = (name, first) => html("th", { scope: "col", class: first ? "first-output" : null },
+    const heading = (name, kind) => html("th", { scope: "col", class: kind },
       html("span", { text: name }), html("span", { class: "type", text: this.#typeOf(name, inputs) }));
     this.#cells = [];
     const head = html("tr", {}, html("th", { scope: "col", class: "row-number" }, html("span", { class: "hidden", text: "row" })),
-      ...inputs.map((name) => heading(name, false)), ...outputs.map((name, index) => heading(name, index === 0)),
+      ...inputs.map((name) => heading(name, this.parts.server ? null : "number")), ...outputs.map((name, index) => heading(name, index === 0 ? "first-output number" : "number")),
       this.parts.server ? html("th", { scope: "col" }, html("span", { class: "hidden", text: "remove" })) : null);
     const body = this.#rows.map((row, index) => this.#line(row, index));
     this.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));

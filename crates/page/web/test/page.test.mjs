@@ -2,13 +2,18 @@
 // PAGE_SERVER=http://127.0.0.1:8080/ the same checks run against real pages as well.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { ticks } from "../src/axis.js";
+import { innermost } from "../src/link.js";
+import { withLineFeeds } from "../src/offsets.js";
 import { launch, open } from "./browser.mjs";
 import { quadratic } from "./mock.mjs";
-import { serve } from "./serve.mjs";
+import { page as document_, serve } from "./serve.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 // A model for real servers, with numeric inputs and outputs, a branch and a test.
@@ -20,17 +25,20 @@ const HOSTILE = '# </script><script>window.broken = 1</script>\noutput y = "<img
 
 let mock;
 let browser;
+const folder = mkdtempSync(join(tmpdir(), "page-"));
 before(async () => {
+  writeFileSync(join(folder, "quadratic.html"), document_(quadratic).html);
   mock = await serve();
   browser = await launch();
 });
 after(async () => {
   await browser.close();
   mock.server.close();
+  rmSync(folder, { recursive: true });
 });
 
 const fragment = (text) => `#text=${encodeURIComponent(text)}`;
-const files = { mock: () => `${mock.address}/quadratic.html` };
+const files = { mock: () => pathToFileURL(join(folder, "quadratic.html")).href };
 if (process.env.PAGE_FILE) files.real = () => pathToFileURL(process.env.PAGE_FILE).href;
 const servers = { mock: () => ({ address: `${mock.address}/`, model: quadratic.text }) };
 if (process.env.PAGE_SERVER) servers.real = () => ({ address: process.env.PAGE_SERVER, model: MODEL });
@@ -305,6 +313,75 @@ test("data with markup creates no element", async () => {
   await withoutElements(page);
   assert.deepEqual(faults, []);
   await close();
+});
+
+test("an answer for an older text is dropped, and a failed request is said in words", async () => {
+  const { page, close } = await open(browser, mock.address, { path: "/" });
+  let requests = 0;
+  await page.route("**/page/explain", async (route) => {
+    requests += 1;
+    if (requests === 1) await new Promise((resolve) => { setTimeout(resolve, 1200); });
+    await route.continue().catch(() => {});
+  });
+  await page.locator(".cm-content").click();
+  await page.keyboard.press("Control+End");
+  await page.keyboard.type("let broken = oops");
+  await page.waitForTimeout(450);
+  for (let count = 0; count < 4; count += 1) await page.keyboard.press("Backspace");
+  await page.keyboard.type("2.0");
+  await page.waitForTimeout(1600);
+  assert.equal(requests, 2);
+  assert.ok(await page.locator("#stale").isHidden(), "the late answer with an error is dropped");
+
+  await page.unroute("**/page/explain");
+  await page.route("**/page/explain", (route) => route.abort());
+  await page.keyboard.type("5");
+  await page.waitForFunction(() => /does not answer/.test(document.querySelector("#message").textContent));
+  await page.unroute("**/page/explain");
+  await page.route("**/page/explain", (route) => route.fulfill({ status: 413, contentType: "application/problem+json", body: '{"detail":"the text is too long"}' }));
+  await page.keyboard.type("5");
+  await page.waitForFunction(() => /the text is too long/.test(document.querySelector("#message").textContent));
+  await page.unroute("**/page/explain");
+  await page.keyboard.type("5");
+  await page.waitForFunction(() => /Answered/.test(document.querySelector("#message").textContent));
+  assert.ok(await page.locator("#stale").isHidden());
+  await close();
+});
+
+test("a served model opens, and the link carries the text", async () => {
+  const { page, faults, close } = await open(browser, mock.address, { path: `/${fragment("let x = oops")}` });
+  await page.waitForSelector("#problems li");
+  await page.waitForSelector("select[aria-label='Open a served model'] option[value=roots]", { state: "attached" });
+  await page.getByLabel("Open a served model").selectOption("roots");
+  await page.waitForSelector(lineCount);
+  await page.getByRole("button", { name: "Copy link" }).click();
+  assert.equal(decodeURIComponent(new URL(page.url()).hash), `#text=${quadratic.text}`);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("offsets of a text with CR and LF move to the editor's", () => {
+  const span = [7, 10];
+  const data = {
+    text: "a\r\nb\r\nc d", nodes: [{ id: 0, label: "", spans: [span] }], diagnostics: [{ from: 3, to: 4 }], hovers: [], tests: [], coverage: [{ from: 6, to: 9 }],
+  };
+  const found = withLineFeeds(data);
+  assert.equal(found.text, "a\nb\nc d");
+  assert.deepEqual([found.nodes[0].spans[0], found.diagnostics[0], found.coverage[0]], [[5, 8], { from: 2, to: 3 }, { from: 4, to: 7 }]);
+});
+
+test("the innermost node is found at a place of the text", () => {
+  const spans = [{ id: 0, from: 0, to: 10 }, { id: 1, from: 2, to: 5 }, { id: 2, from: 2, to: 5 }];
+  assert.deepEqual(innermost(spans, 3, false), [1, 2]);
+  assert.deepEqual(innermost(spans, 5, false), [0]);
+  assert.deepEqual(innermost(spans, 5, true), [1, 2]);
+  assert.deepEqual(innermost(spans, 11, true), []);
+});
+
+test("ticks are round numbers", () => {
+  assert.deepEqual(ticks({ low: -1.2, high: 5.1 }, 4), [0, 2, 4]);
+  assert.deepEqual(ticks({ low: 0, high: 1 }, 6), [0, 0.2, 0.4, 0.6, 0.8, 1]);
+  assert.equal(ticks({ low: 1e-9, high: 2e-9 }, 5).length > 1, true);
 });
 
 test("rows of the work are linked", async () => {

@@ -8,6 +8,8 @@ import { launch, open } from "./browser.mjs";
 import { serve } from "./serve.mjs";
 
 const folder = process.argv[2];
+// `node --test` starts each file of this folder, without a folder for pictures.
+if (!folder) process.exit(0);
 mkdirSync(folder, { recursive: true });
 const { server, address } = await serve();
 const browser = await launch();
@@ -34,6 +36,26 @@ const states = {
   hostile: ["/hostile.html", async () => {}],
   panels: ["/quadratic.html", async (page) => {
     for (const name of ["Tests", "Times", "Frame"]) await page.getByRole("tab", { name, exact: true }).click();
+  }],
+  hover: ["/quadratic.html", async (page) => {
+    const box = await page.locator(".cm-content").getByText("math.sqrt").boundingBox();
+    await page.mouse.move(box.x + 20, box.y + 8);
+    await page.waitForTimeout(700);
+  }],
+  problem: ["/", async (page) => {
+    await broken(page);
+    await page.locator(".cm-lint-marker-error").hover();
+    await page.waitForTimeout(700);
+  }],
+  pinned: ["/quadratic.html", async (page) => {
+    await page.locator(".line.linked", { hasText: "math.divide" }).first().click();
+    await page.locator("#panel-bar").getByRole("tab", { name: "Times" }).click();
+  }],
+  signature: ["/", async (page) => {
+    await page.locator(".cm-content").click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("let e = math.exp(");
+    await page.waitForTimeout(600);
   }],
   completion: ["/", async (page) => {
     await page.locator(".cm-content").click();

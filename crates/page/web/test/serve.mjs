@@ -89,7 +89,8 @@ export function serve(port = 0) {
   });
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { address } = await serve(Number(process.argv[2] ?? 8080));
+// `node --test` starts each file of this folder, without a port.
+if (process.argv[1] === fileURLToPath(import.meta.url) && process.argv[2]) {
+  const { address } = await serve(Number(process.argv[2]));
   console.log(address);
 }
