@@ -4,7 +4,7 @@ import { Chooser } from "./chooser.js";
 import { Lines } from "./lines.js";
 import { counted, html } from "./dom.js";
 
-// The stages that are shown first, by their group.
+// The stages that are shown first, by their group. Stages that are linked come before others.
 const PREFERRED = ["plan", "arrays", "tensors", "tiles", "asm", "prepared", "clif", "lanes", "expr"];
 
 /** The columns. `leave(step)` moves the focus out of the first or last column; it returns whether it did. */
@@ -60,7 +60,8 @@ export class Columns {
     const rank = ({ stage }) => {
       const place = PREFERRED.indexOf(stage.group);
       const empty = (stage.lines ?? []).length === 0 ? 100 : 0;
-      return empty + (place < 0 ? PREFERRED.length : place);
+      const apart = stage.linked ? 0 : 50;
+      return empty + apart + (place < 0 ? PREFERRED.length : place);
     };
     const preferred = [...this.#columns.values()].sort((a, b) => rank(a) - rank(b)).map((column) => column.key);
     this.area.replaceChildren();

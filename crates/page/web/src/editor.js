@@ -11,6 +11,7 @@ import { coverage, decorations, marks } from "./decorations.js";
 import { html } from "./dom.js";
 import { language } from "./grammar.js";
 import { innermost, spansOf } from "./link.js";
+import { inline } from "./markdown.js";
 import { theme } from "./editor_theme.js";
 
 const ORIGIN = "text";
@@ -198,7 +199,7 @@ export class Editor {
 /** Returns the element of a diagnostic: its message, its code and its hint. */
 export function diagnosticElement({ message, code, hint }) {
   return html("div", { class: "cm-problem" },
-    html("span", { text: message }),
+    html("span", {}, ...inline(message)),
     code ? html("span", { class: "cm-code", text: ` ${code}` }) : null,
-    hint ? html("div", { class: "cm-hint", text: `Hint: ${hint}` }) : null);
+    hint ? html("div", { class: "cm-hint" }, "Hint: ", ...inline(hint)) : null);
 }

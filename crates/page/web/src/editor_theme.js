@@ -41,6 +41,7 @@ export const theme = EditorView.theme({
   ".cm-diagnostic-error": { borderLeftColor: "var(--bad)" },
   ".cm-diagnostic-warning": { borderLeftColor: "var(--warn)" },
   ".cm-code": { color: "var(--muted)", fontFamily: MONO, fontSize: "12px" },
+  ".cm-problem code": { fontFamily: MONO, fontSize: "12px", backgroundColor: "var(--hush)", borderRadius: "3px", padding: "0 3px" },
   ".cm-hint": { marginTop: "2px", color: "var(--ink)" },
   ".markdown": { padding: "6px 10px", maxHeight: "280px", overflowY: "auto" },
   ".markdown p": { margin: "0 0 6px" },

@@ -50,7 +50,7 @@ export async function format(view, server, failed) {
     const edits = await server.language(before.toString(), "textDocument/formatting", {
       textDocument: DOCUMENT, options: { tabSize: 4, insertSpaces: true },
     });
-    if (edits === null) throw new Error("The text was not formatted, because it has errors.");
+    if (edits === null) throw new Error("The text was not formatted, because it cannot be parsed.");
     if (!view.state.doc.eq(before) || edits.length === 0) return;
     view.dispatch({ changes: edits.map(({ range, newText }) => {
       const [from, to] = span(view.state, range);

@@ -19,6 +19,11 @@ export function markdown(text) {
   return box;
 }
 
+/** Returns the nodes of a message: its words, and elements for the code between backticks. */
+export function inline(message) {
+  return message.split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? html("code", { text: part }) : part));
+}
+
 function spans(paragraph) {
   return paragraph.split(/`([^`]*)`/).map((part, index) => (
     index % 2 === 1 ? html("code", { text: part }) : part.replace(/\s+/g, " ").replace(/\\([\\*_`[\]<>#])/g, "$1").replace(/\*\*/g, "")

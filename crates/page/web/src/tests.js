@@ -1,6 +1,7 @@
 // The model's tests and their coverage. Branches that no test takes are underlined with dots in the text.
 
 import { counted, html } from "./dom.js";
+import { inline } from "./markdown.js";
 
 /** The panel of the tests. `select(from, to)` shows a part of the text. */
 export class Tests {
@@ -43,7 +44,7 @@ export class Tests {
     if (untaken.length > 0) {
       parts.push(html("ul", { class: "tests" }, ...untaken.map(({ from, to, message }) => html("li", {},
         html("button", { type: "button", class: "plain", click: () => this.select(from, to) },
-          html("span", { class: "outcome warn", text: "not taken" }), html("span", { text: message }))))));
+          html("span", { class: "outcome warn", text: "not taken" }), html("span", {}, ...inline(message)))))));
     }
     return parts;
   }
