@@ -84,7 +84,7 @@ export class Editor {
       readOnly ? [] : [closeBrackets(), keymap.of([...closeBracketsKeymap, ...completionKeymap])],
       keymap.of([...defaultKeymap, ...historyKeymap, ...lintKeymap]),
       EditorState.readOnly.of(readOnly),
-      EditorView.contentAttributes.of({ "aria-label": "Text of the model", "aria-description": `${readOnly ? "Enter" : "Alt+Enter"} pins the operator at the cursor, F6 moves to the stages`, tabindex: "0", spellcheck: "false", ...(readOnly ? { inputmode: "none" } : {}) }),
+      EditorView.contentAttributes.of(attributes(readOnly)),
       EditorView.updateListener.of((update) => this.#updated(update)),
       EditorView.domEventHandlers({
         mousemove: (event) => this.#over(event),
@@ -194,6 +194,16 @@ export class Editor {
       to: this.view.lineBlockAtHeight(top + scrollDOM.clientHeight).to,
     };
   }
+}
+
+// CodeMirror's element for the text takes keys in a file too, so that the cursor can move and mark; on a telephone it
+// must not open the keyboard there.
+function attributes(readOnly) {
+  const pin = readOnly ? "Enter" : "Alt+Enter";
+  return {
+    "aria-label": "Text of the model", "aria-description": `${pin} pins the operator at the cursor, F6 moves to the stages`,
+    tabindex: "0", spellcheck: "false", ...(readOnly ? { inputmode: "none" } : {}),
+  };
 }
 
 /** Returns the element of a diagnostic: its message, its code and its hint. */

@@ -9,7 +9,9 @@ import { markdown } from "./markdown.js";
 
 const DOCUMENT = { uri: "file:///page.cem" };
 // The icons of completions, by the kinds of the Language Server Protocol.
-const KINDS = { 2: "method", 3: "function", 5: "property", 6: "variable", 7: "class", 14: "keyword", 20: "constant", 21: "constant", 22: "type", 25: "type" };
+const KINDS = {
+  2: "method", 3: "function", 5: "property", 6: "variable", 7: "class", 14: "keyword", 20: "constant", 21: "constant", 22: "type", 25: "type",
+};
 
 /** Returns the extensions of a file: hovers from its data. */
 export function fileHelp(state) {

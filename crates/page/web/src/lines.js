@@ -6,7 +6,11 @@ import { html, newId } from "./dom.js";
 const LINE = 20;
 const BLOCK = 250;
 const MOST_AT_ONCE = 2000;
-const TOKEN = /(\[0x[0-9a-f]+\])|(\b[a-z_]+(?:\.[a-z_0-9]+)+)|(%\d+|\bv\d+\b|\bblock\d+\b)|(\b(?:i8|i16|i32|i64|u64|f32|f64|unit|bool|text|bytes|date|timestamp|duration)\??(?![\w.]))|(^@?[0-9a-f]{4}\b)/g;
+// A place of the frame, an operator, a value of a graph or of the code generator, a type, and the offset of an instruction.
+const TOKEN = new RegExp([
+  /(\[0x[0-9a-f]+\])/, /(\b[a-z_]+(?:\.[a-z_0-9]+)+)/, /(%\d+|\bv\d+\b|\bblock\d+\b)/,
+  /(\b(?:i8|i16|i32|i64|u64|f32|f64|unit|bool|text|bytes|date|timestamp|duration)\??(?![\w.]))/, /(^ *@?[0-9a-f]{4}\b)/,
+].map((each) => each.source).join("|"), "g");
 const TOKEN_CLASSES = ["place", "operator", "value", "type", "place"];
 
 /** The list of the lines of `stage`, linked. */

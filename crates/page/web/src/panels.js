@@ -15,7 +15,8 @@ export class Panels {
     bar.append(this.chooser.list);
     for (const [key, panel] of Object.entries(panels)) {
       const heading = html("h3", {});
-      const section = html("section", { class: `panel panel-${key}`, role: "tabpanel" }, html("header", { class: "column-head" }, heading), panel.element);
+      const head = html("header", { class: "column-head" }, heading);
+      const section = html("section", { class: `panel panel-${key}`, role: "tabpanel" }, head, panel.element);
       this.#sections.set(key, { section, heading });
     }
     state.on("data", () => this.#update());

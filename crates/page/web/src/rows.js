@@ -56,7 +56,9 @@ export class Rows {
       return;
     }
     this.#rows = (rows?.rows ?? []).map((row) => ({
-      in: Object.fromEntries(inputs.map((name, index) => [name, row.in[index] ?? null])), out: row.out ?? [], error: row.error ?? null,
+      in: Object.fromEntries(inputs.map((name, index) => [name, row.in[index] ?? null])),
+      out: row.out ?? [],
+      error: row.error ?? null,
     }));
     if (this.#rows.length === 0 && this.parts.server) this.#rows.push({ in: {}, out: [], error: null });
     this.#build();
@@ -68,7 +70,8 @@ export class Rows {
       html("span", { text: name }), html("span", { class: "type", text: this.#typeOf(name, inputs) }));
     this.#cells = [];
     const head = html("tr", {}, html("th", { scope: "col", class: "row-number" }, html("span", { class: "hidden", text: "row" })),
-      ...inputs.map((name) => heading(name, this.parts.server ? null : "number")), ...outputs.map((name, index) => heading(name, index === 0 ? "first-output number" : "number")),
+      ...inputs.map((name) => heading(name, this.parts.server ? null : "number")),
+      ...outputs.map((name, index) => heading(name, index === 0 ? "first-output number" : "number")),
       this.parts.server ? html("th", { scope: "col" }, html("span", { class: "hidden", text: "remove" })) : null);
     const body = this.#rows.map((row, index) => this.#line(row, index));
     this.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
@@ -96,9 +99,12 @@ export class Rows {
     });
     const outputCells = outputs.map((_, at) => html("td", { class: at === 0 ? "first-output number" : "number" }));
     this.#cells[index] = outputCells;
-    const remove = html("button", { type: "button", class: "plain remove", "aria-label": `Remove row ${index + 1}`, text: "\u00d7", click: () => this.#removeRow(index) });
-    return html("tr", {}, html("th", { scope: "row", class: "row-number", text: index + 1 }), ...inputCells, ...outputCells,
-      this.parts.server ? html("td", {}, remove) : null);
+    const number = html("th", { scope: "row", class: "row-number", text: index + 1 });
+    if (this.parts.server === null) return html("tr", {}, number, ...inputCells, ...outputCells);
+    const remove = html("button", {
+      type: "button", class: "plain remove", "aria-label": `Remove row ${index + 1}`, text: "\u00d7", click: () => this.#removeRow(index),
+    });
+    return html("tr", {}, number, ...inputCells, ...outputCells, html("td", {}, remove));
   }
 
   // Writes the outputs into their cells; the inputs that are being edited stay untouched.
@@ -114,8 +120,8 @@ export class Rows {
         element.classList.toggle("error", Boolean(row.error));
       });
     });
-    const places = this.table.querySelectorAll("tbody tr");
-    places.forEach((element, index) => element.classList.toggle("chosen", this.parts.server !== null && this.#rows.length > 1 && index === this.chosen));
+    const several = this.parts.server !== null && this.#rows.length > 1;
+    this.table.querySelectorAll("tbody tr").forEach((element, index) => element.classList.toggle("chosen", several && index === this.chosen));
     this.note.textContent = errors > 0 ? `${errors} of ${this.#rows.length} rows failed.` : "";
   }
 
@@ -141,9 +147,14 @@ export class Rows {
     const step = { ArrowDown: 1, Enter: 1, ArrowUp: -1 }[event.key];
     if (name === undefined || step === undefined) return;
     event.preventDefault();
-    const next = [...this.table.querySelectorAll("input")].find((each) => each.dataset.name === name && Number(each.dataset.row) === Number(row) + step);
+    const next = this.#field(name, Number(row) + step);
     if (next) next.focus();
     else if (event.key === "Enter") this.#addRow(name);
+  }
+
+  // Names may have quotes in them, so they are compared instead of being part of a selector.
+  #field(name, row) {
+    return [...this.table.querySelectorAll(`input[data-row="${row}"]`)].find((each) => each.dataset.name === name);
   }
 
   #addRow(name = this.#columns.inputs[0]) {
@@ -152,7 +163,7 @@ export class Rows {
     this.#edited = true;
     this.chosen = this.#rows.length - 1;
     this.#build();
-    [...this.table.querySelectorAll(`input[data-row="${this.chosen}"]`)].find((each) => each.dataset.name === name)?.focus();
+    this.#field(name, this.chosen)?.focus();
     this.#soon();
   }
 

@@ -18,6 +18,7 @@ export class Status {
 
   #marks() {
     const { label, text, editor, columns } = this.parts;
+    document.body.classList.toggle("pinned", this.links.pinned);
     const ids = [...this.links.marked];
     const byId = new Map(this.state.data.nodes.map((node) => [node.id, node]));
     const nodes = ids.map((id) => byId.get(id)).filter(Boolean);

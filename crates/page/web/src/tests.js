@@ -39,9 +39,10 @@ export class Tests {
   #coverage(coverage, untaken) {
     if (coverage.length === 0) return [];
     const taken = coverage.length - untaken.length;
-    const parts = [html("p", { class: "note" }, `The tests take ${taken} of ${coverage.length} branches.`,
-      untaken.length > 0 ? html("span", { class: "legend" }, " Not taken: ", html("span", { class: "untaken", text: "underlined with dots" }), " in the text.") : null)];
+    const summary = html("p", { class: "note", text: `The tests take ${taken} of ${coverage.length} branches.` });
+    const parts = [summary];
     if (untaken.length > 0) {
+      summary.append(" Not taken: ", html("span", { class: "untaken", text: "underlined with dots" }), " in the text.");
       parts.push(html("ul", { class: "tests" }, ...untaken.map(({ from, to, message }) => html("li", {},
         html("button", { type: "button", class: "plain", click: () => this.select(from, to) },
           html("span", { class: "outcome warn", text: "not taken" }), html("span", {}, ...inline(message)))))));

@@ -10,7 +10,9 @@ export class Times {
   constructor(state, links) {
     this.state = state;
     this.title = "Times";
-    this.list = html("div", { class: "scroller times", role: "listbox", tabindex: "0", "aria-multiselectable": "true", "aria-label": "Time of each operator" });
+    this.list = html("div", {
+      class: "scroller times", role: "listbox", tabindex: "0", "aria-multiselectable": "true", "aria-label": "Time of each operator",
+    });
     this.total = html("p", { class: "note" });
     this.element = html("div", { class: "panel-body" }, this.total, this.list);
     this.composite = new Composite(state, links, {

@@ -30,11 +30,15 @@ export class Work {
     if (work === null) return;
     this.title = work.title || "Work";
     this.table.setAttribute("aria-label", this.title);
-    const numeric = work.columns.map((_, column) => work.rows.every(({ cells }) => !cells[column] || /^[-+]?[\d.,_]+(e[-+]?\d+)?$/i.test(cells[column])));
+    const isNumber = (text) => !text || /^[-+]?[\d.,_]+(e[-+]?\d+)?$/i.test(text);
+    const numeric = work.columns.map((_, column) => work.rows.every(({ cells }) => isNumber(cells[column])));
     const aligned = (column) => (numeric[column] ? "number" : null);
     const head = html("tr", {}, ...work.columns.map((name, column) => html("th", { scope: "col", class: aligned(column), text: name })));
-    this.#rows = work.rows.map(({ cells, n }) => html("tr", { id: newId("work"), class: (n ?? []).length > 0 ? "linked" : null, "aria-selected": "false" },
-      ...work.columns.map((_, column) => html("td", { class: aligned(column), text: cells[column] ?? "" }))));
+    this.#rows = work.rows.map(({ cells, n }) => {
+      const linked = (n ?? []).length > 0 ? "linked" : null;
+      return html("tr", { id: newId("work"), class: linked, "aria-selected": "false" },
+        ...work.columns.map((_, column) => html("td", { class: aligned(column), text: cells[column] ?? "" })));
+    });
     this.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...this.#rows));
     this.composite.setItems(work.rows.map((row) => row.n ?? []));
     this.note.hidden = !work.note;
