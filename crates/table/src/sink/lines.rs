@@ -16,13 +16,14 @@ pub trait Encoder: Send + Sync {
 }
 
 /// The text at the start and the end of a file of results, around its rows.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Frame {
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Frame {
     /// The byte that replaces the first byte of the file's first row; `None` if none is replaced.
-    pub(super) first: Option<u8>,
+    pub first: Option<u8>,
     /// The text that is written after the rows. In a file without rows, `end_of_none` is written instead.
-    pub(super) end: &'static [u8],
-    pub(super) end_of_none: &'static [u8],
+    pub end: &'static [u8],
+    /// The text of a file without rows, after its header.
+    pub end_of_none: &'static [u8],
 }
 
 /// A sink that writes rows, encoded by other threads, in order.

@@ -6,7 +6,7 @@ mod dictionaries;
 mod json;
 mod lines;
 mod parquet;
-mod plain;
+pub mod plain;
 mod shown;
 mod stored;
 mod text;
@@ -16,8 +16,7 @@ use crate::error::DataError;
 use crate::output::Output;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use lines::Frame;
-pub use lines::{Encoder, Lines};
+pub use lines::{Encoder, Frame, Lines};
 use std::io;
 use std::sync::Arc;
 
@@ -92,32 +91,11 @@ pub fn open(
     columns: &[Named],
     schema: &SchemaRef,
 ) -> Result<Sink, DataError> {
-    let no_data = columns.iter().find_map(|column| match &column.form {
-        Form::Values(qtype) if types::of_qtype(qtype).is_none() => {
-            Some(DataError::no_data(qtype).in_column(&column.name))
-        }
-        _ => None,
-    });
-    if let Some(error) = no_data {
-        return Err(error);
-    }
+    check(columns)?;
     Ok(match options.format {
-        Format::Csv | Format::Tsv => {
-            let usual = match (options.format, options.decimal_comma) {
-                (Format::Tsv, _) => b'\t',
-                (_, true) => b';',
-                (_, false) => b',',
-            };
-            let delimiter = options.delimiter.unwrap_or(usual);
-            let encoder = text::CsvEncoder::new(columns, delimiter, options.null, options.decimal_comma);
-            let frame = Frame::default();
-            let header = encoder.header();
-            Sink::Lines(Lines::open(output, &header, Arc::new(encoder), frame)?)
-        }
-        Format::Json | Format::JsonLines => {
-            let array = options.format == Format::Json;
-            let frame = if array { json::ARRAY } else { Frame::default() };
-            Sink::Lines(Lines::open(output, &[], Arc::new(json::JsonEncoder::new(columns, array)), frame)?)
+        Format::Csv | Format::Tsv | Format::Json | Format::JsonLines => {
+            let TextForm { header, encoder, frame } = text_form(options, columns);
+            Sink::Lines(Lines::open(output, &header, encoder, frame)?)
         }
         Format::Table => Sink::Rows(Box::new(shown::TableSink::open(output, columns, options))),
         Format::Parquet => {
@@ -125,6 +103,56 @@ pub fn open(
         }
         Format::Arrow => Sink::Rows(Box::new(arrow::ArrowSink::open(output, columns, schema)?)),
     })
+}
+
+/// Checks that every column has a type that can be stored as data.
+fn check(columns: &[Named]) -> Result<(), DataError> {
+    let no_data = columns.iter().find_map(|column| match &column.form {
+        Form::Values(qtype) if types::of_qtype(qtype).is_none() => {
+            Some(DataError::no_data(qtype).in_column(&column.name))
+        }
+        _ => None,
+    });
+    no_data.map_or(Ok(()), Err)
+}
+
+/// The parts of a file in a text format, for programs that write the bytes themselves, for example to a socket.
+pub struct TextForm {
+    /// The bytes before the first row: the header of a CSV.
+    pub header: Vec<u8>,
+    /// The encoder of the rows.
+    pub encoder: Arc<dyn Encoder>,
+    /// The text around the rows.
+    pub frame: Frame,
+}
+
+impl TextForm {
+    /// Returns the parts of a file with the columns `columns`; `None` if the format of `options` is not a text format.
+    ///
+    /// # Errors
+    /// If a column has a type that cannot be stored as data.
+    pub fn of(options: &WriteOptions<'_>, columns: &[Named]) -> Result<Option<TextForm>, DataError> {
+        check(columns)?;
+        let is_text = matches!(options.format, Format::Csv | Format::Tsv | Format::Json | Format::JsonLines);
+        Ok(is_text.then(|| text_form(options, columns)))
+    }
+}
+
+/// Returns the parts of a file in a text format. Every format except JSON is written as CSV.
+fn text_form(options: &WriteOptions<'_>, columns: &[Named]) -> TextForm {
+    if matches!(options.format, Format::Json | Format::JsonLines) {
+        let array = options.format == Format::Json;
+        let frame = if array { json::ARRAY } else { Frame::default() };
+        return TextForm { header: Vec::new(), encoder: Arc::new(json::JsonEncoder::new(columns, array)), frame };
+    }
+    let usual = match (options.format, options.decimal_comma) {
+        (Format::Tsv, _) => b'\t',
+        (_, true) => b';',
+        (_, false) => b',',
+    };
+    let delimiter = options.delimiter.unwrap_or(usual);
+    let encoder = text::CsvEncoder::new(columns, delimiter, options.null, options.decimal_comma);
+    TextForm { header: encoder.header(), encoder: Arc::new(encoder), frame: Frame::default() }
 }
 
 fn failed(cause: io::Error) -> DataError {

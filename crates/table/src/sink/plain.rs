@@ -10,7 +10,7 @@ use cembra::doors::OutputRoom;
 use std::sync::Arc;
 
 /// The schema of `columns` in a file, with contiguous strings in place of views. `stored` is their schema in memory.
-pub(super) fn schema(columns: &[Named], stored: &SchemaRef) -> SchemaRef {
+pub fn schema(columns: &[Named], stored: &SchemaRef) -> SchemaRef {
     let field = |(at, field): (usize, &Arc<Field>)| match columns.get(at).map(|column| &column.form) {
         Some(Form::Foreign(_)) => field.clone(),
         _ => Arc::new(Field::clone(field).with_data_type(plain(field.data_type()))),
@@ -37,7 +37,7 @@ fn plain(of: &DataType) -> DataType {
 ///
 /// # Errors
 /// If a single row has more than 2 GiB of texts; and the errors of `write`.
-pub(super) fn rows(
+pub fn rows(
     rows: &RecordBatch,
     schema: &SchemaRef,
     mut write: impl FnMut(RecordBatch) -> Result<(), DataError>,

@@ -1,0 +1,213 @@
+//! The models of a folder: the current version of each, the last versions that were served before, and the files that are not valid models.
+//! Reading the folder again is in `reload`, one version of a model in `served`.
+
+mod reload;
+mod served;
+
+pub(crate) use reload::Watcher;
+pub(crate) use served::Served;
+
+use crate::arguments::Settings;
+use crate::metrics::{Metrics, ReloadResult};
+use crate::problem::{diagnostics, message};
+use cembra::native::{live_code_bytes, live_code_limit};
+use cembra::operators::Registry;
+use cembra::{Error, FailedModel, Limits, Model, ModelSet};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+/// The most versions of a model that are kept, with the current one.
+const VERSIONS: usize = 4;
+
+/// The fewest digits by which a version may be named.
+const LEAST_DIGITS: usize = 8;
+
+/// The most seconds that compiling a model may take.
+const COMPILE_TIME: Duration = Duration::from_secs(20);
+
+/// The models of a server.
+pub(crate) struct Models {
+    set: OnceLock<ModelSet<Served>>,
+    /// What `make` of the set shares with the models: it is called from inside the set.
+    shared: Arc<Shared>,
+    /// The files that are not valid models, by the name of the model, as the answers show them.
+    failed: RwLock<BTreeMap<String, Value>>,
+    settings: Arc<Settings>,
+}
+
+/// The parts of the models that compiling a model needs.
+struct Shared {
+    metrics: Arc<Metrics>,
+    versions: Mutex<Versions>,
+}
+
+/// The versions of each model, the current one first.
+type Versions = BTreeMap<String, VecDeque<Arc<Served>>>;
+
+impl Shared {
+    fn versions(&self) -> MutexGuard<'_, Versions> {
+        self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops old versions, until the machine code in the process leaves room for another model.
+    fn make_room(&self) {
+        let most = live_code_limit() / 4 * 3;
+        let mut versions = self.versions();
+        while live_code_bytes() > most {
+            let oldest = versions.values_mut().max_by_key(|versions| versions.len());
+            match oldest.filter(|versions| versions.len() > 1) {
+                Some(versions) => drop(versions.pop_back()),
+                None => return,
+            }
+        }
+    }
+}
+
+/// The model that a request names.
+pub(crate) enum Found {
+    Model(Arc<Served>),
+    /// No model has the name. The string is the message.
+    Nothing(String),
+    /// The models are not loaded yet.
+    NotYet,
+}
+
+impl Models {
+    /// Makes the models of a server without reading the folder.
+    pub(crate) fn new(settings: Arc<Settings>, metrics: Arc<Metrics>) -> Models {
+        let shared = Arc::new(Shared { metrics, versions: Mutex::default() });
+        Models { set: OnceLock::new(), shared, failed: RwLock::default(), settings }
+    }
+
+    /// Reads the folder for the first time, or again. Returns the changes in words, for the log.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or its models exceed a limit. Then the models stay as they were.
+    pub(crate) fn reload(&self) -> Result<Vec<String>, Error> {
+        let is_first = !self.are_loaded();
+        let set = match self.set.get() {
+            Some(set) => set,
+            None => {
+                let (shared, settings) = (self.shared.clone(), self.settings.clone());
+                let limits = Limits::default().compile_time(COMPILE_TIME);
+                let make = move |name: &str, model: &Model| {
+                    shared.make_room();
+                    let served = Served::compile(name, model, &settings, &shared.metrics)?;
+                    shared.metrics.compiled(name, served.compile_time);
+                    Ok(served)
+                };
+                let set =
+                    ModelSet::load_within(&self.settings.arguments.folder, Registry::standard(), &limits, make)?;
+                self.set.get_or_init(|| set)
+            }
+        };
+        // After the first reading, this reports the files that failed.
+        let reload = set.reload()?;
+        self.keep_versions(&set.all());
+        let mut lines = Vec::new();
+        if is_first {
+            lines.push(format!("loaded {} models", set.names().len()));
+        }
+        let changes = [("added", &reload.added), ("replaced", &reload.replaced), ("removed", &reload.removed)];
+        for (change, names) in changes {
+            lines.extend(names.iter().map(|name| format!("{change} {name}")));
+        }
+        let failed: BTreeMap<String, Value> = reload.failed.iter().map(failed_entry).collect();
+        let mut before = self.failed.write().unwrap_or_else(PoisonError::into_inner);
+        for one in &reload.failed {
+            // Every reload reports a broken file; the log has it once.
+            if before.get(one.name()) != failed.get(one.name()) {
+                lines.push(format!("{} is not valid, and its old model stays if there is one: {one}", one.name()));
+            }
+        }
+        *before = failed;
+        let result = match (lines.is_empty(), reload.failed.is_empty()) {
+            (_, false) => ReloadResult::failed,
+            (true, true) => ReloadResult::unchanged,
+            (false, true) => ReloadResult::changed,
+        };
+        self.shared.metrics.reloaded(result, set.names().len(), reload.failed.len());
+        Ok(lines)
+    }
+
+    /// Adds the current models to the versions, and forgets models that are gone.
+    fn keep_versions(&self, current: &[(String, Arc<Served>)]) {
+        let mut versions = self.shared.versions();
+        versions.retain(|name, _| {
+            let stays = current.binary_search_by(|(one, _)| one.cmp(name)).is_ok();
+            if !stays {
+                self.shared.metrics.forget(name);
+            }
+            stays
+        });
+        for (name, served) in current {
+            let own = versions.entry(name.clone()).or_default();
+            if own.front().is_none_or(|front| !Arc::ptr_eq(front, served)) {
+                // A text that comes back is a version that is known already.
+                own.retain(|version| version.hash != served.hash);
+                own.push_front(served.clone());
+                own.truncate(VERSIONS);
+            }
+        }
+    }
+
+    /// True once the folder was read.
+    pub(crate) fn are_loaded(&self) -> bool {
+        self.set.get().is_some()
+    }
+
+    /// Finds the model that `name` denotes: `fraud`, or a version as in `fraud@1b0f9c2d`.
+    pub(crate) fn find(&self, name: &str) -> Found {
+        let Some(set) = self.set.get() else { return Found::NotYet };
+        if let Some(served) = set.get(name) {
+            return Found::Model(served);
+        }
+        let Some((own, hash)) = name.rsplit_once('@') else {
+            return Found::Nothing("there is no model with this name; `GET /v1/models` lists the models".to_owned());
+        };
+        if hash.len() < LEAST_DIGITS {
+            return Found::Nothing(format!("a version must be named by at least {LEAST_DIGITS} digits of its hash"));
+        }
+        let versions = self.shared.versions();
+        let version = versions.get(own).and_then(|all| all.iter().find(|one| one.hash.starts_with(hash)));
+        match version {
+            Some(version) => Found::Model(version.clone()),
+            None => Found::Nothing(format!(
+                "there is no such version of the model; the last {VERSIONS} versions that were served are kept"
+            )),
+        }
+    }
+
+    /// The current models by name.
+    pub(crate) fn all(&self) -> Vec<(String, Arc<Served>)> {
+        self.set.get().map(ModelSet::all).unwrap_or_default()
+    }
+
+    /// The hashes of the kept versions of a model, the current one first.
+    pub(crate) fn hashes(&self, name: &str) -> Vec<String> {
+        self.shared.versions().get(name).into_iter().flatten().map(|version| version.hash.clone()).collect()
+    }
+
+    /// The problems in the file of the model `name`, if it is not valid.
+    pub(crate) fn failed(&self, name: &str) -> Option<Value> {
+        self.failed.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// The files that are not valid models, with their problems.
+    pub(crate) fn all_failed(&self) -> BTreeMap<String, Value> {
+        self.failed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The name of a model whose file is not valid, and its problems.
+fn failed_entry(failed: &FailedModel) -> (String, Value) {
+    let error = failed.error();
+    let entry = json!({
+        "code": error.code(),
+        "message": message(error),
+        "diagnostics": diagnostics(&error.diagnostics(), Some(failed.sources())),
+    });
+    (failed.name().to_owned(), entry)
+}

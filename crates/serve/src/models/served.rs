@@ -1,0 +1,126 @@
+//! One version of a model, compiled and ready to answer requests. It stays as it is when the file changes.
+
+use crate::arguments::Settings;
+use crate::metrics::{Metrics, ModelMetrics};
+use crate::problem::diagnostics;
+use cembra::json::{Json, JsonExecutor, JsonRow, JsonRows};
+use cembra::loaders::LoaderRow;
+use cembra::{Batch, Error, Executor, Model, ModelExecutor, Options, Pool, RunOptions};
+use serde_json::{Map, Value};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+/// The digits of a hash that answers show.
+const DIGITS: usize = 16;
+
+/// How often a version runs its tests longer than a request may take.
+const TEST_FACTOR: u32 = 3;
+
+/// An executor that reads and writes JSON value by value.
+type ByValue = ModelExecutor<LoaderRow<JsonRow>, (), Map<String, Value>>;
+
+/// The evaluators for one row of JSON.
+enum Rows {
+    OnePass(Pool<JsonExecutor>),
+    ByValue(Pool<ByValue>),
+}
+
+/// One version of a model.
+pub(crate) struct Served {
+    pub(crate) name: String,
+    /// The first digits of the hash of the model's texts.
+    pub(crate) hash: String,
+    pub(crate) model: Model,
+    pub(crate) executor: Executor,
+    /// The model for many rows; the reason if there are none, as for a model with tensors.
+    pub(crate) batch: Result<Batch, Error>,
+    pub(crate) warnings: Vec<Value>,
+    pub(crate) loaded: SystemTime,
+    pub(crate) compile_time: Duration,
+    pub(crate) metrics: ModelMetrics,
+    rows: Rows,
+    /// True if a row took long lately, so that rows are evaluated away from the threads of connections.
+    slow: AtomicBool,
+}
+
+impl Served {
+    /// Compiles a model and runs its own tests.
+    ///
+    /// # Errors
+    /// If the model cannot be compiled, if JSON cannot express its inputs or outputs, or if a test fails.
+    pub(crate) fn compile(name: &str, model: &Model, settings: &Settings, metrics: &Metrics) -> Result<Served, Error> {
+        let options = Options::default().name(name);
+        let start = Instant::now();
+        let most = settings.threads + 4;
+        let (executor, rows) = match model.json_executor(&options) {
+            Ok(json) => (json.executor().clone(), Rows::OnePass(Pool::with_most(json, most))),
+            Err(error) => {
+                let Ok(executor) = model.executor_between(&JsonRows, &Json, &options) else { return Err(error) };
+                (executor.executor().clone(), Rows::ByValue(Pool::with_most(executor, most)))
+            }
+        };
+        let batch = executor.batch();
+        let compile_time = start.elapsed();
+        let limit = RunOptions::new().time_limit(settings.arguments.time_limit.saturating_mul(TEST_FACTOR));
+        model.run_tests_with(&options, &limit).check()?;
+        let warnings = diagnostics(model.warnings(&options).as_slice(), model.sources());
+        Ok(Served {
+            name: name.to_owned(),
+            hash: hash(model),
+            model: model.clone(),
+            executor,
+            batch,
+            warnings,
+            loaded: SystemTime::now(),
+            compile_time,
+            metrics: metrics.of_model(name),
+            rows,
+            slow: AtomicBool::new(false),
+        })
+    }
+
+    /// Evaluates one row, a JSON object, and returns the outputs as a JSON object.
+    pub(crate) fn run(&self, text: &str, options: &RunOptions) -> Result<String, Error> {
+        let start = Instant::now();
+        let made = match &self.rows {
+            Rows::OnePass(pool) => pool.with(|executor| {
+                executor.set_run_options(options);
+                executor.run(text)
+            }),
+            Rows::ByValue(pool) => pool.with(|executor| {
+                executor.set_run_options(options);
+                let mut outputs = Map::new();
+                executor.listen(&JsonRow::parse(text)?, &mut outputs)?;
+                Ok(Value::Object(outputs).to_string())
+            }),
+        };
+        self.metrics.model_seconds.observe(start.elapsed().as_secs_f64());
+        made
+    }
+
+    /// True if a row took long lately.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.slow.load(Ordering::Relaxed)
+    }
+
+    /// Records whether a row took long.
+    pub(crate) fn set_slow(&self, is_slow: bool) {
+        if self.is_slow() != is_slow {
+            self.slow.store(is_slow, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The hash of a model's texts: of the names of its files without their folder, and of their contents.
+fn hash(model: &Model) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for (name, text) in model.sources().into_iter().flat_map(|sources| sources.texts()) {
+        for part in [crate::problem::file_name(name), text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    let mut hash = hasher.finalize().to_hex().to_string();
+    hash.truncate(DIGITS);
+    hash
+}

@@ -1,0 +1,187 @@
+//! Errors as `application/problem+json`: the status, a code, a message, and the places in a model that are the cause. It does not decide which
+//! error a request has.
+
+use bytes::Bytes;
+use cembra::Error;
+use cembra::doors::SourcePlace;
+use cembra::errors::{Diagnostic, Span};
+use cembra_table::error::{DataCode, DataError};
+use hyper::StatusCode;
+use serde_json::{Map, Value, json};
+
+/// The media type of problems.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// The reason why a request is not answered with what it asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    pub(crate) status: StatusCode,
+    /// The code of the problem: one of a fixed set, so that it may be a label of metrics.
+    pub(crate) code: &'static str,
+    pub(crate) detail: String,
+    /// The problems in a model's text; empty if the text is not the cause.
+    pub(crate) diagnostics: Vec<Value>,
+    /// The value of the header `Retry-After` in seconds; `None` without the header.
+    pub(crate) retry_after: Option<u32>,
+    /// The value of the header `Allow`; `None` without the header.
+    pub(crate) allow: Option<&'static str>,
+    /// True if the connection must be closed after the response, because its bytes cannot be trusted any more.
+    pub(crate) closes: bool,
+}
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
+        let (diagnostics, retry_after, allow, closes) = (Vec::new(), None, None, false);
+        Problem { status, code, detail: detail.into(), diagnostics, retry_after, allow, closes }
+    }
+
+    /// The problem of a request that the server does not understand.
+    pub(crate) fn bad(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The problem of a request that comes while too many others are in progress.
+    pub(crate) fn busy(detail: impl Into<String>) -> Problem {
+        Problem { retry_after: Some(1), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, "concurrency", detail) }
+    }
+
+    /// The problem of a failure inside the server.
+    pub(crate) fn internal(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
+    /// Returns this problem for a connection that must be closed after the response.
+    pub(crate) fn closing(self) -> Problem {
+        Problem { closes: true, ..self }
+    }
+
+    /// The problem that a row, or a model as a whole, fails with `error`. `sources` are the texts of the model.
+    pub(crate) fn of_error(error: &Error, sources: Option<&cembra::program::Sources>) -> Problem {
+        let mut problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.code(), message(error));
+        // Wrong data have no place in the text.
+        if error.span().is_some() {
+            problem.diagnostics = diagnostics(&error.diagnostics(), sources);
+        }
+        problem
+    }
+
+    /// The problem that a table cannot be read further.
+    pub(crate) fn of_data(error: &DataError) -> Problem {
+        let status = match error.code() {
+            DataCode::Limit => StatusCode::PAYLOAD_TOO_LARGE,
+            DataCode::AbsentColumn | DataCode::ColumnType | DataCode::DuplicateColumn | DataCode::MissingValue => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            _ => StatusCode::BAD_REQUEST,
+        };
+        let line = error.line().map(|line| format!("line {line}: ")).unwrap_or_default();
+        let hints: String = error.hints().iter().map(|hint| format!("; {hint}")).collect();
+        Problem::new(status, error.code().as_str(), format!("{line}{}{hints}", data_message(error)))
+    }
+
+    /// The body of the response.
+    pub(crate) fn body(&self) -> Bytes {
+        let mut object = json!({
+            "type": format!("urn:cembra:problem:{}", self.code),
+            "title": title(self.status),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "code": self.code,
+        });
+        if let (false, Some(object)) = (self.diagnostics.is_empty(), object.as_object_mut()) {
+            object.insert("diagnostics".to_owned(), Value::Array(self.diagnostics.clone()));
+        }
+        Bytes::from(object.to_string())
+    }
+}
+
+/// The summary of a status in words.
+fn title(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        422 => "The data do not fit the model",
+        429 => "Too many requests at the same time",
+        _ => status.canonical_reason().unwrap_or("Error"),
+    }
+}
+
+/// The message of an error, without its place in the text and without the number of the row.
+pub(crate) fn message(error: &Error) -> String {
+    let message = error.message();
+    let row = error.row().map(|row| format!(", in row {row}"));
+    match row.and_then(|row| message.strip_suffix(&row).map(str::to_owned)) {
+        Some(short) => short,
+        None => message,
+    }
+}
+
+/// The message of an error about data, with the name of the column.
+pub(crate) fn data_message(error: &DataError) -> String {
+    match error.column() {
+        Some(column) => format!("column `{column}`: {}", error.message()),
+        None => error.message(),
+    }
+}
+
+/// The error of one row, as it stands in the place of the row.
+#[derive(Clone, Debug)]
+pub(crate) struct RowError {
+    pub(crate) code: &'static str,
+    pub(crate) message: String,
+}
+
+impl RowError {
+    pub(crate) fn of_error(error: &Error) -> RowError {
+        RowError { code: error.code(), message: message(error) }
+    }
+
+    pub(crate) fn of_data(error: &DataError) -> RowError {
+        RowError { code: error.code().as_str(), message: data_message(error) }
+    }
+
+    /// The object in the place of row `row`, counted from 0.
+    pub(crate) fn object(&self, row: u64) -> Value {
+        json!({"error": {"code": self.code, "message": self.message, "row": row}})
+    }
+}
+
+/// Converts the problems in a model's text to JSON: with the file's name, the line and column of each place, and the hints.
+pub(crate) fn diagnostics(found: &[Diagnostic], sources: Option<&cembra::program::Sources>) -> Vec<Value> {
+    found.iter().map(|one| diagnostic(one, sources)).collect()
+}
+
+fn diagnostic(one: &Diagnostic, sources: Option<&cembra::program::Sources>) -> Value {
+    let mut object = Map::new();
+    object.insert("code".to_owned(), one.code().as_str().into());
+    object.insert("severity".to_owned(), if one.code().is_warning() { "warning" } else { "error" }.into());
+    object.insert("message".to_owned(), one.message().into());
+    place(&mut object, one.span(), sources);
+    if !one.hints().is_empty() {
+        object.insert("hint".to_owned(), one.hints().join("; ").into());
+    }
+    let related = one.others().iter().map(|label| {
+        let mut object = Map::new();
+        object.insert("message".to_owned(), label.text.as_str().into());
+        place(&mut object, Some(label.span), sources);
+        Value::Object(object)
+    });
+    let related: Vec<Value> = related.collect();
+    if !related.is_empty() {
+        object.insert("related".to_owned(), related.into());
+    }
+    Value::Object(object)
+}
+
+/// Adds the file, line and column of a span.
+fn place(object: &mut Map<String, Value>, span: Option<Span>, sources: Option<&cembra::program::Sources>) {
+    let (Some(span), Some(sources)) = (span, sources) else { return };
+    let at: SourcePlace<'_> = sources.place(span);
+    let (line, column) = at.line_and_column();
+    object.insert("file".to_owned(), file_name(at.name).into());
+    object.insert("line".to_owned(), line.into());
+    object.insert("column".to_owned(), column.into());
+}
+
+/// The last part of a path: clients need not know where the folder is.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}

@@ -1,0 +1,129 @@
+//! The forms of rows in requests and answers, and their media types.
+
+use crate::problem::Problem;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, HeaderMap};
+
+/// A form of rows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    /// An object, or an array of objects.
+    Json,
+    /// An object on each line.
+    Lines,
+    /// A stream of Arrow IPC.
+    Arrow,
+    Csv,
+}
+
+impl Form {
+    pub(crate) const ALL: [Form; 4] = [Form::Json, Form::Lines, Form::Arrow, Form::Csv];
+
+    pub(crate) const fn media_type(self) -> &'static str {
+        match self {
+            Form::Json => "application/json",
+            Form::Lines => "application/x-ndjson",
+            Form::Arrow => "application/vnd.apache.arrow.stream",
+            Form::Csv => "text/csv",
+        }
+    }
+
+    /// The value of `Content-Type` of an answer.
+    pub(crate) const fn content_type(self) -> &'static str {
+        match self {
+            Form::Csv => "text/csv; charset=utf-8; header=present",
+            other => other.media_type(),
+        }
+    }
+
+    /// The form of a request's body.
+    ///
+    /// # Errors
+    /// If the media type is not that of a form.
+    pub(crate) fn of_request(media_type: &str) -> Result<Form, Problem> {
+        let found = Form::ALL.into_iter().find(|form| form.media_type() == media_type);
+        found.ok_or_else(|| {
+            let detail = format!("the body must be one of {}", Form::list());
+            Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
+        })
+    }
+
+    /// The form of the answer: the one that `Accept` prefers; among equals that of the request.
+    ///
+    /// # Errors
+    /// If `Accept` allows no form.
+    pub(crate) fn of_answer(headers: &HeaderMap, request: Form) -> Result<Form, Problem> {
+        if !headers.contains_key(ACCEPT) {
+            return Ok(request);
+        }
+        let ranges: Vec<(String, f32)> = headers
+            .get_all(ACCEPT)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .map(range)
+            .collect();
+        let mut best = (0.0, None);
+        // The request's own form comes first, and another one only if it is preferred.
+        for form in [request].into_iter().chain(Form::ALL) {
+            let quality = quality(&ranges, form.media_type());
+            if quality > best.0 {
+                best = (quality, Some(form));
+            }
+        }
+        best.1.ok_or_else(|| {
+            let detail = format!("the header `Accept` must allow one of {}", Form::list());
+            Problem::new(StatusCode::NOT_ACCEPTABLE, "accept", detail)
+        })
+    }
+
+    fn list() -> String {
+        Form::ALL.map(Form::media_type).join(", ")
+    }
+}
+
+/// A range of media types in `Accept`, and its quality.
+fn range(text: &str) -> (String, f32) {
+    let mut parts = text.split(';').map(str::trim);
+    let range = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    let quality = quality.and_then(|quality| quality.parse().ok()).filter(|quality: &f32| (0.0..=1.0).contains(quality));
+    (range, quality.unwrap_or(1.0))
+}
+
+/// The quality of a media type: that of the most precise range that has it.
+fn quality(ranges: &[(String, f32)], media_type: &str) -> f32 {
+    let family = media_type.split('/').next().unwrap_or_default();
+    let precision = |range: &str| match range.split_once('/') {
+        _ if range == media_type => Some(2),
+        Some((own, "*")) if own == family => Some(1),
+        Some(("*", "*")) => Some(0),
+        _ => None,
+    };
+    let fitting = ranges.iter().filter_map(|(range, quality)| Some((precision(range)?, *quality)));
+    fitting.max_by_key(|(precision, _)| *precision).map_or(0.0, |(_, quality)| quality)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_has_the_form_that_is_preferred() {
+        let of = |accept: &str, request| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            Form::of_answer(&headers, request).ok()
+        };
+        for request in Form::ALL {
+            assert_eq!(of("*/*", request), Some(request));
+            assert_eq!(of("text/csv", request), Some(Form::Csv));
+            assert_eq!(of("text/html, image/png", request), None);
+            assert_eq!(of("*/*;q=0.1, application/x-ndjson", request), Some(Form::Lines));
+        }
+        assert_eq!(of("text/*", Form::Json), Some(Form::Csv));
+        assert_eq!(of("application/*", Form::Csv), Some(Form::Json));
+        assert_eq!(of("*/*, application/json;q=0", Form::Json), Some(Form::Lines));
+        assert_eq!(of("application/json;q=0.5, text/csv;q=0.6", Form::Json), Some(Form::Csv));
+    }
+}

@@ -1,0 +1,266 @@
+//! The paths of the server: which function answers which request. The checks before are in `guard`, the work of models in `requests`.
+
+use crate::answer::{Answer, json, refusal, whole};
+use crate::models::{Found, Served};
+use crate::problem::Problem;
+use crate::server::State;
+use crate::{metrics, openapi, page, requests};
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use hyper::{Method, Request, StatusCode};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The methods of a path that is only read.
+const READ: &str = "GET, HEAD";
+
+/// The methods of a model's path.
+const MODEL: &str = "GET, HEAD, POST";
+
+/// What a path names.
+enum Route<'p> {
+    Health,
+    Ready,
+    Metrics,
+    OpenApi,
+    Models,
+    Model(&'p str),
+    Page,
+    PageModels,
+    PageModel(&'p str),
+    PageAction(cembra_page::Action),
+}
+
+impl Route<'_> {
+    fn of(path: &str) -> Option<Route<'_>> {
+        Some(match path {
+            "/healthz" => Route::Health,
+            "/readyz" => Route::Ready,
+            "/metrics" => Route::Metrics,
+            "/v1/openapi.json" => Route::OpenApi,
+            "/v1/models" => Route::Models,
+            "/" => Route::Page,
+            "/page/models" => Route::PageModels,
+            "/page/explain" => Route::PageAction(cembra_page::Action::Explain),
+            "/page/rows" => Route::PageAction(cembra_page::Action::Rows),
+            "/page/plot" => Route::PageAction(cembra_page::Action::Plot),
+            "/page/lsp" => Route::PageAction(cembra_page::Action::Lsp),
+            _ => match (path.strip_prefix("/v1/models/"), path.strip_prefix("/page/models/")) {
+                (Some(name), _) => Route::Model(name),
+                (_, Some(name)) => Route::PageModel(name),
+                _ => return None,
+            },
+        })
+    }
+
+    /// The methods that the path answers, as the header `Allow` lists them.
+    const fn methods(&self) -> &'static str {
+        match self {
+            Route::Model(_) => MODEL,
+            Route::PageAction(_) => "POST",
+            _ => READ,
+        }
+    }
+}
+
+/// The record of a request for metrics and the log. It is closed when the answer is made, or at the end of a stream.
+pub(crate) struct Record {
+    start: Instant,
+    state: Arc<State>,
+    model: Option<Arc<Served>>,
+    status: u16,
+}
+
+impl Record {
+    /// Records the status of the answer.
+    pub(crate) fn set_status(&mut self, status: StatusCode) {
+        self.status = status.as_u16();
+    }
+
+    /// Records that an answer ended early, after its status was sent.
+    pub(crate) fn cut_short(&self, problem: &Problem) {
+        self.state.metrics.failed(self.model.as_ref().map(|model| &model.metrics), problem.code, 1);
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let time = self.start.elapsed();
+        let model = self.model.as_deref();
+        self.state.metrics.answered(model.map(|model| &model.metrics), self.status, time);
+        // The path is not logged: a client chose it.
+        tracing::debug!(model = model.map(|model| &*model.name), status = self.status, ?time);
+    }
+}
+
+/// Answers a request. `is_ambiguous` tells that programs may read its head in different ways.
+pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, is_ambiguous: bool) -> Answer {
+    let mut record = Record { start: Instant::now(), state: state.clone(), model: None, status: 0 };
+    let (parts, body) = request.into_parts();
+    let made = match check(&parts, state, is_ambiguous) {
+        Ok(route) => dispatch(route, &parts, body, state, &mut record).await,
+        Err(problem) => Err(problem),
+    };
+    match made {
+        // The record of a stream went along with it.
+        Ok(Made::Stream(answer)) => answer(record),
+        Ok(Made::Whole(answer)) => {
+            record.set_status(answer.status());
+            answer
+        }
+        Err(problem) => {
+            record.set_status(problem.status);
+            state.metrics.failed(record.model.as_ref().map(|model| &model.metrics), problem.code, 1);
+            refusal(&problem)
+        }
+    }
+}
+
+/// An answer: whole, or a stream that takes the record of the request along.
+pub(crate) enum Made {
+    Whole(Answer),
+    Stream(Box<dyn FnOnce(Record) -> Answer + Send>),
+}
+
+fn check<'p>(parts: &'p Parts, state: &State, is_ambiguous: bool) -> Result<Route<'p>, Problem> {
+    if is_ambiguous {
+        let detail = "the head has two lengths, or a line that does not end with CR and LF";
+        return Err(Problem::bad("framing", detail).closing());
+    }
+    let route = Route::of(parts.uri.path());
+    state.guard.check(parts, !matches!(route, Some(Route::Health)))?;
+    let is_page = matches!(
+        route,
+        Some(Route::Page | Route::PageModels | Route::PageModel(_) | Route::PageAction(_))
+    );
+    let route = route.filter(|_| !is_page || state.page.is_some());
+    let route = route.ok_or_else(|| {
+        Problem::new(StatusCode::NOT_FOUND, "path", "there is nothing at this path; `GET /v1/openapi.json` lists the paths")
+    })?;
+    let methods = route.methods();
+    if !methods.split(", ").any(|method| method == parts.method.as_str()) {
+        let detail = format!("the method must be one of {methods}");
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail);
+        return Err(Problem { allow: Some(methods), ..problem });
+    }
+    Ok(route)
+}
+
+async fn dispatch(
+    route: Route<'_>,
+    parts: &Parts,
+    body: Incoming,
+    state: &Arc<State>,
+    record: &mut Record,
+) -> Result<Made, Problem> {
+    let answer = match route {
+        Route::Health => whole("text/plain; charset=utf-8", "ok\n"),
+        Route::Ready => ready(state)?,
+        Route::Metrics => whole(metrics::MEDIA_TYPE, state.metrics.text()),
+        Route::OpenApi => whole("application/json", openapi::document(state).to_string()),
+        Route::Models => json(&list(state)),
+        Route::Model(name) => {
+            let served = find(state, name)?;
+            record.model = Some(served.clone());
+            if parts.method == Method::POST {
+                return requests::run(state, &served, parts, body).await;
+            }
+            json(&describe(state, &served))
+        }
+        Route::Page => page::document(state)?,
+        Route::PageModels => page::models(state, &parts.headers)?,
+        Route::PageModel(name) => page::model(state, &parts.headers, name)?,
+        Route::PageAction(action) => page::act(state, &parts.headers, action, body).await?,
+    };
+    Ok(Made::Whole(answer))
+}
+
+/// Answers whether requests may be sent to this server.
+fn ready(state: &State) -> Result<Answer, Problem> {
+    let detail = match (state.ends(), state.models.are_loaded()) {
+        (true, _) => "the server ends",
+        (false, false) => "the models are not loaded yet",
+        (false, true) => return Ok(whole("text/plain; charset=utf-8", "ready\n")),
+    };
+    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", detail))
+}
+
+/// Finds the model that a part of a path names.
+///
+/// # Errors
+/// If there is no such model (404), its file is not valid and no earlier version is served (503), or the models are not loaded yet (503).
+pub(crate) fn find(state: &State, name: &str) -> Result<Arc<Served>, Problem> {
+    let unavailable = |code, detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
+    let missing = |detail: String| Problem::new(StatusCode::NOT_FOUND, "model", detail);
+    let name = percent_decode_str(name).decode_utf8().map_err(|_| missing("the name must be UTF-8".to_owned()))?;
+    match state.models.find(&name) {
+        Found::Model(served) => Ok(served),
+        Found::NotYet => {
+            let problem = unavailable("not-ready", "the models are not loaded yet".to_owned());
+            Err(Problem { retry_after: Some(1), ..problem })
+        }
+        Found::Nothing(detail) => match state.models.failed(&name) {
+            Some(failed) => {
+                let message = failed["message"].as_str().unwrap_or_default().to_owned();
+                let diagnostics = failed["diagnostics"].as_array().cloned().unwrap_or_default();
+                Err(Problem { diagnostics, ..unavailable("invalid-model", format!("the file is not a valid model: {message}")) })
+            }
+            None => Err(missing(detail)),
+        },
+    }
+}
+
+/// The list of the models, and of the files that are not valid.
+fn list(state: &State) -> Value {
+    let models = state.models.all();
+    let failed = state.models.all_failed();
+    let entry = |(name, served): &(String, Arc<Served>)| {
+        let is_current = !failed.contains_key(name);
+        json!({"name": name, "hash": served.hash, "loaded": timestamp(served.loaded), "current": is_current})
+    };
+    let failed_entry = |(name, problem): (&String, &Value)| json!({"name": name, "problem": problem});
+    json!({
+        "models": models.iter().map(entry).collect::<Vec<_>>(),
+        "failed": failed.iter().map(failed_entry).collect::<Vec<_>>(),
+    })
+}
+
+/// The signature of a model, its warnings, and the problems of its file.
+fn describe(state: &State, served: &Served) -> Value {
+    let fields = |fields: &[cembra::Field]| fields.iter().map(field).collect::<Vec<_>>();
+    json!({
+        "name": served.name,
+        "hash": served.hash,
+        "loaded": timestamp(served.loaded),
+        "compile_seconds": served.compile_time.as_secs_f64(),
+        "inputs": fields(served.executor.inputs()),
+        "outputs": fields(served.executor.outputs()),
+        "rows": served.batch.is_ok(),
+        "warnings": served.warnings,
+        "versions": state.models.hashes(&served.name),
+        "failed": state.models.failed(&served.name).map_or_else(Vec::new, |failed| vec![failed]),
+    })
+}
+
+fn field(field: &cembra::Field) -> Value {
+    let mut object = json!({"name": &*field.name, "type": cembra::values::print_type(&field.qtype)});
+    if let (Some(object), Some(default)) = (object.as_object_mut(), default(field)) {
+        object.insert("default".to_owned(), default.into());
+    }
+    object
+}
+
+/// The default of an input as a literal of the language; `None` if it has none.
+fn default(field: &cembra::Field) -> Option<String> {
+    let empty = || field.empty_default().map(|empty| cembra::values::print_value(&empty));
+    field.default.as_ref().map(|value| cembra::values::print_value(&cembra::Value::Scalar(value.clone()))).or_else(empty)
+}
+
+/// A moment in the form of RFC 3339.
+fn timestamp(moment: std::time::SystemTime) -> String {
+    let since = moment.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let micros = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+    cembra::Timestamp(micros).to_string()
+}

@@ -1,0 +1,171 @@
+//! A running server: its threads, its state, and its end. Connections are in `connections`, requests in `routes`.
+
+use crate::arguments::{Settings, Token};
+use crate::connections;
+use crate::guard::Guard;
+use crate::metrics::Metrics;
+use crate::models::{Models, Watcher};
+use crate::requests::Work;
+use cembra_page::Document;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+/// The requests of the page that are worked on at the same time.
+pub(crate) const PAGE_WORKERS: usize = 2;
+
+/// The stages in which a server ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    Runs,
+    /// No connection is accepted any more, and each connection ends after its next answer.
+    Drains,
+    /// Connections without a request in progress end.
+    Ends,
+}
+
+/// What all connections share.
+pub(crate) struct State {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) guard: Guard,
+    pub(crate) models: Arc<Models>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) work: Work,
+    pub(crate) page: Option<Page>,
+    pub(crate) stage: watch::Sender<Stage>,
+}
+
+/// The page and the token of its requests.
+pub(crate) struct Page {
+    pub(crate) document: Document,
+    pub(crate) token: Token,
+    pub(crate) workers: Arc<tokio::sync::Semaphore>,
+}
+
+impl State {
+    /// True once the server ends.
+    pub(crate) fn ends(&self) -> bool {
+        *self.stage.borrow() > Stage::Runs
+    }
+}
+
+/// A running server. It runs until [`shut_down`](Server::shut_down) is called; dropping it ends it at once.
+pub struct Server {
+    runtime: Runtime,
+    address: SocketAddr,
+    state: Arc<State>,
+    accepting: tokio::task::JoinHandle<()>,
+    _watcher: Watcher,
+}
+
+impl Server {
+    /// Binds the address, starts the threads, and begins to read the models. Requests are accepted when this returns; models answer once they
+    /// are compiled.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or the address cannot be bound.
+    pub fn start(settings: Settings) -> io::Result<Server> {
+        let folder = &settings.arguments.folder;
+        std::fs::read_dir(folder)
+            .map_err(|error| io::Error::new(error.kind(), format!("the folder `{}` cannot be read: {error}", folder.display())))?;
+        let settings = Arc::new(settings);
+        let streams = Work::most_streams(&settings);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(settings.threads)
+            // Streams, rows that take long, and the page; names of hosts and files are never looked up.
+            .max_blocking_threads(streams + settings.threads + PAGE_WORKERS)
+            .thread_name("serve")
+            .enable_all()
+            .build()?;
+        let listen = settings.arguments.listen;
+        let bound = runtime.block_on(TcpListener::bind(listen));
+        let listener = bound
+            .map_err(|error| io::Error::new(error.kind(), format!("--listen {listen} cannot be bound: {error}")))?;
+        let address = listener.local_addr()?;
+        let metrics = Arc::new(Metrics::new());
+        let models = Arc::new(Models::new(settings.clone(), metrics.clone()));
+        let page = (!settings.arguments.no_page).then(Page::new).transpose()?;
+        let state = Arc::new(State {
+            guard: Guard::new(&settings, address.port()),
+            work: Work::new(&settings, streams),
+            models: models.clone(),
+            metrics,
+            page,
+            stage: watch::Sender::new(Stage::Runs),
+            settings,
+        });
+        let watcher = Watcher::start(models)?;
+        let accepting = runtime.spawn(connections::accept(listener, state.clone()));
+        Ok(Server { runtime, address, state, accepting, _watcher: watcher })
+    }
+
+    /// The address that the server listens on, with the port that the system chose for port 0.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Begins to end the server: it accepts no connection any more, and answers the requests that it has.
+    pub fn shut_down(&self) {
+        self.state.stage.send_if_modified(|stage| {
+            let runs = *stage == Stage::Runs;
+            *stage = (*stage).max(Stage::Drains);
+            runs
+        });
+    }
+
+    /// Waits until all requests are answered after [`shut_down`](Server::shut_down).
+    pub fn wait(self) {
+        let Server { runtime, accepting, .. } = self;
+        // The task ends after the last connection. It is only cancelled with the runtime.
+        let _ended = runtime.block_on(accepting);
+        runtime.shutdown_background();
+    }
+
+    /// Waits for SIGTERM or SIGINT, and then ends the server as [`shut_down`](Server::shut_down) and [`wait`](Server::wait) do. A second
+    /// signal ends the process at once.
+    ///
+    /// # Errors
+    /// If the signals cannot be received.
+    #[cfg(unix)]
+    pub fn run_until_signal(self) -> io::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (mut term, mut int) = {
+            let _inside = self.runtime.enter();
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        };
+        self.runtime.block_on(async {
+            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+        });
+        tracing::info!("ends after the requests in progress; another signal ends it at once");
+        self.shut_down();
+        self.runtime.spawn(async move {
+            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            tracing::warn!("ends at once");
+            std::process::exit(1);
+        });
+        self.wait();
+        Ok(())
+    }
+}
+
+impl Page {
+    fn new() -> io::Result<Page> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        let token = blake3::Hash::from_bytes(bytes).to_hex();
+        let mut document = cembra_page::server_document(&token);
+        document.policy = format!("{}; frame-ancestors 'none'", document.policy.trim_end_matches([';', ' ']));
+        let workers = Arc::new(tokio::sync::Semaphore::new(PAGE_WORKERS));
+        Ok(Page { document, token: Token::of(token.as_bytes()), workers })
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
