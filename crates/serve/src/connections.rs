@@ -154,11 +154,11 @@ async fn linger(mut socket: TcpStream) {
 async fn respond(
     request: Request<Incoming>,
     state: &Arc<State>,
-    flags: &Flags,
+    flags: &Arc<Flags>,
 ) -> Result<hyper::Response<AnswerBody>, Infallible> {
     // The socket looks at no head after a body of chunks.
     let is_chunked = request.headers().contains_key(hyper::header::TRANSFER_ENCODING);
-    let mut response = routes::respond(request, state, flags.are_ambiguous()).await;
+    let mut response = routes::respond(request, state, flags).await;
     if is_chunked || state.ends() {
         crate::answer::close(&mut response);
     }

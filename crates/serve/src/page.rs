@@ -108,7 +108,7 @@ pub(crate) async fn act(
         Ok(found) => Ok(whole("application/json", found)),
         Err(Refusal { status, code: _, detail }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            Err(Problem::new(status, "page", detail))
+            Err(Problem::new(status, "page", detail).after_body())
         }
     }
 }

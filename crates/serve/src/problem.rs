@@ -27,12 +27,15 @@ pub(crate) struct Problem {
     pub(crate) allow: Option<&'static str>,
     /// True if the connection must be closed after the response, because its bytes cannot be trusted any more.
     pub(crate) closes: bool,
+    /// True if the body of the request was read to its end, so that another request may follow.
+    pub(crate) body_is_read: bool,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
-        let (diagnostics, retry_after, allow, closes) = (Vec::new(), None, None, false);
-        Problem { status, code, detail: detail.into(), diagnostics, retry_after, allow, closes }
+        let (diagnostics, retry_after, allow) = (Vec::new(), None, None);
+        let (closes, body_is_read) = (false, false);
+        Problem { status, code, detail: detail.into(), diagnostics, retry_after, allow, closes, body_is_read }
     }
 
     /// The problem of a request that the server does not understand.
@@ -53,6 +56,11 @@ impl Problem {
     /// Returns this problem for a connection that must be closed after the response.
     pub(crate) fn closing(self) -> Problem {
         Problem { closes: true, ..self }
+    }
+
+    /// Returns this problem for a request whose body was read to its end.
+    pub(crate) fn after_body(self) -> Problem {
+        Problem { body_is_read: true, ..self }
     }
 
     /// The problem that a row, or a model as a whole, fails with `error`. `sources` are the texts of the model.

@@ -1,11 +1,12 @@
 //! The paths of the server: which function answers which request. The checks before are in `guard`, the work of models in `requests`.
 
-use crate::answer::{Answer, json, refusal, whole};
+use crate::answer::{Answer, close, json, refusal, whole};
 use crate::models::{Found, Served};
 use crate::problem::Problem;
 use crate::server::State;
-use crate::{metrics, openapi, page, requests};
-use hyper::body::Incoming;
+use crate::wire::Flags;
+use crate::{metrics, openapi, page, requests, schema};
+use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -71,6 +72,8 @@ pub(crate) struct Record {
     state: Arc<State>,
     model: Option<Arc<Served>>,
     status: u16,
+    /// The state of the connection.
+    pub(crate) flags: Arc<Flags>,
 }
 
 impl Record {
@@ -95,11 +98,13 @@ impl Drop for Record {
     }
 }
 
-/// Answers a request. `is_ambiguous` tells that programs may read its head in different ways.
-pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, is_ambiguous: bool) -> Answer {
-    let mut record = Record { start: Instant::now(), state: state.clone(), model: None, status: 0 };
+/// Answers a request on the connection that has the state `flags`.
+pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, flags: &Arc<Flags>) -> Answer {
+    let mut record =
+        Record { start: Instant::now(), state: state.clone(), model: None, status: 0, flags: flags.clone() };
     let (parts, body) = request.into_parts();
-    let made = match check(&parts, state, is_ambiguous) {
+    let has_body = !body.is_end_stream();
+    let made = match check(&parts, state, flags.are_ambiguous()) {
         Ok(route) => dispatch(route, &parts, body, state, &mut record).await,
         Err(problem) => Err(problem),
     };
@@ -113,7 +118,12 @@ pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, is_a
         Err(problem) => {
             record.set_status(problem.status);
             state.metrics.failed(record.model.as_ref().map(|model| &model.metrics), problem.code, 1);
-            refusal(&problem)
+            let mut answer = refusal(&problem);
+            // What is left of a body would have to be read before the next request.
+            if has_body && !problem.body_is_read {
+                close(&mut answer);
+            }
+            answer
         }
     }
 }
@@ -246,16 +256,10 @@ fn describe(state: &State, served: &Served) -> Value {
 
 fn field(field: &cembra::Field) -> Value {
     let mut object = json!({"name": &*field.name, "type": cembra::values::print_type(&field.qtype)});
-    if let (Some(object), Some(default)) = (object.as_object_mut(), default(field)) {
-        object.insert("default".to_owned(), default.into());
+    if let (Some(object), Some(default)) = (object.as_object_mut(), schema::default(field)) {
+        object.insert("default".to_owned(), default);
     }
     object
-}
-
-/// The default of an input as a literal of the language; `None` if it has none.
-fn default(field: &cembra::Field) -> Option<String> {
-    let empty = || field.empty_default().map(|empty| cembra::values::print_value(&empty));
-    field.default.as_ref().map(|value| cembra::values::print_value(&cembra::Value::Scalar(value.clone()))).or_else(empty)
 }
 
 /// A moment in the form of RFC 3339.

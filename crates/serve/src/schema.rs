@@ -12,10 +12,23 @@ pub(crate) fn inputs(fields: &[Field]) -> Value {
         if field.empty_default().is_some() {
             schema = nullable(schema);
         }
+        if let (Some(schema), Some(default)) = (schema.as_object_mut(), default(field)) {
+            schema.insert("default".to_owned(), default);
+        }
         (field.name.to_string(), schema)
     });
     let required: Vec<&str> = fields.iter().filter(|field| !may_be_left_out(field)).map(|field| &*field.name).collect();
     object(properties.collect(), required.into_iter().map(Value::from).collect())
+}
+
+/// The default of an input as JSON; `None` if it has none.
+pub(crate) fn default(field: &Field) -> Option<Value> {
+    if field.is_empty_by_default {
+        return Some(if field.qtype.as_map().is_some() { json!({}) } else { json!([]) });
+    }
+    let mut text = Vec::new();
+    cembra_table::json_text::write_value(&mut text, &cembra::Value::Scalar(field.default.clone()?));
+    serde_json::from_slice(&text).ok()
 }
 
 /// The schema of a JSON object with the outputs of a model.

@@ -21,11 +21,18 @@ pub(crate) const HEAD_BYTES: usize = 32 << 10;
 pub(crate) struct Flags {
     /// True if a head was read that other programs may read differently.
     is_ambiguous: AtomicBool,
+    /// True while bytes of an answer wait for the client.
+    is_writing: AtomicBool,
 }
 
 impl Flags {
     pub(crate) fn are_ambiguous(&self) -> bool {
         self.is_ambiguous.load(Ordering::Relaxed)
+    }
+
+    /// True while bytes that were given to the socket are not taken by the client's system.
+    pub(crate) fn are_writing(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
     }
 }
 
@@ -67,6 +74,7 @@ impl<S: AsyncWrite + Unpin> Wire<S> {
     /// Lets a write wait for the client until its time is over.
     fn waits<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_pending() {
+            self.flags.is_writing.store(true, Ordering::Relaxed);
             let time = self.write_time;
             let late = self.late.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + time)));
             if late.as_mut().poll(cx).is_ready() {
@@ -102,7 +110,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.socket).poll_flush(cx))?;
-        this.late = None;
+        if this.late.take().is_some() {
+            this.flags.is_writing.store(false, Ordering::Relaxed);
+        }
         Poll::Ready(Ok(()))
     }
 

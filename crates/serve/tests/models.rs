@@ -26,7 +26,7 @@ fn a_model_is_shown_with_its_signature() {
     let found = shown(&server, "m");
     assert_eq!(found["name"], "m");
     assert_eq!(found["inputs"][0], json!({"name": "x", "type": "i64"}));
-    assert_eq!(found["inputs"][1], json!({"name": "z", "type": "f64?", "default": "1.5"}));
+    assert_eq!(found["inputs"][1], json!({"name": "z", "type": "f64?", "default": 1.5}));
     assert_eq!(found["outputs"][0], json!({"name": "y", "type": "i64"}));
     assert_eq!((&found["warnings"][0]["code"], &found["warnings"][0]["line"]), (&json!("unused-let"), &json!(4)));
     let hash = found["hash"].as_str().unwrap();

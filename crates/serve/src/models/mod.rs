@@ -15,6 +15,7 @@ use cembra::operators::Registry;
 use cembra::{Error, FailedModel, Limits, Model, ModelSet};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub(crate) struct Models {
     shared: Arc<Shared>,
     /// The files that are not valid models, by the name of the model, as the answers show them.
     failed: RwLock<BTreeMap<String, Value>>,
+    /// True once the folder was read, with the files that failed.
+    are_loaded: AtomicBool,
     settings: Arc<Settings>,
 }
 
@@ -78,7 +81,7 @@ impl Models {
     /// Makes the models of a server without reading the folder.
     pub(crate) fn new(settings: Arc<Settings>, metrics: Arc<Metrics>) -> Models {
         let shared = Arc::new(Shared { metrics, versions: Mutex::default() });
-        Models { set: OnceLock::new(), shared, failed: RwLock::default(), settings }
+        Models { set: OnceLock::new(), shared, failed: RwLock::default(), are_loaded: AtomicBool::new(false), settings }
     }
 
     /// Reads the folder for the first time, or again. Returns the changes in words, for the log.
@@ -123,6 +126,8 @@ impl Models {
             }
         }
         *before = failed;
+        drop(before);
+        self.are_loaded.store(true, Ordering::Release);
         let result = match (lines.is_empty(), reload.failed.is_empty()) {
             (_, false) => ReloadResult::failed,
             (true, true) => ReloadResult::unchanged,
@@ -155,12 +160,12 @@ impl Models {
 
     /// True once the folder was read.
     pub(crate) fn are_loaded(&self) -> bool {
-        self.set.get().is_some()
+        self.are_loaded.load(Ordering::Acquire)
     }
 
     /// Finds the model that `name` denotes: `fraud`, or a version as in `fraud@1b0f9c2d`.
     pub(crate) fn find(&self, name: &str) -> Found {
-        let Some(set) = self.set.get() else { return Found::NotYet };
+        let Some(set) = self.set.get().filter(|_| self.are_loaded()) else { return Found::NotYet };
         if let Some(served) = set.get(name) {
             return Found::Model(served);
         }

@@ -49,6 +49,11 @@ impl BodyReading {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-limit", detail).closing()
     }
 
+    /// True if all bytes are known to be read. A body of chunks may be at its end without that.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.start.is_none() && self.body.is_end_stream()
+    }
+
     /// Reads the next bytes; `None` at the end.
     ///
     /// # Errors

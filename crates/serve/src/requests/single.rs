@@ -1,5 +1,6 @@
 //! One row of JSON: an object is answered with an object. It is evaluated on the thread that read it, unless rows of the model take long.
 
+use super::body::WholeBody;
 use super::{BodyReading, CancelOnDrop};
 use crate::answer::{Answer, whole};
 use crate::models::Served;
@@ -20,6 +21,10 @@ const QUICK: Duration = Duration::from_millis(1);
 /// Evaluates one row of JSON.
 pub(crate) async fn run(state: &Arc<State>, served: &Arc<Served>, body: BodyReading) -> Result<Answer, Problem> {
     let body = body.whole().await?;
+    evaluated(state, served, body).await.map_err(Problem::after_body)
+}
+
+async fn evaluated(state: &Arc<State>, served: &Arc<Served>, body: WholeBody) -> Result<Answer, Problem> {
     let text = str::from_utf8(&body).map_err(|_| Problem::bad("json", "the body is not UTF-8"))?;
     let limit = state.settings.arguments.time_limit;
     let made = if served.is_slow() { None } else { here(served, text, limit) };
@@ -47,7 +52,7 @@ fn here(served: &Served, text: &str, limit: Duration) -> Option<Result<String, E
 async fn elsewhere(
     state: &Arc<State>,
     served: &Arc<Served>,
-    body: super::body::WholeBody,
+    body: WholeBody,
     limit: Duration,
 ) -> Result<Result<String, Problem>, Problem> {
     let failed = |_| Problem::internal("the evaluation failed");

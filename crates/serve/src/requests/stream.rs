@@ -17,14 +17,16 @@ use cembra_table::{Dataset, Decoded, Format, ReadOptions, Request, Room, Spellin
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 
 /// The rows that are decoded and evaluated at once.
 const BATCH_ROWS: usize = 8_192;
@@ -38,6 +40,12 @@ const MESSAGE_BYTES: u64 = 256 << 20;
 /// The most bytes of the answer that wait for the client. Clients that send all of the request before they read need this much room.
 const ANSWER_BYTES: usize = 4 << 20;
 
+/// The time between two looks whether an answer that ends early is written.
+const CUT_OFF: Duration = Duration::from_millis(10);
+
+/// The most bytes of an answer that wait for the rows that follow.
+const HELD_BYTES: usize = 1 << 20;
+
 /// The parts of a body that wait for the evaluation.
 const PARTS: usize = 2;
 
@@ -47,8 +55,16 @@ const COMPRESSED: [&[u8]; 2] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]];
 /// The first bytes of an Arrow file, which is not a stream.
 const ARROW_FILE: &[u8] = b"ARROW1";
 
-/// A part of the answer with its share of the room for waiting bytes, or the reason why there are no more.
-type Sent = Result<(Bytes, OwnedSemaphorePermit), Problem>;
+/// A part of the answer.
+struct Part {
+    bytes: Bytes,
+    /// The part's share of the room for waiting bytes.
+    _place: OwnedSemaphorePermit,
+    is_last: bool,
+}
+
+/// A part of the answer, or the reason why there are no more.
+type Sent = Result<Part, Problem>;
 
 /// Evaluates the rows of a body.
 pub(crate) async fn run(
@@ -60,7 +76,8 @@ pub(crate) async fn run(
     places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 ) -> Result<Made, Problem> {
     let (to_thread, parts) = channel(PARTS);
-    let reading = tokio::spawn(read(body, to_thread)).abort_handle();
+    let is_complete = Arc::new(AtomicBool::new(false));
+    let reading = tokio::spawn(read(body, to_thread, is_complete.clone())).abort_handle();
     let (to_client, mut answers) = channel(16);
     let (token, room) = (Cancellation::new(), Arc::new(Semaphore::new(ANSWER_BYTES)));
     let ends = Ends { _cancel: CancelOnDrop::new(token.clone()), reading, room: room.clone(), _places: places };
@@ -74,6 +91,7 @@ pub(crate) async fn run(
         to,
         token,
         problem,
+        is_complete,
         most_rows: arguments.rows,
         rows: 0,
         time_left: arguments.time_limit,
@@ -83,8 +101,13 @@ pub(crate) async fn run(
     };
     tokio::task::spawn_blocking(move || job.run(input));
     match answers.recv().await {
-        Some(Ok((first, place))) => {
-            let body = Stream { first: Some((first, place)), answers, ends, record: None };
+        // The usual case of few rows: the length is known.
+        Some(Ok(part)) if part.is_last => {
+            let body = AnswerBody::Whole(Some(part.bytes));
+            Ok(Made::Whole(answer(StatusCode::OK, HeaderValue::from_static(to.content_type()), body)))
+        }
+        Some(Ok(first)) => {
+            let body = Stream { first: Some(first), answers, ends, record: None, late: None };
             Ok(Made::Stream(Box::new(move |record| stream(to, Stream { record: Some(record), ..body }))))
         }
         Some(Err(problem)) => Err(problem),
@@ -100,13 +123,14 @@ fn stream(form: Form, mut body: Stream) -> Answer {
 }
 
 /// Reads the body, and passes its parts to the thread.
-async fn read(mut body: BodyReading, to_thread: Sender<Result<Bytes, Problem>>) {
+async fn read(mut body: BodyReading, to_thread: Sender<Result<Bytes, Problem>>, is_complete: Arc<AtomicBool>) {
     loop {
-        let part = match body.next().await {
-            Ok(None) => return,
-            Ok(Some(part)) => Ok(part),
-            Err(problem) => Err(problem),
-        };
+        let part = body.next().await.transpose();
+        // Set before the last part is there for the thread.
+        if part.is_none() || body.is_complete() {
+            is_complete.store(true, Ordering::Release);
+        }
+        let Some(part) = part else { return };
         let is_last = part.is_err();
         if to_thread.send(part).await.is_err() || is_last {
             return;
@@ -132,27 +156,40 @@ impl Drop for Ends {
 
 /// The body of an answer while it is made.
 struct Stream {
-    first: Option<(Bytes, OwnedSemaphorePermit)>,
+    first: Option<Part>,
     answers: Receiver<Sent>,
     #[expect(dead_code, reason = "its drop ends the evaluation")]
     ends: Ends,
     record: Option<Record>,
+    /// The time until an answer that ends early is cut off, so that hyper writes the parts before.
+    late: Option<Pin<Box<Sleep>>>,
 }
 
 impl Parts for Stream {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>> {
-        if let Some((first, _)) = self.first.take() {
-            return Poll::Ready(Some(Ok(first)));
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(first.bytes)));
         }
-        self.answers.poll_recv(cx).map(|part| match part? {
-            Ok((bytes, _)) => Some(Ok(bytes)),
-            Err(problem) => {
-                if let Some(record) = &self.record {
-                    record.cut_short(&problem);
+        if self.late.is_none() {
+            match ready!(self.answers.poll_recv(cx)) {
+                None => return Poll::Ready(None),
+                Some(Ok(part)) => return Poll::Ready(Some(Ok(part.bytes))),
+                Some(Err(problem)) => {
+                    if let Some(record) = &self.record {
+                        record.cut_short(&problem);
+                    }
                 }
-                Some(Err(CutShort))
             }
-        })
+        }
+        // An error of the body drops what hyper has not written yet. hyper writes while the body has no further part.
+        let late = self.late.get_or_insert_with(|| Box::pin(sleep(CUT_OFF)));
+        while late.as_mut().poll(cx).is_ready() {
+            if self.record.as_ref().is_none_or(|record| !record.flags.are_writing()) {
+                return Poll::Ready(Some(Err(CutShort)));
+            }
+            late.as_mut().reset(tokio::time::Instant::now() + CUT_OFF);
+        }
+        Poll::Pending
     }
 }
 
@@ -211,13 +248,16 @@ struct Client {
 }
 
 impl Client {
-    fn send(&mut self, bytes: Vec<u8>) -> Result<(), Stop> {
+    fn send(&mut self, bytes: Vec<u8>, is_last: bool) -> Result<(), Stop> {
         let size = u32::try_from(bytes.len().clamp(1, ANSWER_BYTES)).unwrap_or(u32::MAX);
         let start = Instant::now();
         let place = self.handle.block_on(timeout(self.time_left, self.room.clone().acquire_many_owned(size)));
         self.time_left = self.time_left.saturating_sub(start.elapsed());
         match place {
-            Ok(Ok(place)) => self.answers.blocking_send(Ok((bytes.into(), place))).map_err(|_| Stop::Gone),
+            Ok(Ok(place)) => {
+                let part = Part { bytes: bytes.into(), _place: place, is_last };
+                self.answers.blocking_send(Ok(part)).map_err(|_| Stop::Gone)
+            }
             Ok(Err(_)) => Err(Stop::Gone),
             Err(_) => {
                 let detail = "the client takes too long to read the answer";
@@ -254,6 +294,8 @@ struct Job {
     to: Form,
     token: Cancellation,
     problem: Arc<Mutex<Option<Problem>>>,
+    /// True once the whole body is there, so that reading on never waits for the client.
+    is_complete: Arc<AtomicBool>,
     most_rows: u64,
     /// The rows so far.
     rows: u64,
@@ -278,7 +320,8 @@ impl Job {
         let problem = of_body.unwrap_or(stop);
         if let Some(writer) = writer.filter(|_| self.has_sent) {
             let error = RowError { code: problem.code, message: problem.detail.clone() };
-            if matches!(self.send(writer.broken_off(&error, self.rows)), Err(Stop::Gone)) {
+            let last = writer.broken_off(&error, self.rows);
+            if matches!(self.send(last, false), Err(Stop::Gone)) {
                 return;
             }
         }
@@ -328,7 +371,9 @@ impl Job {
                 let is_sent = self.rows > 0 || decoded.error.is_none();
                 self.batch(&mut evaluator, &decoded, writer, |job, bytes| {
                     waiting.extend_from_slice(&bytes);
-                    if is_sent { job.send(std::mem::take(&mut waiting)) } else { Ok(()) }
+                    // If the rows that follow can be read at once, a few bytes wait for them: an error among them is then all of the answer.
+                    let may_wait = waiting.len() < HELD_BYTES && job.is_complete.load(Ordering::Acquire);
+                    if is_sent && !may_wait { job.send(std::mem::take(&mut waiting), false) } else { Ok(()) }
                 })?;
                 if let Some(error) = decoded.error {
                     return Err(error.into());
@@ -338,7 +383,7 @@ impl Job {
             }
         }
         waiting.extend_from_slice(&writer.end()?);
-        self.send(waiting)
+        self.send(waiting, true)
     }
 
     /// Evaluates and encodes the rows of a batch.
@@ -366,14 +411,15 @@ impl Job {
         })
     }
 
-    fn send(&mut self, bytes: Vec<u8>) -> Result<(), Stop> {
-        if bytes.is_empty() {
+    fn send(&mut self, bytes: Vec<u8>, is_last: bool) -> Result<(), Stop> {
+        // Also an answer without bytes has a first part.
+        if bytes.is_empty() && self.has_sent {
             return Ok(());
         }
         self.has_sent = true;
         // Another request may compute while this one waits for its client.
         self.computing = None;
-        self.client.send(bytes)
+        self.client.send(bytes, is_last)
     }
 
     /// Waits until this thread may compute.

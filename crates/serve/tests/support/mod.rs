@@ -85,8 +85,12 @@ impl Running {
     /// Starts a server without waiting for its models.
     pub(crate) fn unready(folder: TempDir, more: &[&str]) -> Running {
         let path = folder.path().to_str().unwrap().to_owned();
-        let start = ["cembra-serve", &path, "--listen", "127.0.0.1:0", "--threads", "2"];
-        let arguments = Arguments::try_parse_from(start.iter().chain(more)).unwrap();
+        let mut all = vec!["cembra-serve", &path, "--listen", "127.0.0.1:0"];
+        if !more.contains(&"--threads") {
+            all.extend(["--threads", "2"]);
+        }
+        all.extend(more);
+        let arguments = Arguments::try_parse_from(all).unwrap();
         let server = Server::start(Settings::of(arguments).unwrap()).unwrap();
         let base = format!("http://{}", server.address());
         let agent = Agent::config_builder()
