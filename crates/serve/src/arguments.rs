@@ -32,7 +32,7 @@ pub struct Arguments {
     /// The most seconds that a client may take for the head of a request; an idle connection is closed after this time
     #[arg(long, value_name = "S", default_value = "10", value_parser = seconds)]
     pub header_time: Duration,
-    /// The most seconds that the server waits for a client to send a body, and to take the answer
+    /// The most seconds that the server waits for a client to send a body, and to take the answer; for each 64 KiB it waits a second longer
     #[arg(long, value_name = "S", default_value = "30", value_parser = seconds)]
     pub body_time: Duration,
     /// The most requests to models at the same time; further ones are refused with 429
@@ -111,10 +111,9 @@ impl Settings {
                 arguments.listen
             ));
         }
-        let threads = arguments.threads.map_or_else(
-            || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
-            usize::from,
-        );
+        let threads = arguments
+            .threads
+            .map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get), usize::from);
         Ok(Settings { arguments, token, threads })
     }
 }

@@ -183,6 +183,7 @@ fn raw(problem: &Problem) -> Bytes {
 /// The most connections that the process may have open.
 fn most_connections() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    let files = limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
+    let files =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files")?.split_whitespace().next()?.parse().ok());
     files.map_or(MOST_CONNECTIONS, |files: usize| MOST_CONNECTIONS.min(files.saturating_sub(OTHER_FILES)).max(16))
 }

@@ -48,7 +48,8 @@ impl Guard {
             let detail = "the header `Transfer-Encoding` must be `chunked`, once";
             return Err(Problem::bad("framing", detail).closing());
         }
-        let host = one(headers, &HOST)?.ok_or_else(|| Problem::bad("host", "the header `Host` is missing").closing())?;
+        let host =
+            one(headers, &HOST)?.ok_or_else(|| Problem::bad("host", "the header `Host` is missing").closing())?;
         let target = request.uri.authority().map(hyper::http::uri::Authority::as_str);
         if !self.is_own(host) || target.is_some_and(|target| !target.eq_ignore_ascii_case(host)) {
             let detail = "the header `Host` is not a name of this server; start it with `--host NAME` to allow a name";

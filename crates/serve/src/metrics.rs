@@ -40,7 +40,7 @@ struct ReloadLabel {
 
 /// The results of reading the folder again.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
-#[allow(non_camel_case_types, reason = "the names are the values of the label")]
+#[expect(non_camel_case_types, reason = "the names are the values of the label")]
 pub(crate) enum ReloadResult {
     /// A model was added, replaced or removed.
     changed,
@@ -159,9 +159,9 @@ impl Metrics {
         known.statuses.retain(|(model, status)| {
             model != name || !self.requests.remove(&StatusLabel { model: model.clone(), status: *status })
         });
-        known.codes.retain(|(model, code)| {
-            model != name || !self.errors.remove(&CodeLabel { model: model.clone(), code })
-        });
+        known
+            .codes
+            .retain(|(model, code)| model != name || !self.errors.remove(&CodeLabel { model: model.clone(), code }));
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {

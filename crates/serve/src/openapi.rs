@@ -112,7 +112,8 @@ fn model(state: &State, name: &str, served: &Served) -> Value {
 /// The operations of the kept versions of all models.
 fn version(state: &State, versions: &[String]) -> Value {
     let any = json!({"type": "object"});
-    let mut item = post_and_get(state, "version", "a version of a model", content(&any, true, false), content(&any, true, true));
+    let mut item =
+        post_and_get(state, "version", "a version of a model", content(&any, true, false), content(&any, true, true));
     item["parameters"] = json!([{"name": "version", "in": "path", "required": true, "schema": {"enum": versions}}]);
     item
 }
@@ -120,14 +121,16 @@ fn version(state: &State, versions: &[String]) -> Value {
 fn post_and_get(state: &State, id: &str, what: &str, input: Value, output: Value) -> Value {
     let mut post = operation(state, &format!("run {id}"), &format!("Evaluates {what}"), output, &ROWS, true);
     post["requestBody"] = json!({"required": true, "content": input});
-    let shown = json!({"application/json": {"schema": {"type": "object", "required": ["name", "hash", "inputs", "outputs"]}}});
+    let shown =
+        json!({"application/json": {"schema": {"type": "object", "required": ["name", "hash", "inputs", "outputs"]}}});
     let get = operation(state, &format!("show {id}"), &format!("The signature of {what}"), shown, &[], true);
     json!({"post": post, "get": get})
 }
 
 /// The forms of a request or an answer. A model without `rows` takes one object.
 fn content(row: &Value, rows: bool, is_answer: bool) -> Value {
-    let each = if is_answer { json!({"anyOf": [row, {"$ref": "#/components/schemas/row_error"}]}) } else { row.clone() };
+    let each =
+        if is_answer { json!({"anyOf": [row, {"$ref": "#/components/schemas/row_error"}]}) } else { row.clone() };
     let mut content = Map::new();
     for form in Form::ALL {
         let schema = match form {

@@ -51,7 +51,8 @@ fn page(state: &State) -> Result<&Page, Problem> {
 /// The page itself.
 pub(crate) fn document(state: &State) -> Result<Answer, Problem> {
     let document = &page(state)?.document;
-    let policy = HeaderValue::from_str(&document.policy).map_err(|_| Problem::internal("the page has no valid policy"))?;
+    let policy =
+        HeaderValue::from_str(&document.policy).map_err(|_| Problem::internal("the page has no valid policy"))?;
     let body = AnswerBody::Whole(Some(document.html.clone().into()));
     let mut made = answer(StatusCode::OK, HeaderValue::from_static("text/html; charset=utf-8"), body);
     made.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);

@@ -141,13 +141,14 @@ fn check<'p>(parts: &'p Parts, state: &State, is_ambiguous: bool) -> Result<Rout
     }
     let route = Route::of(parts.uri.path());
     state.guard.check(parts, !matches!(route, Some(Route::Health)))?;
-    let is_page = matches!(
-        route,
-        Some(Route::Page | Route::PageModels | Route::PageModel(_) | Route::PageAction(_))
-    );
+    let is_page = matches!(route, Some(Route::Page | Route::PageModels | Route::PageModel(_) | Route::PageAction(_)));
     let route = route.filter(|_| !is_page || state.page.is_some());
     let route = route.ok_or_else(|| {
-        Problem::new(StatusCode::NOT_FOUND, "path", "there is nothing at this path; `GET /v1/openapi.json` lists the paths")
+        Problem::new(
+            StatusCode::NOT_FOUND,
+            "path",
+            "there is nothing at this path; `GET /v1/openapi.json` lists the paths",
+        )
     })?;
     let methods = route.methods();
     if !methods.split(", ").any(|method| method == parts.method.as_str()) {
@@ -215,7 +216,10 @@ pub(crate) fn find(state: &State, name: &str) -> Result<Arc<Served>, Problem> {
             Some(failed) => {
                 let message = failed["message"].as_str().unwrap_or_default().to_owned();
                 let diagnostics = failed["diagnostics"].as_array().cloned().unwrap_or_default();
-                Err(Problem { diagnostics, ..unavailable("invalid-model", format!("the file is not a valid model: {message}")) })
+                Err(Problem {
+                    diagnostics,
+                    ..unavailable("invalid-model", format!("the file is not a valid model: {message}"))
+                })
             }
             None => Err(missing(detail)),
         },

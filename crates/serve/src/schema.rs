@@ -5,8 +5,9 @@ use serde_json::{Map, Value, json};
 
 /// The schema of a JSON object with the inputs of a model.
 pub(crate) fn inputs(fields: &[Field]) -> Value {
-    let may_be_left_out =
-        |field: &Field| field.qtype.is_optional() || field.empty_default().is_some() || field.qtype.as_optional_struct().is_some();
+    let may_be_left_out = |field: &Field| {
+        field.qtype.is_optional() || field.empty_default().is_some() || field.qtype.as_optional_struct().is_some()
+    };
     let properties = fields.iter().map(|field| {
         let mut schema = schema(&field.qtype);
         if field.empty_default().is_some() {
@@ -68,16 +69,15 @@ fn schema(qtype: &QType) -> Value {
         QType::Array(_, of) => json!({"type": "array", "items": nullable(scalar(*of))}),
         QType::Tuple(fields) if fields.names().is_some() => {
             let named = fields.iter().enumerate().map(|(at, of)| (fields.label(at).into_owned(), schema(of)));
-            let required = fields.iter().enumerate().filter(|(_, of)| !of.is_optional() && of.as_optional_struct().is_none());
+            let required =
+                fields.iter().enumerate().filter(|(_, of)| !of.is_optional() && of.as_optional_struct().is_none());
             object(named.collect(), required.map(|(at, _)| fields.label(at).into_owned().into()).collect())
         }
         QType::Tuple(fields) => {
             let items: Vec<Value> = fields.iter().map(schema).collect();
             json!({"type": "array", "prefixItems": items, "minItems": items.len(), "maxItems": items.len()})
         }
-        QType::Tensor(of, axes) => {
-            (0..*axes).fold(scalar(*of), |inner, _| json!({"type": "array", "items": inner}))
-        }
+        QType::Tensor(of, axes) => (0..*axes).fold(scalar(*of), |inner, _| json!({"type": "array", "items": inner})),
         _ => json!({}),
     }
 }

@@ -69,8 +69,9 @@ impl Server {
     /// If the folder cannot be read or the address cannot be bound.
     pub fn start(settings: Settings) -> io::Result<Server> {
         let folder = &settings.arguments.folder;
-        std::fs::read_dir(folder)
-            .map_err(|error| io::Error::new(error.kind(), format!("the folder `{}` cannot be read: {error}", folder.display())))?;
+        std::fs::read_dir(folder).map_err(|error| {
+            io::Error::new(error.kind(), format!("the folder `{}` cannot be read: {error}", folder.display()))
+        })?;
         let settings = Arc::new(settings);
         let streams = Work::most_streams(&settings);
         let runtime = Builder::new_multi_thread()

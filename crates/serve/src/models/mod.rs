@@ -101,8 +101,7 @@ impl Models {
                     shared.metrics.compiled(name, served.compile_time);
                     Ok(served)
                 };
-                let set =
-                    ModelSet::load_within(&self.settings.arguments.folder, Registry::standard(), &limits, make)?;
+                let set = ModelSet::load_within(&self.settings.arguments.folder, Registry::standard(), &limits, make)?;
                 self.set.get_or_init(|| set)
             }
         };

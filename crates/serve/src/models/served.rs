@@ -21,8 +21,8 @@ type ByValue = ModelExecutor<LoaderRow<JsonRow>, (), Map<String, Value>>;
 
 /// The evaluators for one row of JSON.
 enum Rows {
-    OnePass(Pool<JsonExecutor>),
-    ByValue(Pool<ByValue>),
+    OnePass(Box<Pool<JsonExecutor>>),
+    ByValue(Box<Pool<ByValue>>),
 }
 
 /// One version of a model.
@@ -53,10 +53,10 @@ impl Served {
         let start = Instant::now();
         let most = settings.threads + 4;
         let (executor, rows) = match model.json_executor(&options) {
-            Ok(json) => (json.executor().clone(), Rows::OnePass(Pool::with_most(json, most))),
+            Ok(json) => (json.executor().clone(), Rows::OnePass(Pool::with_most(json, most).into())),
             Err(error) => {
                 let Ok(executor) = model.executor_between(&JsonRows, &Json, &options) else { return Err(error) };
-                (executor.executor().clone(), Rows::ByValue(Pool::with_most(executor, most)))
+                (executor.executor().clone(), Rows::ByValue(Pool::with_most(executor, most).into()))
             }
         };
         let batch = executor.batch();

@@ -15,6 +15,14 @@ use tokio::time::timeout;
 /// The bytes of a body that are not counted as memory of all bodies.
 const FREE_BYTES: usize = 64 << 10;
 
+/// The bytes for which a client has a further second: one that goes on at this rate is never late.
+const BYTES_PER_SECOND: f64 = (64 << 10) as f64;
+
+/// The further time that a client has for sending or taking `bytes` bytes.
+pub(crate) fn earned(bytes: usize) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND)
+}
+
 /// The body of a request.
 pub(crate) struct BodyReading {
     body: Incoming,
@@ -73,11 +81,14 @@ impl BodyReading {
             };
             let bytes = match frame {
                 None => return Ok(None),
-                Some(Err(_)) => return Err(Problem::bad("body", "the body ends early, or its chunks are wrong").closing()),
+                Some(Err(_)) => {
+                    return Err(Problem::bad("body", "the body ends early, or its chunks are wrong").closing());
+                }
                 // Trailers say nothing that is needed.
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };
             let length = bytes.len() as u64;
+            self.time_left += earned(bytes.len());
             self.left = self.left.checked_sub(length).ok_or_else(|| self.too_large())?;
             if !bytes.is_empty() {
                 return Ok(Some(bytes));

@@ -87,7 +87,8 @@ fn range(text: &str) -> (String, f32) {
     let mut parts = text.split(';').map(str::trim);
     let range = parts.next().unwrap_or_default().to_ascii_lowercase();
     let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    let quality = quality.and_then(|quality| quality.parse().ok()).filter(|quality: &f32| (0.0..=1.0).contains(quality));
+    let quality =
+        quality.and_then(|quality| quality.parse().ok()).filter(|quality: &f32| (0.0..=1.0).contains(quality));
     (range, quality.unwrap_or(1.0))
 }
 

@@ -108,7 +108,7 @@ impl RowEvaluator {
             let count = (total - from).min(self.at_once);
             let part = rows.slice(from, count);
             let own = skipped.partition_point(|(row, _)| *row < from + count);
-            let unread: Vec<(usize, RowError)> =
+            let unread: Failures =
                 skipped[..own].iter().map(|(row, error)| (row - from, RowError::of_data(error))).collect();
             let begin = Instant::now();
             let options = RunOptions::new().cancellation(token.clone());
@@ -132,9 +132,9 @@ impl RowEvaluator {
     fn part(
         &mut self,
         rows: &RecordBatch,
-        unread: Vec<(usize, RowError)>,
+        unread: Failures,
         options: &RunOptions,
-    ) -> Result<Option<(RecordBatch, Vec<(usize, RowError)>)>, Failed> {
+    ) -> Result<Option<(RecordBatch, Failures)>, Failed> {
         let total = rows.num_rows();
         if unread.is_empty() {
             let Some((arrays, failures)) = self.good(rows, options)? else { return Ok(None) };
@@ -159,7 +159,7 @@ impl RowEvaluator {
         let spread = arrays.iter().map(|array| arrow_select::take::take(array.as_ref(), &places, None));
         let arrays = spread.collect::<Result<Vec<_>, _>>().map_err(unmade)?;
         let failures = failures.into_iter().map(|(row, error)| (good_rows[row], error));
-        let mut failures: Vec<(usize, RowError)> = failures.chain(unread).collect();
+        let mut failures: Failures = failures.chain(unread).collect();
         failures.sort_by_key(|(row, _)| *row);
         Ok(Some((cembra_table::batch(&self.schema, arrays, total)?, failures)))
     }
@@ -173,7 +173,9 @@ impl RowEvaluator {
             Some(Ok(made)) => Ok(Some(made)),
             Some(Err(error)) if error.fault_kind().is_some_and(FaultKind::is_of_token) => Err(error.into()),
             Some(Err(error))
-                if rows.num_rows() > 1 && error.row().is_none() && error.fault_kind() == Some(FaultKind::ArenaLimit) =>
+                if rows.num_rows() > 1
+                    && error.row().is_none()
+                    && error.fault_kind() == Some(FaultKind::ArenaLimit) =>
             {
                 Ok(None)
             }
@@ -241,7 +243,10 @@ impl RowEvaluator {
 }
 
 /// The arrays of the outputs, and the rows that failed.
-type Outputs = (Vec<ArrayRef>, Vec<(usize, RowError)>);
+type Outputs = (Vec<ArrayRef>, Failures);
+
+/// The rows that failed, with their indices and errors, in order.
+type Failures = Vec<(usize, RowError)>;
 
 /// The reason why rows cannot be evaluated further.
 pub(crate) enum Failed {

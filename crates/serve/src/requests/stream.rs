@@ -1,6 +1,7 @@
 //! Many rows: the body is read, evaluated and answered at the same time, in batches. A task reads the body, a thread decodes, evaluates and encodes, and
 //! hyper writes the answer. At most a few parts wait between them, so memory does not grow with the rows.
 
+use super::body::earned;
 use super::rows::{Failed, RowEvaluator};
 use super::writer::Writer;
 use super::{BodyReading, CancelOnDrop, Form};
@@ -17,9 +18,9 @@ use cembra_table::{Dataset, Decoded, Format, ReadOptions, Request, Room, Spellin
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::io::{self, Read};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -95,7 +96,13 @@ pub(crate) async fn run(
         most_rows: arguments.rows,
         rows: 0,
         time_left: arguments.time_limit,
-        client: Client { answers: to_client, room, time_left: arguments.body_time, handle: Handle::current() },
+        client: Client {
+            answers: to_client,
+            room,
+            time_left: arguments.body_time,
+            unpaid: ANSWER_BYTES,
+            handle: Handle::current(),
+        },
         has_sent: false,
         computing: None,
     };
@@ -244,12 +251,18 @@ struct Client {
     room: Arc<Semaphore>,
     /// The time that may still be waited for the client.
     time_left: Duration,
+    /// The bytes that may still be sent without a sign that the client takes them.
+    unpaid: usize,
     handle: Handle,
 }
 
 impl Client {
     fn send(&mut self, bytes: Vec<u8>, is_last: bool) -> Result<(), Stop> {
         let size = u32::try_from(bytes.len().clamp(1, ANSWER_BYTES)).unwrap_or(u32::MAX);
+        // What fits into the room is no sign that the client takes it.
+        let in_room = bytes.len().min(self.unpaid);
+        self.unpaid -= in_room;
+        self.time_left += earned(bytes.len() - in_room);
         let start = Instant::now();
         let place = self.handle.block_on(timeout(self.time_left, self.room.clone().acquire_many_owned(size)));
         self.time_left = self.time_left.saturating_sub(start.elapsed());

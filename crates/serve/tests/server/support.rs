@@ -1,7 +1,5 @@
 //! A server for each test, in the process of the test, and a client for it.
 
-#![allow(dead_code, reason = "each program of tests uses a part")]
-
 use cembra_serve::{Arguments, Server, Settings};
 use clap::Parser;
 use serde_json::Value;
@@ -16,7 +14,8 @@ use ureq::Agent;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A model of rows that fail for `y = 0`.
-pub(crate) const RATIO: &str = "input x, y: i64\noutput quotient = x // y\noutput label: text = if x > y then \"more\" else \"less\"";
+pub(crate) const RATIO: &str =
+    "input x, y: i64\noutput quotient = x // y\noutput label: text = if x > y then \"more\" else \"less\"";
 
 /// A model that takes about 100 ns for each of `n` rounds.
 pub(crate) const LONG: &str = "input n: i64

@@ -1,10 +1,8 @@
 //! The models of the folder while it changes: reloading, versions, broken files, and what the server tells about them.
 
-mod support;
-
+use crate::support::{RATIO, Running};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{RATIO, Running};
 
 fn times(factor: i64) -> String {
     format!("input x: i64\noutput y = x * {factor}\ntest \"two\" {{ x = 2 }} => {{ y = {} }}", 2 * factor)
@@ -65,7 +63,9 @@ fn a_changed_file_is_taken_and_old_versions_stay() {
     assert_eq!(shown(&server, "m")["hash"], hashes[2]);
     std::fs::remove_file(server.path().join("m.cem")).unwrap();
     server.until("the model is gone", || (server.json("m", "{}").status == 404).then_some(()));
-    server.until("its versions are gone", || (server.json(&format!("m@{}", hashes[4]), "{}").status == 404).then_some(()));
+    server.until("its versions are gone", || {
+        (server.json(&format!("m@{}", hashes[4]), "{}").status == 404).then_some(())
+    });
     server.until("its labels are gone", || (!server.get("/metrics").text().contains("model=\"m\"")).then_some(()));
 }
 
@@ -81,7 +81,10 @@ fn a_broken_file_leaves_the_old_model() {
     // Never served: the problem is the answer.
     let reply = server.json("broken", "{}");
     assert!(reply.problem(503, "invalid-model").contains("expected"), "{}", reply.text());
-    assert_eq!((&reply.json()["diagnostics"][0]["line"], &reply.json()["diagnostics"][0]["file"]), (&json!(1), &json!("broken.cem")));
+    assert_eq!(
+        (&reply.json()["diagnostics"][0]["line"], &reply.json()["diagnostics"][0]["file"]),
+        (&json!(1), &json!("broken.cem"))
+    );
     for (text, code) in [
         ("input x: i64\noutput y = x *", "syntax"),
         ("input x: i64\noutput y = x * \"a\"", "type-mismatch"),
@@ -136,7 +139,11 @@ fn no_request_fails_while_models_change() {
                             assert_eq!(reply.status, 200, "{}", reply.text());
                             let lines: Vec<&str> = reply.text().lines().collect();
                             // All rows of a request are of one model.
-                            assert!(lines.len() == 100 && lines.iter().all(|line| *line == lines[0]), "{}", reply.text());
+                            assert!(
+                                lines.len() == 100 && lines.iter().all(|line| *line == lines[0]),
+                                "{}",
+                                reply.text()
+                            );
                             serde_json::from_str::<Value>(lines[0]).unwrap()["y"].as_i64()
                         } else {
                             y(server, "m")
@@ -208,7 +215,15 @@ fn the_description_names_each_model() {
     let document = reply.json();
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
-    for path in ["/v1/models/ratio", "/v1/models/a%20model", "/v1/models", "/healthz", "/readyz", "/metrics", "/v1/openapi.json"] {
+    for path in [
+        "/v1/models/ratio",
+        "/v1/models/a%20model",
+        "/v1/models",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/v1/openapi.json",
+    ] {
         assert!(paths.contains_key(path), "{path}");
     }
     assert_eq!(y(&server, "a%20model"), Some(30));

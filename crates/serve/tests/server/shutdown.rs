@@ -1,9 +1,7 @@
 //! The end of the server: requests in progress are answered, and no new ones are taken.
 
-mod support;
-
+use crate::support::{RATIO, Running, until_end};
 use std::io::{Read, Write};
-use support::{RATIO, Running, until_end};
 
 #[test]
 fn a_request_in_progress_is_answered() {
@@ -23,7 +21,9 @@ fn a_request_in_progress_is_answered() {
     assert_eq!(&found, b"HTTP/1.1 200 OK");
     let mut stream = server.socket();
     let lines = "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n";
-    stream.write_all(format!("POST /v1/models/ratio HTTP/1.1\r\nHost: {own}\r\n{lines}\r\n11\r\n{row}\n\r\n").as_bytes()).unwrap();
+    stream
+        .write_all(format!("POST /v1/models/ratio HTTP/1.1\r\nHost: {own}\r\n{lines}\r\n11\r\n{row}\n\r\n").as_bytes())
+        .unwrap();
     // The first row is answered while the next is not there yet.
     let mut rows = String::new();
     while !rows.contains("\"quotient\":3") {
@@ -48,7 +48,10 @@ fn a_request_in_progress_is_answered() {
     assert!(told.is_empty() || told.starts_with("HTTP/1.1 503 ") && told.contains("connection: close"), "{told}");
     begun.write_all(&row.as_bytes()[1..]).unwrap();
     let answered = until_end(&mut begun);
-    assert!(answered.starts_with("HTTP/1.1 200 OK") && answered.ends_with(r#"{"quotient":3,"label":"more"}"#), "{answered}");
+    assert!(
+        answered.starts_with("HTTP/1.1 200 OK") && answered.ends_with(r#"{"quotient":3,"label":"more"}"#),
+        "{answered}"
+    );
     assert!(answered.contains("connection: close"));
     stream.write_all(format!("11\r\n{row}\n\r\n0\r\n\r\n").as_bytes()).unwrap();
     rows.push_str(&until_end(&mut stream));

@@ -1,9 +1,7 @@
 //! Requests that are refused before any model sees them, by raw bytes where no client would send them.
 
-mod support;
-
+use crate::support::{RATIO, Running, until_end};
 use std::io::Write;
-use support::{RATIO, Running, until_end};
 
 const ROW: &str = r#"{"x": 7, "y": 2}"#;
 
@@ -27,7 +25,8 @@ fn a_foreign_host_or_origin_is_refused() {
     let (own, length) = (server.host(), ROW.len());
     let port = own.rsplit(':').next().unwrap();
     let status = |host: &str, more: &str| {
-        let headers = format!("Content-Type: application/json\r\nConnection: close\r\n{more}Content-Length: {length}\r\n");
+        let headers =
+            format!("Content-Type: application/json\r\nConnection: close\r\n{more}Content-Length: {length}\r\n");
         let found = server.raw(&request(host, &headers, ROW));
         statuses(&found)[0].to_owned()
     };
@@ -42,8 +41,7 @@ fn a_foreign_host_or_origin_is_refused() {
         assert_eq!(status(host, ""), "421", "{host}");
     }
     assert_eq!(status(&own, &format!("Host: {own}\r\n")), "400");
-    let missing = format!("GET /healthz HTTP/1.1\r\n\r\n");
-    assert_eq!(statuses(&server.raw(missing.as_bytes())), ["400"]);
+    assert_eq!(statuses(&server.raw(b"GET /healthz HTTP/1.1\r\n\r\n")), ["400"]);
     let absolute = format!("GET http://evil.example/healthz HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n");
     assert_eq!(statuses(&server.raw(absolute.as_bytes())), ["421"]);
     let old = format!("GET /healthz HTTP/1.0\r\nHost: {own}\r\n\r\n");
@@ -164,7 +162,16 @@ fn a_token_is_demanded_where_one_is_given() {
     let server = server(&["--token-file", file.to_str().unwrap()]);
     assert_eq!(server.get("/healthz").status, 200);
     let wrong = ["Bearer 0123456789abcdeg", "Bearer", "Bearer ", "Basic 0123456789abcdef", "0123456789abcdef", "x"];
-    for path in ["/", "/v1/models", "/v1/models/ratio", "/v1/models/none", "/metrics", "/readyz", "/v1/openapi.json", "/nothing"] {
+    for path in [
+        "/",
+        "/v1/models",
+        "/v1/models/ratio",
+        "/v1/models/none",
+        "/metrics",
+        "/readyz",
+        "/v1/openapi.json",
+        "/nothing",
+    ] {
         let reply = server.get(path);
         reply.problem(401, "token");
         assert_eq!(reply.headers["www-authenticate"], "Bearer");

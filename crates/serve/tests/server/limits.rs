@@ -1,9 +1,7 @@
 //! The limits: of bodies, rows, times, requests and connections, each with its status, its code and words.
 
-mod support;
-
+use crate::support::{LONG, RATIO, Running, until_end};
 use std::io::{Read, Write};
-use support::{LONG, RATIO, Running, until_end};
 
 const ROW: &str = r#"{"x": 7, "y": 2}"#;
 const LINES: &str = "application/x-ndjson";
@@ -65,11 +63,16 @@ fn slow_clients_are_ended() {
         );
         socket.write_all(head.as_bytes()).unwrap();
         let mut slow = socket.try_clone().unwrap();
-        let drip = std::thread::spawn(move || while slow.write_all(b" ").is_ok() {
-            std::thread::sleep(std::time::Duration::from_millis(20));
+        let drip = std::thread::spawn(move || {
+            while slow.write_all(b" ").is_ok() {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
         });
         let found = until_end(&mut socket);
-        assert!(found.starts_with("HTTP/1.1 408 ") && found.contains("\"code\":\"body-time\""), "{media_type}: {found}");
+        assert!(
+            found.starts_with("HTTP/1.1 408 ") && found.contains("\"code\":\"body-time\""),
+            "{media_type}: {found}"
+        );
         drop(socket);
         drip.join().unwrap();
     }

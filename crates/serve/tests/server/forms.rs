@@ -1,7 +1,6 @@
 //! Rows in every form, in requests and in answers, with errors beside their rows.
 
-mod support;
-
+use crate::support::{RATIO, Running};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
@@ -10,7 +9,6 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use support::{RATIO, Running};
 
 const JSON: &str = "application/json";
 const LINES: &str = "application/x-ndjson";
@@ -51,7 +49,10 @@ fn the_models_of_the_example_answer() {
     server.json("common", "{}").problem(404, "model");
     server.json("pricing", "{}").problem(503, "invalid-model");
     let list = server.get("/v1/models").json();
-    assert_eq!(list["models"].as_array().unwrap().iter().map(|one| &one["name"]).collect::<Vec<_>>(), ["fraud", "ranking"]);
+    assert_eq!(
+        list["models"].as_array().unwrap().iter().map(|one| &one["name"]).collect::<Vec<_>>(),
+        ["fraud", "ranking"]
+    );
     assert_eq!(list["failed"][0]["name"], "pricing");
 }
 
@@ -65,15 +66,17 @@ fn each_form_is_answered_in_each_form() {
         (ARROW, arrow(vec![Some(7), Some(1), Some(1)], vec![Some(2), Some(0), Some(4)])),
     ];
     let error = json!({"code": "div-by-zero", "message": "math.floor_divide: division by zero", "row": 1});
-    let rows = [
-        json!({"quotient": 3, "label": "more"}),
-        json!({"error": error}),
-        json!({"quotient": 0, "label": "less"}),
-    ];
+    let rows =
+        [json!({"quotient": 3, "label": "more"}), json!({"error": error}), json!({"quotient": 0, "label": "less"})];
     for (from, body) in &requests {
         for to in [JSON, LINES, CSV, ARROW] {
             let reply = server.post_with("/v1/models/ratio", &[("content-type", from), ("accept", to)], body);
-            assert_eq!((reply.status, &*reply.media_type), (200, to), "{from} {to}: {:?}", String::from_utf8_lossy(&reply.body));
+            assert_eq!(
+                (reply.status, &*reply.media_type),
+                (200, to),
+                "{from} {to}: {:?}",
+                String::from_utf8_lossy(&reply.body)
+            );
             match to {
                 JSON => assert_eq!(reply.json(), json!(rows), "{from}"),
                 LINES => {
@@ -88,10 +91,14 @@ fn each_form_is_answered_in_each_form() {
                 _ => {
                     let batches = read_arrow(&reply.body);
                     let all = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
-                    let quotients: Vec<_> = all.column_by_name("quotient").unwrap().as_primitive::<Int64Type>().iter().collect();
+                    let quotients: Vec<_> =
+                        all.column_by_name("quotient").unwrap().as_primitive::<Int64Type>().iter().collect();
                     assert_eq!(quotients, [Some(3), None, Some(0)], "{from}");
                     let errors = all.column_by_name("error").unwrap().as_string::<i32>();
-                    assert_eq!(errors.iter().collect::<Vec<_>>(), [None, Some("math.floor_divide: division by zero"), None]);
+                    assert_eq!(
+                        errors.iter().collect::<Vec<_>>(),
+                        [None, Some("math.floor_divide: division by zero"), None]
+                    );
                 }
             }
             // The form of the request is the default.
@@ -116,7 +123,9 @@ fn one_object_is_answered_with_one_object() {
     let detail = server.json("ratio", r#"{"x": "seven", "y": 0}"#).problem(422, "values");
     assert_eq!(detail, "input `x` is i64, found \"seven\"");
     assert!(server.json("ratio", r#"{"x": 1}"#).problem(422, "values").contains('y'));
-    for wrong in ["", " ", "7", "\"x\"", "{", "{\"x\": 1,}", "{\"x\": 1, \"y\": 2} 3", "[{\"x\": 1, \"y\": 2}", "{\"x\": \u{1}}"] {
+    for wrong in
+        ["", " ", "7", "\"x\"", "{", "{\"x\": 1,}", "{\"x\": 1, \"y\": 2} 3", "[{\"x\": 1, \"y\": 2}", "{\"x\": \u{1}}"]
+    {
         let reply = server.json("ratio", wrong);
         assert_eq!(reply.status, 400, "{wrong:?}: {}", reply.text());
     }
@@ -133,7 +142,11 @@ fn one_object_is_answered_with_one_object() {
 #[test]
 fn rows_that_cannot_be_read_have_errors_in_their_places() {
     let server = Running::with(&[("ratio.cem", RATIO)], &[]);
-    let reply = server.post("ratio", LINES, "{\"x\": \"a\", \"y\": 1}\n{\"x\": 8, \"y\": 2}\n[]\n{\"x\": 1}\n{\"x\": 9, \"y\": 2}\n");
+    let reply = server.post(
+        "ratio",
+        LINES,
+        "{\"x\": \"a\", \"y\": 1}\n{\"x\": 8, \"y\": 2}\n[]\n{\"x\": 1}\n{\"x\": 9, \"y\": 2}\n",
+    );
     let lines: Vec<serde_json::Value> = reply.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5, "{}", reply.text());
     assert_eq!((&lines[1]["quotient"], &lines[4]["quotient"]), (&json!(4), &json!(4)));
