@@ -20,7 +20,7 @@ struct Payment {
     failures: Option<i64>,
 }
 
-/// Its outputs.
+/// The outputs of that model.
 #[derive(Serialize)]
 struct Verdict {
     score: f64,

@@ -58,11 +58,15 @@ pub(crate) async fn accept(listener: TcpListener, state: Arc<State>) {
         }
     }
     // Connections that the system has accepted may have sent a request.
-    let mut waiting = pin!(listener.accept());
-    while let Poll::Ready(Ok((socket, _))) = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await {
-        begin(socket, &state, &places);
-        waiting.set(listener.accept());
+    {
+        let mut waiting = pin!(listener.accept());
+        while let Poll::Ready(Ok((socket, _))) = poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx))).await {
+            begin(socket, &state, &places);
+            waiting.set(listener.accept());
+        }
     }
+    // From here on the system accepts none.
+    drop(listener);
     let all = u32::try_from(most).unwrap_or(u32::MAX);
     if timeout(LAST_REQUEST, places.acquire_many(all)).await.is_err() {
         state.stage.send_replace(Stage::Ends);

@@ -20,7 +20,7 @@ const READ: &str = "GET, HEAD";
 /// The methods of a model's path.
 const MODEL: &str = "GET, HEAD, POST";
 
-/// What a path names.
+/// The meaning of a path.
 enum Route<'p> {
     Health,
     Ready,

@@ -27,7 +27,7 @@ pub(crate) enum Stage {
     Ends,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct State {
     pub(crate) settings: Arc<Settings>,
     pub(crate) guard: Guard,

@@ -31,7 +31,7 @@ const COMPILE_TIME: Duration = Duration::from_secs(20);
 /// The models of a server.
 pub(crate) struct Models {
     set: OnceLock<ModelSet<Served>>,
-    /// What `make` of the set shares with the models: it is called from inside the set.
+    /// The parts that the models share with the function that compiles them, which the set calls.
     shared: Arc<Shared>,
     /// The files that are not valid models, by the name of the model, as the answers show them.
     failed: RwLock<BTreeMap<String, Value>>,

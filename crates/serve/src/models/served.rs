@@ -1,4 +1,4 @@
-//! One version of a model, compiled and ready to answer requests. It stays as it is when the file changes.
+//! A version of a model, compiled and ready to answer requests. A version stays as it is when the file changes.
 
 use crate::arguments::Settings;
 use crate::metrics::{Metrics, ModelMetrics};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// The digits of a hash that answers show.
 const DIGITS: usize = 16;
 
-/// How often a version runs its tests longer than a request may take.
+/// The factor by which the tests of a model may take longer than a request.
 const TEST_FACTOR: u32 = 3;
 
 /// An executor that reads and writes JSON value by value.
@@ -25,7 +25,7 @@ enum Rows {
     ByValue(Box<Pool<ByValue>>),
 }
 
-/// One version of a model.
+/// A version of a model.
 pub(crate) struct Served {
     pub(crate) name: String,
     /// The first digits of the hash of the model's texts.

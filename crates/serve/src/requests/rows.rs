@@ -29,7 +29,7 @@ enum Source {
     Empty(Value),
 }
 
-/// What a model reads from a table, and what it writes.
+/// The evaluation of a model on the batches of a table, with the inputs that it reads and the columns that it makes.
 pub(crate) struct RowEvaluator {
     batch: Option<Batch>,
     session: Session,

@@ -1,4 +1,5 @@
-//! One row of JSON: an object is answered with an object. It is evaluated on the thread that read it, unless rows of the model take long.
+//! Requests with a single row of JSON: an object is answered with an object. The row is evaluated on the thread that read it, unless rows of the model
+//! take long.
 
 use super::body::WholeBody;
 use super::{BodyReading, CancelOnDrop};

@@ -145,7 +145,7 @@ async fn read(mut body: BodyReading, to_thread: Sender<Result<Bytes, Problem>>, 
     }
 }
 
-/// What ends with the answer, or when the client goes away.
+/// The resources that are given back at the end of the answer, or when the client goes away.
 struct Ends {
     _cancel: CancelOnDrop,
     reading: AbortHandle,

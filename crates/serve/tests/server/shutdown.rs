@@ -1,7 +1,10 @@
 //! The end of the server: requests in progress are answered, and no new ones are taken.
 
-use crate::support::{RATIO, Running, until_end};
+use crate::support::{PATIENCE, RATIO, Running, until_end};
+use std::io::{BufRead, BufReader};
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn a_request_in_progress_is_answered() {
@@ -59,7 +62,7 @@ fn a_request_in_progress_is_answered() {
     assert!(rows.ends_with("0\r\n\r\n"), "{rows}");
     until_end(&mut idle);
     end.join().unwrap();
-    assert!(std::net::TcpStream::connect(address).is_err());
+    assert!(TcpStream::connect(address).is_err());
 }
 
 #[test]
@@ -80,4 +83,126 @@ fn models_answer_only_once_they_are_loaded() {
         }
     });
     assert_eq!(server.json("ratio", r#"{"x": 7, "y": 2}"#).status, 200);
+}
+
+/// The command, over a folder with one model. `limit` is the most files that it may have open.
+struct Process {
+    child: Child,
+    address: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Process {
+    fn start(limit: &str) -> Process {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ratio.cem"), RATIO).unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", "ulimit -n $0 && exec \"$@\"", limit, env!("CARGO_BIN_EXE_cembra-serve")])
+            .arg(folder.path())
+            .args(["--listen", "127.0.0.1:0"])
+            .env_remove("RUST_LOG")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The log has the address.
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = log.next().unwrap().unwrap();
+            if let Some((_, address)) = line.split_once(" at http://") {
+                break address.to_owned();
+            }
+        };
+        // What follows in the log must not block the command.
+        std::thread::spawn(move || log.count());
+        Process { child, address, _folder: folder }
+    }
+
+    fn socket(&self) -> TcpStream {
+        let socket = TcpStream::connect(&self.address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    }
+
+    /// Sends a request and returns the socket.
+    fn ask(&self, path: &str) -> TcpStream {
+        let mut socket = self.socket();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        socket.write_all(request.as_bytes()).unwrap();
+        socket
+    }
+
+    fn is_ready(&self) -> bool {
+        until_end(&mut self.ask("/readyz")).starts_with("HTTP/1.1 200 ")
+    }
+
+    fn signal(&self, name: &str) {
+        let done = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(done.success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _ended = self.child.wait();
+    }
+}
+
+/// Waits until `found` is true.
+fn until(what: &str, mut found: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !found() {
+        assert!(start.elapsed() < PATIENCE, "waited too long until {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_signal_lets_requests_end_and_a_second_one_does_not() {
+    for (first, second) in [("TERM", None), ("INT", None), ("TERM", Some("INT"))] {
+        let mut process = Process::start("1024");
+        until("the models are loaded", || process.is_ready());
+        let row = r#"{"x": 7, "y": 2}"#;
+        let mut begun = process.socket();
+        let json = "Content-Type: application/json\r\n";
+        let head = format!(
+            "POST /v1/models/ratio HTTP/1.1\r\nHost: {}\r\n{json}Content-Length: {}\r\n\r\n{{",
+            process.address,
+            row.len()
+        );
+        begun.write_all(head.as_bytes()).unwrap();
+        until("the request is in progress", || {
+            until_end(&mut process.ask("/metrics")).lines().any(|line| line == "cembra_connections 2")
+        });
+        process.signal(first);
+        until("no connection is accepted", || TcpStream::connect(&process.address).is_err());
+        match second {
+            Some(second) => {
+                process.signal(second);
+                assert_eq!(process.child.wait().unwrap().code(), Some(1));
+                assert_eq!(until_end(&mut begun), "");
+            }
+            None => {
+                begun.write_all(&row.as_bytes()[1..]).unwrap();
+                let answered = until_end(&mut begun);
+                assert!(answered.starts_with("HTTP/1.1 200 OK") && answered.ends_with("\"more\"}"), "{answered}");
+                assert_eq!(process.child.wait().unwrap().code(), Some(0));
+            }
+        }
+    }
+}
+
+#[test]
+fn too_many_connections_are_refused_in_words() {
+    let process = Process::start("160");
+    until("the models are loaded", || process.is_ready());
+    // 128 files are for other purposes.
+    let held: Vec<TcpStream> = (0..32).map(|_| process.socket()).collect();
+    until("the connections are refused", || {
+        let refused = until_end(&mut process.ask("/healthz"));
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("\"code\":\"connections\"")
+    });
+    drop(held);
+    until("connections are accepted again", || process.is_ready());
+    assert!(until_end(&mut process.ask("/metrics")).contains("cembra_refused_connections_total "));
 }

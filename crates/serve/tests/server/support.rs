@@ -175,7 +175,7 @@ impl Running {
     }
 }
 
-/// All that a socket gives until its end.
+/// Reads a socket to its end.
 pub(crate) fn until_end(socket: &mut TcpStream) -> String {
     let mut found = Vec::new();
     match socket.read_to_end(&mut found) {
