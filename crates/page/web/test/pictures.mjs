@@ -1,9 +1,11 @@
 // Takes pictures of the page's states, to look at.
 //
 //     node test/pictures.mjs FOLDER
+//
+// With PAGE_FILE, it takes one picture of that page, with an operator of its plan pointed at: the picture of the README.
 
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { launch, open } from "./browser.mjs";
 import { serve } from "./serve.mjs";
 
@@ -11,8 +13,17 @@ const folder = process.argv[2];
 // `node --test` starts each file of this folder, without a folder for pictures.
 if (!folder) process.exit(0);
 mkdirSync(folder, { recursive: true });
-const { server, address } = await serve();
 const browser = await launch();
+if (process.env.PAGE_FILE) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  await page.goto(`file://${resolve(process.env.PAGE_FILE)}`);
+  await page.locator("#columns").getByText("math.divide").first().hover();
+  await page.waitForTimeout(200);
+  await page.screenshot({ path: join(folder, "page.png") });
+  await browser.close();
+  process.exit(0);
+}
+const { server, address } = await serve();
 
 const asPointed = async (page) => {
   await page.locator(".cm-line", { hasText: "where(" }).first().scrollIntoViewIfNeeded();
