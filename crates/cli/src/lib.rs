@@ -18,7 +18,9 @@ mod source;
 mod turns;
 
 use clap::{Parser, Subcommand};
-use command::{bench, build, check, completions, eval, eval_arguments, explain, fmt, fuzz, lsp, ops, repl, test};
+use command::{
+    bench, build, check, completions, eval, eval_arguments, explain, fmt, fuzz, lsp, ops, repl, serve, test,
+};
 use failure::Failure;
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::ExitCode;
@@ -54,6 +56,7 @@ enum Command {
     Test(test::Args),
     Fmt(fmt::Args),
     Lsp(lsp::Args),
+    Serve(serve::Args),
     Completions(completions::Args),
 }
 
@@ -100,6 +103,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Test(args) => test::run(&args),
         Command::Fmt(args) => fmt::run(&args),
         Command::Lsp(args) => lsp::run(&args),
+        Command::Serve(args) => serve::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
 }

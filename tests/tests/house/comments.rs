@@ -15,7 +15,7 @@ const NEVER: [&str; 8] =
     ["so many", "as said", "is told", "nobody", "lies on", "lies otherwise", "lies beside", "lies there"];
 
 /// The number of doc comments per crate that begin with a word of [`FIRST`]. A number may only become smaller.
-const MOST: [(&str, usize); 26] = [
+const MOST: [(&str, usize); 27] = [
     ("array", 1),
     ("arrow", 0),
     ("capi", 0),
@@ -36,6 +36,7 @@ const MOST: [(&str, usize); 26] = [
     ("python", 1),
     ("record", 0),
     ("runtime", 0),
+    ("serve", 0),
     ("table", 1),
     ("tape", 0),
     ("tensor", 1),

@@ -17,6 +17,7 @@ pub(crate) mod lsp;
 pub(crate) mod ops;
 mod overview;
 pub(crate) mod repl;
+pub(crate) mod serve;
 mod session;
 pub(crate) mod test;
 

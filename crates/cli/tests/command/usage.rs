@@ -46,3 +46,27 @@ fn the_command_alone_shows_its_help() {
         assert!(help.contains(&format!("\n  {command} ")), "{command}");
     }
 }
+
+/// The server is a program of its own: it gets all arguments, and without it the command says how to get it.
+#[cfg(unix)]
+#[test]
+fn the_server_is_another_program() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let shell = Shell::new().file("bin/cembra-serve", "#!/bin/sh\necho \"$@\"\nexit 7\n");
+    let bin = shell.path("bin");
+    let started = |path: &std::path::Path| {
+        let output = shell.command(&["serve", "models", "--listen", "127.0.0.1:0"]).env("PATH", path).output();
+        output.expect("the command runs")
+    };
+    let absent = started(&shell.path("nowhere"));
+    let told = String::from_utf8_lossy(&absent.stderr).into_owned();
+    assert!(told.starts_with("error[io]: cannot start the program `cembra-serve`"), "{told}");
+    assert!(told.contains("help: install it with `cargo install --path crates/serve`"), "{told}");
+    let program = bin.join("cembra-serve");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let path = std::env::join_paths([bin, "/bin".into(), "/usr/bin".into()]).expect("paths");
+    let served = started(std::path::Path::new(&path));
+    assert_eq!(String::from_utf8_lossy(&served.stdout), "models --listen 127.0.0.1:0\n");
+    assert_eq!(served.status.code(), Some(7), "its exit status is that of the server");
+}

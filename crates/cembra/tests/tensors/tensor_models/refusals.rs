@@ -175,8 +175,8 @@ fn what_people_mean_is_said() {
         ),
         (
             " = tensor.grad(tensor.sum(x), i)",
-            "a gradient cannot be taken with respect to elements of type i32, only to floats; give `cast(x, f64)` a name with `let`, use that, and \
-             differentiate by it",
+            "a gradient cannot be taken with respect to elements of type i32, only to floats; give `cast(x, f64)` a name with `let`, \
+             use the name, and differentiate by the name",
             "i",
         ),
         (
