@@ -5,6 +5,7 @@ use crate::problem;
 use crate::requests::Form;
 use crate::schema::{inputs, outputs};
 use crate::server::State;
+use cembra::{Field, QType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
@@ -37,27 +38,26 @@ const ROWS: [(&str, &str); 5] = [
 pub(crate) fn document(state: &State) -> Value {
     let models = state.models.all();
     let mut paths = Map::new();
-    let mut versions = Vec::new();
     for (name, served) in &models {
         let path = format!("/v1/models/{}", utf8_percent_encode(name, ENCODED));
+        for version in state.models.versions(name) {
+            let id = format!("{name}@{}", version.hash);
+            paths.insert(format!("{path}@{}", version.hash), model(state, &id, &version));
+        }
         paths.insert(path, model(state, name, served));
-        versions.extend(state.models.hashes(name).into_iter().map(|hash| format!("{name}@{hash}")));
-    }
-    if !versions.is_empty() {
-        paths.insert("/v1/models/{version}".to_owned(), version(state, &versions));
     }
     let list = json!({"type": "object", "required": ["models", "failed"], "properties": {
         "models": {"type": "array", "items": {"type": "object", "required": ["name", "hash", "loaded", "current"]}},
         "failed": {"type": "array", "items": {"type": "object", "required": ["name", "problem"]}},
     }});
-    let text = |media_type: &str| json!({media_type: {"schema": {"type": "string"}}});
+    let texts = |media_type: &str| json!({media_type: {"schema": {"type": "string"}}});
     let json_of = |schema: Value| json!({"application/json": {"schema": schema}});
     let read = [
         ("/v1/models", "models", "The models, and the files that are not valid", json_of(list)),
         ("/v1/openapi.json", "openapi", "This description", json_of(json!({"type": "object"}))),
-        ("/metrics", "metrics", "Metrics in the form of OpenMetrics", text("application/openmetrics-text")),
-        ("/healthz", "healthz", "The process runs", text("text/plain")),
-        ("/readyz", "readyz", "Requests may be sent to this server", text("text/plain")),
+        ("/metrics", "metrics", "Metrics in the form of OpenMetrics", texts("application/openmetrics-text")),
+        ("/healthz", "healthz", "The process runs", texts("text/plain")),
+        ("/readyz", "readyz", "Requests may be sent to this server", texts("text/plain")),
     ];
     for (path, id, summary, content) in read {
         let needs_token = path != "/healthz";
@@ -101,48 +101,93 @@ fn operation(
     operation
 }
 
-/// The operations of a model.
+/// The operations of a model, or of a version of it.
 fn model(state: &State, name: &str, served: &Served) -> Value {
-    let input = inputs(served.executor.inputs());
-    let output = outputs(served.executor.outputs());
-    let rows = served.batch.is_ok();
-    post_and_get(state, name, &format!("`{name}`"), content(&input, rows, false), content(&output, rows, true))
-}
-
-/// The operations of the kept versions of all models.
-fn version(state: &State, versions: &[String]) -> Value {
-    let any = json!({"type": "object"});
-    let mut item =
-        post_and_get(state, "version", "a version of a model", content(&any, true, false), content(&any, true, true));
-    item["parameters"] = json!([{"name": "version", "in": "path", "required": true, "schema": {"enum": versions}}]);
-    item
-}
-
-fn post_and_get(state: &State, id: &str, what: &str, input: Value, output: Value) -> Value {
-    let mut post = operation(state, &format!("run {id}"), &format!("Evaluates {what}"), output, &ROWS, true);
-    post["requestBody"] = json!({"required": true, "content": input});
-    let shown =
-        json!({"application/json": {"schema": {"type": "object", "required": ["name", "hash", "inputs", "outputs"]}}});
-    let get = operation(state, &format!("show {id}"), &format!("The signature of {what}"), shown, &[], true);
+    let what = format!("`{name}`");
+    let inputs = requests(served);
+    let mut post = operation(state, &format!("run {name}"), &format!("Evaluates {what}"), answers(served), &ROWS, true);
+    post["requestBody"] = json!({"required": true, "content": inputs});
+    let shown = json!({"type": "object", "required": ["name", "hash", "inputs", "outputs"]});
+    let shown = json!({"application/json": {"schema": shown}});
+    let get = operation(state, &format!("show {name}"), &format!("The signature of {what}"), shown, &[], true);
     json!({"post": post, "get": get})
 }
 
-/// The forms of a request or an answer. A model without `rows` takes one object.
-fn content(row: &Value, rows: bool, is_answer: bool) -> Value {
-    let each =
-        if is_answer { json!({"anyOf": [row, {"$ref": "#/components/schemas/row_error"}]}) } else { row.clone() };
-    let mut content = Map::new();
-    for form in Form::ALL {
-        let schema = match form {
-            Form::Json if rows => json!({"anyOf": [row, {"type": "array", "items": each}]}),
-            Form::Json => row.clone(),
-            _ if !rows => continue,
-            // Lines, CSV and Arrow have no schema of JSON.
-            _ => json!({"type": "string", "contentMediaType": form.media_type()}),
-        };
-        content.insert(form.media_type().to_owned(), json!({"schema": schema}));
+/// The forms of a request. Among many rows, any object is taken: a row that does not fit has an error in its place.
+fn requests(served: &Served) -> Value {
+    let row = inputs(served.executor.inputs());
+    content(served, false, |form| match form {
+        Form::Json if served.batch.is_ok() => json!({"anyOf": [row, {"type": "array", "items": {"type": "object"}}]}),
+        Form::Json => row.clone(),
+        Form::Csv => csv(served.executor.inputs()),
+        _ => text(form),
+    })
+}
+
+/// The forms of an answer.
+fn answers(served: &Served) -> Value {
+    let row = outputs(served.executor.outputs());
+    content(served, true, |form| match form {
+        Form::Json if served.batch.is_ok() => {
+            let each = json!({"anyOf": [row, {"$ref": "#/components/schemas/row_error"}]});
+            json!({"anyOf": [row, {"type": "array", "items": each}]})
+        }
+        Form::Json => row.clone(),
+        _ => text(form),
+    })
+}
+
+/// Lines, CSV and Arrow have no schema of JSON.
+fn text(form: Form) -> Value {
+    json!({"type": "string", "contentMediaType": form.media_type()})
+}
+
+/// A CSV with the inputs as columns. Rows that do not fit have errors in their places, so only the header is described.
+fn csv(inputs: &[Field]) -> Value {
+    let mut names = Vec::new();
+    inputs.iter().for_each(|input| columns(&input.name, &input.qtype, &mut names));
+    let mut schema = text(Form::Csv);
+    if !names.is_empty() && names.iter().all(|name| is_plain_name(name)) {
+        schema["pattern"] = format!("^{}(\\r?\\n[ !#-~]*)*$", names.join(",").replace('.', "\\.")).into();
     }
-    content.into()
+    schema
+}
+
+/// Adds the columns of CSV for a value: a struct `p` has the columns `p.x` and so on.
+fn columns(name: &str, qtype: &QType, all: &mut Vec<String>) {
+    match qtype.as_optional_struct().unwrap_or(qtype) {
+        QType::Tuple(fields) => {
+            fields.iter().enumerate().for_each(|(at, of)| columns(&format!("{name}.{}", fields.label(at)), of, all));
+        }
+        _ => all.push(name.to_owned()),
+    }
+}
+
+/// True if values of a type have lists in them, which a field of CSV cannot hold.
+fn has_lists(qtype: &QType) -> bool {
+    match qtype.as_optional_struct().unwrap_or(qtype) {
+        of if of.element().is_some() || of.as_map().is_some() => true,
+        QType::Tuple(fields) => fields.iter().any(has_lists),
+        of => of.scalar().is_none(),
+    }
+}
+
+/// True if a name is the same in a regular expression, and in a CSV without quotes.
+fn is_plain_name(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte))
+}
+
+/// The media types that a model has, each with its schema.
+fn content(served: &Served, is_answer: bool, schema: impl Fn(Form) -> Value) -> Value {
+    let has_lists = served.executor.inputs().iter().any(|input| has_lists(&input.qtype));
+    let has = |form: &Form| match form {
+        Form::Json => true,
+        // A field of CSV cannot hold a list.
+        Form::Csv => served.batch.is_ok() && (is_answer || !has_lists),
+        _ => served.batch.is_ok(),
+    };
+    let forms = Form::ALL.into_iter().filter(has);
+    forms.map(|form| (form.media_type().to_owned(), json!({"schema": schema(form)}))).collect::<Map<_, _>>().into()
 }
 
 fn row_error() -> Value {

@@ -253,7 +253,7 @@ fn describe(state: &State, served: &Served) -> Value {
         "outputs": fields(served.executor.outputs()),
         "rows": served.batch.is_ok(),
         "warnings": served.warnings,
-        "versions": state.models.hashes(&served.name),
+        "versions": state.models.versions(&served.name).iter().map(|version| &*version.hash).collect::<Vec<_>>(),
         "failed": state.models.failed(&served.name).map_or_else(Vec::new, |failed| vec![failed]),
     })
 }

@@ -1,5 +1,6 @@
 //! JSON Schemas of the types of models, for the description of the server.
 
+use cembra::values::Promise;
 use cembra::{Field, QType, Scalar};
 use serde_json::{Map, Value, json};
 
@@ -9,7 +10,7 @@ pub(crate) fn inputs(fields: &[Field]) -> Value {
         field.qtype.is_optional() || field.empty_default().is_some() || field.qtype.as_optional_struct().is_some()
     };
     let properties = fields.iter().map(|field| {
-        let mut schema = schema(&field.qtype);
+        let mut schema = of_field(field);
         if field.empty_default().is_some() {
             schema = nullable(schema);
         }
@@ -34,7 +35,7 @@ pub(crate) fn default(field: &Field) -> Option<Value> {
 
 /// The schema of a JSON object with the outputs of a model.
 pub(crate) fn outputs(fields: &[Field]) -> Value {
-    let properties = fields.iter().map(|field| (field.name.to_string(), schema(&field.qtype)));
+    let properties = fields.iter().map(|field| (field.name.to_string(), with_any_items(of_field(field))));
     let required = fields.iter().map(|field| Value::from(&*field.name));
     object(properties.collect(), required.collect())
 }
@@ -49,6 +50,27 @@ fn object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
 
 fn nullable(schema: Value) -> Value {
     json!({"anyOf": [schema, {"type": "null"}]})
+}
+
+/// Describes the elements of a tuple together, as tools check answers by drafts without a schema for each position.
+fn with_any_items(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        if let Some(items) = object.remove("prefixItems") {
+            object.insert("items".to_owned(), json!({"anyOf": items}));
+        }
+        object.values_mut().for_each(|inner| *inner = with_any_items(inner.take()));
+    } else if let Some(all) = schema.as_array_mut() {
+        all.iter_mut().for_each(|inner| *inner = with_any_items(inner.take()));
+    }
+    schema
+}
+
+/// The schema of the values of an input or output. A promise says that no element is missing, which the type does not.
+fn of_field(field: &Field) -> Value {
+    match field.qtype {
+        QType::Array(_, of) if field.promise == Promise::Full => json!({"type": "array", "items": scalar(of)}),
+        _ => schema(&field.qtype),
+    }
 }
 
 /// The schema of the values of a type. Types nest only as deep as the limit of the language allows.
@@ -75,7 +97,8 @@ fn schema(qtype: &QType) -> Value {
         }
         QType::Tuple(fields) => {
             let items: Vec<Value> = fields.iter().map(schema).collect();
-            json!({"type": "array", "prefixItems": items, "minItems": items.len(), "maxItems": items.len()})
+            let count = items.len();
+            json!({"type": "array", "prefixItems": items, "minItems": count, "maxItems": count})
         }
         QType::Tensor(of, axes) => (0..*axes).fold(scalar(*of), |inner, _| json!({"type": "array", "items": inner})),
         _ => json!({}),

@@ -189,9 +189,9 @@ impl Models {
         self.set.get().map(ModelSet::all).unwrap_or_default()
     }
 
-    /// The hashes of the kept versions of a model, the current one first.
-    pub(crate) fn hashes(&self, name: &str) -> Vec<String> {
-        self.shared.versions().get(name).into_iter().flatten().map(|version| version.hash.clone()).collect()
+    /// The kept versions of a model, the current one first.
+    pub(crate) fn versions(&self, name: &str) -> Vec<Arc<Served>> {
+        self.shared.versions().get(name).into_iter().flatten().cloned().collect()
     }
 
     /// The problems in the file of the model `name`, if it is not valid.

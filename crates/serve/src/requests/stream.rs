@@ -33,10 +33,10 @@ use tokio::time::{Sleep, sleep, timeout};
 const BATCH_ROWS: usize = 8_192;
 
 /// The most bytes of the decoded rows of a batch; a single row may have more.
-const BATCH_BYTES: u64 = 64 << 20;
+const BATCH_BYTES: u64 = 16 << 20;
 
 /// The most bytes that a message of Arrow, or a single row, may take.
-const MESSAGE_BYTES: u64 = 256 << 20;
+const MESSAGE_BYTES: u64 = 64 << 20;
 
 /// The most bytes of the answer that wait for the client. Clients that send all of the request before they read need this much room.
 const ANSWER_BYTES: usize = 4 << 20;

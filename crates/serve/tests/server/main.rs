@@ -4,6 +4,7 @@
 
 mod forms;
 mod guard;
+mod hostile;
 mod limits;
 mod models;
 mod shutdown;
