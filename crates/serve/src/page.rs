@@ -107,9 +107,11 @@ pub(crate) async fn act(
     let made = tokio::task::spawn_blocking(work).await;
     match made.map_err(|_| Problem::internal("the work on the request failed"))? {
         Ok(found) => Ok(whole("application/json", found)),
-        Err(Refusal { status, code: _, detail }) => {
+        Err(Refusal { status, code, detail }) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            Err(Problem::new(status, "page", detail).after_body())
+            let problem = Problem::new(status, "page", detail).after_body();
+            // The codes of the page are not known here, so metrics have one for all.
+            Err(Problem { shown_code: Some(code), ..problem })
         }
     }
 }

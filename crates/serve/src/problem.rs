@@ -18,6 +18,8 @@ pub(crate) struct Problem {
     pub(crate) status: StatusCode,
     /// The code of the problem: one of a fixed set, so that it may be a label of metrics.
     pub(crate) code: &'static str,
+    /// The code that the client sees in place of `code`, if it is not one of the fixed set.
+    pub(crate) shown_code: Option<String>,
     pub(crate) detail: String,
     /// The problems in a model's text; empty if the text is not the cause.
     pub(crate) diagnostics: Vec<Value>,
@@ -35,7 +37,8 @@ impl Problem {
     pub(crate) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Problem {
         let (diagnostics, retry_after, allow) = (Vec::new(), None, None);
         let (closes, body_is_read) = (false, false);
-        Problem { status, code, detail: detail.into(), diagnostics, retry_after, allow, closes, body_is_read }
+        let (detail, shown_code) = (detail.into(), None);
+        Problem { status, code, shown_code, detail, diagnostics, retry_after, allow, closes, body_is_read }
     }
 
     /// The problem of a request that the server does not understand.
@@ -89,12 +92,13 @@ impl Problem {
 
     /// The body of the response.
     pub(crate) fn body(&self) -> Bytes {
+        let code = self.shown_code.as_deref().unwrap_or(self.code);
         let mut object = json!({
-            "type": format!("urn:cembra:problem:{}", self.code),
+            "type": format!("urn:cembra:problem:{code}"),
             "title": title(self.status),
             "status": self.status.as_u16(),
             "detail": self.detail,
-            "code": self.code,
+            "code": code,
         });
         if let (false, Some(object)) = (self.diagnostics.is_empty(), object.as_object_mut()) {
             object.insert("diagnostics".to_owned(), Value::Array(self.diagnostics.clone()));

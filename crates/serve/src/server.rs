@@ -131,25 +131,55 @@ impl Server {
     ///
     /// # Errors
     /// If the signals cannot be received.
-    #[cfg(unix)]
     pub fn run_until_signal(self) -> io::Result<()> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (mut term, mut int) = {
+        let mut signals = {
             let _inside = self.runtime.enter();
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+            Signals::new()?
         };
-        self.runtime.block_on(async {
-            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-        });
+        self.runtime.block_on(signals.next());
         tracing::info!("ends after the requests in progress; another signal ends it at once");
         self.shut_down();
         self.runtime.spawn(async move {
-            tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            signals.next().await;
             tracing::warn!("ends at once");
             std::process::exit(1);
         });
         self.wait();
         Ok(())
+    }
+}
+
+/// The signals that end a server.
+#[cfg(unix)]
+struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals(signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?))
+    }
+
+    async fn next(&mut self) {
+        tokio::select! { _ = self.0.recv() => {}, _ = self.1.recv() => {} }
+    }
+}
+
+/// The signal that ends a server: Control-C.
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            // Without the signal, the server runs until its process is ended.
+            std::future::pending::<()>().await;
+        }
     }
 }
 

@@ -51,7 +51,8 @@ impl Served {
     pub(crate) fn compile(name: &str, model: &Model, settings: &Settings, metrics: &Metrics) -> Result<Served, Error> {
         let options = Options::default().name(name);
         let start = Instant::now();
-        let most = settings.threads + 4;
+        // The threads of connections, and as many for rows that take long.
+        let most = 2 * settings.threads;
         let (executor, rows) = match model.json_executor(&options) {
             Ok(json) => (json.executor().clone(), Rows::OnePass(Pool::with_most(json, most).into())),
             Err(error) => {

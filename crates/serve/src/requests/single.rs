@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// on a thread of its own.
 const HERE: Duration = Duration::from_millis(5);
 
+/// The bytes of a row above which reading it alone takes too long for the thread of a connection.
+const LARGE: usize = 256 << 10;
+
 /// The time below which rows of a slow model are evaluated on the threads of connections again.
 const QUICK: Duration = Duration::from_millis(1);
 
@@ -28,7 +31,8 @@ pub(crate) async fn run(state: &Arc<State>, served: &Arc<Served>, body: BodyRead
 async fn evaluated(state: &Arc<State>, served: &Arc<Served>, body: WholeBody) -> Result<Answer, Problem> {
     let text = str::from_utf8(&body).map_err(|_| Problem::bad("json", "the body is not UTF-8"))?;
     let limit = state.settings.arguments.time_limit;
-    let made = if served.is_slow() { None } else { here(served, text, limit) };
+    let is_quick = !served.is_slow() && text.len() <= LARGE;
+    let made = if is_quick { here(served, text, limit) } else { None };
     let made = match made {
         Some(made) => made.map_err(|error| refused(&error, text, served)),
         None => elsewhere(state, served, body, limit).await?,
@@ -66,7 +70,9 @@ async fn elsewhere(
         let text = str::from_utf8(&body).unwrap_or_default();
         let start = Instant::now();
         let made = served.run(text, &RunOptions::new().time_limit(limit).cancellation(token));
-        served.set_slow(start.elapsed() > QUICK);
+        if text.len() <= LARGE {
+            served.set_slow(start.elapsed() > QUICK);
+        }
         made.map_err(|error| refused(&error, text, &served))
     };
     tokio::task::spawn_blocking(work).await.map_err(failed)

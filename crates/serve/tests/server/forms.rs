@@ -133,6 +133,9 @@ fn one_object_is_answered_with_one_object() {
     // Nested deeper than any stack.
     let deep = format!("{{\"x\": 7, \"y\": 2, \"z\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert_eq!(server.json("ratio", &deep).status, 200);
+    // Too large to be read on the thread of a connection.
+    let large = format!("{{\"x\": 7, \"y\": 2, \"z\": \"{}\"}}", "z".repeat(1 << 20));
+    assert_eq!(server.json("ratio", &large).text(), r#"{"quotient":3,"label":"more"}"#);
     // A single object as one line, if that is asked for.
     let headers = [("content-type", JSON), ("accept", LINES)];
     let reply = server.post_with("/v1/models/ratio", &headers, br#"{"x": 7, "y": 2}"#);

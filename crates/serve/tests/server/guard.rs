@@ -203,6 +203,9 @@ fn the_page_needs_its_own_token() {
     assert_eq!(server.get_with("/page/models", &[own]).text(), r#"{"models":[{"name":"ratio"}]}"#);
     assert_eq!(server.get_with("/page/models/ratio", &[own]).json()["text"], RATIO);
     server.get_with("/page/models/none", &[own]).problem(404, "model");
+    // The page itself answers, or tells that it cannot yet.
+    let reply = server.post_with("/page/explain", &[own, json], br#"{"text": "input x: f64; x"}"#);
+    assert!(reply.status == 200 || reply.media_type == "application/problem+json", "{}", reply.text());
     server.post_with("/page/explain", &[own, ("content-type", "text/plain")], b"{}").problem(415, "media-type");
     let large = vec![b' '; (1 << 20) + 1];
     server.post_with("/page/explain", &[own, json], &large).problem(413, "body-limit");
