@@ -68,6 +68,7 @@ pub(crate) struct Metrics {
     code_bytes: Gauge,
     models: Gauge,
     failed_files: Gauge,
+    in_progress: Gauge,
     reloads: Family<ReloadLabel, Counter>,
     /// The open connections.
     pub(crate) connections: Gauge,
@@ -106,6 +107,7 @@ impl Metrics {
             code_bytes: Gauge::default(),
             models: Gauge::default(),
             failed_files: Gauge::default(),
+            in_progress: Gauge::default(),
             reloads: Family::default(),
             connections: Gauge::default(),
             refused_connections: Counter::default(),
@@ -123,6 +125,8 @@ impl Metrics {
         registry.register("code_bytes", "Bytes of machine code in the process", metrics.code_bytes.clone());
         registry.register("models", "Models that are served", metrics.models.clone());
         registry.register("failed_files", "Files that are not valid models", metrics.failed_files.clone());
+        let help = "Requests to models that are in progress";
+        registry.register("requests_in_progress", help, metrics.in_progress.clone());
         registry.register("reloads", "Times that the folder was read, by result", metrics.reloads.clone());
         registry.register("connections", "Open connections", metrics.connections.clone());
         let help = "Connections that were refused because too many were open";
@@ -196,8 +200,9 @@ impl Metrics {
         self.failed_files.set(i64::try_from(failed).unwrap_or(i64::MAX));
     }
 
-    /// The metrics as text.
-    pub(crate) fn text(&self) -> String {
+    /// The metrics as text, with `in_progress` requests to models in progress.
+    pub(crate) fn text(&self, in_progress: usize) -> String {
+        self.in_progress.set(i64::try_from(in_progress).unwrap_or(i64::MAX));
         self.code_bytes.set(i64::try_from(cembra::native::live_code_bytes()).unwrap_or(i64::MAX));
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -218,7 +223,7 @@ mod tests {
         metrics.answered(Some(&fraud), 422, Duration::from_millis(1));
         metrics.failed(Some(&fraud), "values", 2);
         metrics.answered(None, 404, Duration::from_millis(1));
-        let text = metrics.text();
+        let text = metrics.text(0);
         for line in [
             "cembra_requests_total{model=\"fraud\",status=\"200\"} 1",
             "cembra_requests_total{model=\"fraud\",status=\"422\"} 1",
@@ -229,6 +234,6 @@ mod tests {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
         metrics.forget("fraud");
-        assert!(!metrics.text().contains("fraud"), "{}", metrics.text());
+        assert!(!metrics.text(0).contains("fraud"), "{}", metrics.text(0));
     }
 }

@@ -169,7 +169,7 @@ async fn dispatch(
     let answer = match route {
         Route::Health => whole("text/plain; charset=utf-8", "ok\n"),
         Route::Ready => ready(state)?,
-        Route::Metrics => whole(metrics::MEDIA_TYPE, state.metrics.text()),
+        Route::Metrics => whole(metrics::MEDIA_TYPE, state.metrics.text(state.work.in_progress())),
         Route::OpenApi => whole("application/json", openapi::document(state).to_string()),
         Route::Models => json(&list(state)),
         Route::Model(name) => {

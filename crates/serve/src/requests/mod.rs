@@ -34,6 +34,8 @@ const BODIES_KIB: usize = 512 << 10;
 pub(crate) struct Work {
     /// A permit for each request to a model.
     requests: Arc<Semaphore>,
+    /// The number of these permits.
+    most_requests: usize,
     /// A permit for each stream of rows.
     streams: Arc<Semaphore>,
     /// A permit for each thread that computes, besides those of connections.
@@ -52,10 +54,16 @@ impl Work {
         let permits = |count: usize| Arc::new(Semaphore::new(count));
         Work {
             requests: permits(settings.arguments.concurrency as usize),
+            most_requests: settings.arguments.concurrency as usize,
             streams: permits(streams),
             compute: permits(settings.threads),
             bodies: permits(BODIES_KIB),
         }
+    }
+
+    /// The requests to models that are in progress.
+    pub(crate) fn in_progress(&self) -> usize {
+        self.most_requests.saturating_sub(self.requests.available_permits())
     }
 
     /// Waits for the permit to compute on a thread besides those of connections.

@@ -16,8 +16,12 @@ fn bodies_and_rows_are_limited() {
     assert!(server.post("ratio", LINES, lines.repeat(4)).problem(413, "row-limit").contains('3'));
     assert!(server.post("ratio", "text/csv", "x,y\n1,2\n1,2\n1,2\n1,2\n").problem(413, "row-limit").contains('3'));
     server.json("ratio", &format!("[{ROW}, {ROW}, {ROW}, {ROW}]")).problem(413, "row-limit");
-    // Without a length, the body is counted while it is read.
+    // An announced length is enough.
     let own = server.host();
+    let head = format!("POST /v1/models/ratio HTTP/1.1\r\nHost: {own}\r\nContent-Type: application/json\r\n");
+    let found = server.raw(format!("{head}Content-Length: 1001\r\n\r\n").as_bytes());
+    assert!(found.starts_with("HTTP/1.1 413 "), "{found}");
+    // Without a length, the body is counted while it is read.
     let head = format!(
         "POST /v1/models/ratio HTTP/1.1\r\nHost: {own}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
@@ -35,8 +39,8 @@ fn a_row_that_takes_long_ends() {
     }
     server.post("long", LINES, format!("{long}\n")).problem(422, "deadline");
     server.json("long", &format!("[{long}]")).problem(422, "deadline");
-    // Many rows together have the same time.
-    let lines = "{\"n\": 500000}\n".repeat(100);
+    // Many rows together have the same time, also if they are read a few at a time.
+    let lines = format!("{{\"n\": 300000, \"z\": \"{}\"}}\n", "z".repeat(40_000)).repeat(100);
     let reply = server.post("long", LINES, lines);
     assert!(reply.text().contains("\"code\":\"deadline\""), "{}", reply.text());
     // Other requests are answered meanwhile and afterwards.
@@ -117,10 +121,11 @@ fn too_many_requests_are_told_to_come_again() {
     for socket in &mut waiting {
         socket.write_all(format!("{head}{{").as_bytes()).unwrap();
     }
-    let reply = server.until("both requests are in progress", || {
-        let reply = server.json("ratio", ROW);
-        (reply.status != 200).then_some(reply)
+    server.until("both requests are in progress", || {
+        let metrics = server.get("/metrics");
+        metrics.text().lines().any(|line| line == "cembra_requests_in_progress 2").then_some(())
     });
+    let reply = server.json("ratio", ROW);
     assert!(reply.problem(429, "concurrency").contains('2'));
     assert_eq!(reply.headers["retry-after"], "1");
     // Only requests to models count.
@@ -151,7 +156,9 @@ fn a_client_that_goes_away_cancels_its_evaluation() {
             socket.write_all(head.as_bytes()).unwrap();
             drop(socket);
         }
-        server.until("the requests are gone", || (server.json("long", r#"{"n": 3}"#).status == 200).then_some(()));
+        server.until("their evaluations are gone", || {
+            (server.post("long", LINES, "{\"n\": 3}\n").status == 200).then_some(())
+        });
     }
 }
 
