@@ -80,8 +80,17 @@ pub(crate) struct Metrics {
 
 #[derive(Debug, Default)]
 struct Known {
+    /// The names of the loaded models.
+    models: BTreeSet<String>,
     statuses: BTreeSet<(String, u16)>,
     codes: BTreeSet<(String, &'static str)>,
+}
+
+impl Known {
+    /// The label of a model: empty if the model was removed while its request was in progress, so that no label of a removed model comes back.
+    fn label<'m>(&self, model: Option<&'m ModelMetrics>) -> &'m str {
+        model.map(|model| &*model.name).filter(|name| self.models.contains(*name)).unwrap_or_default()
+    }
 }
 
 /// The metrics of one model. Requests use them without a look-up of labels.
@@ -137,7 +146,9 @@ impl Metrics {
     /// Returns the metrics of the loaded model `name`.
     pub(crate) fn of_model(&self, name: &str) -> ModelMetrics {
         let label = ModelLabel { model: name.to_owned() };
-        self.known().statuses.insert((name.to_owned(), 200));
+        let mut known = self.known();
+        known.models.insert(name.to_owned());
+        known.statuses.insert((name.to_owned(), 200));
         ModelMetrics {
             name: name.to_owned(),
             answered: self.requests.get_or_create_owned(&StatusLabel { model: name.to_owned(), status: 200 }),
@@ -154,12 +165,13 @@ impl Metrics {
 
     /// Removes the labels of a model that is not loaded any more.
     pub(crate) fn forget(&self, name: &str) {
+        let known = &mut *self.known();
+        known.models.remove(name);
         let label = ModelLabel { model: name.to_owned() };
         self.rows.remove(&label);
         self.request_seconds.remove(&label);
         self.model_seconds.remove(&label);
         self.compile_seconds.remove(&label);
-        let known = &mut *self.known();
         known.statuses.retain(|(model, status)| {
             model != name || !self.requests.remove(&StatusLabel { model: model.clone(), status: *status })
         });
@@ -181,15 +193,17 @@ impl Metrics {
                 return;
             }
         }
-        let name = model.map_or("", |model| &model.name);
-        self.known().statuses.insert((name.to_owned(), status));
+        let mut known = self.known();
+        let name = known.label(model);
+        known.statuses.insert((name.to_owned(), status));
         self.requests.get_or_create(&StatusLabel { model: name.to_owned(), status }).inc();
     }
 
     /// Records `count` errors with the code `code`.
     pub(crate) fn failed(&self, model: Option<&ModelMetrics>, code: &'static str, count: u64) {
-        let name = model.map_or("", |model| &model.name);
-        self.known().codes.insert((name.to_owned(), code));
+        let mut known = self.known();
+        let name = known.label(model);
+        known.codes.insert((name.to_owned(), code));
         self.errors.get_or_create(&CodeLabel { model: name.to_owned(), code }).inc_by(count);
     }
 
@@ -234,6 +248,9 @@ mod tests {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }
         metrics.forget("fraud");
+        // A request that was in progress.
+        metrics.answered(Some(&fraud), 422, Duration::from_millis(1));
+        metrics.failed(Some(&fraud), "values", 1);
         assert!(!metrics.text(0).contains("fraud"), "{}", metrics.text(0));
     }
 }
