@@ -4,7 +4,7 @@
 use crate::answer::AnswerBody;
 use crate::problem::Problem;
 use crate::routes;
-use crate::server::{Stage, State};
+use crate::state::{Stage, State};
 use crate::wire::{Flags, HEAD_BYTES, Wire};
 use bytes::Bytes;
 use hyper::server::conn::http1;

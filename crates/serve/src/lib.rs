@@ -24,11 +24,14 @@ mod models;
 mod openapi;
 mod page;
 mod problem;
+mod record;
 mod requests;
 mod routes;
 mod schema;
 mod server;
+mod state;
 mod wire;
+mod work;
 
 pub use arguments::{Arguments, Settings, Token};
 pub use server::Server;

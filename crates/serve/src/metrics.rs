@@ -74,19 +74,21 @@ pub(crate) struct Metrics {
     pub(crate) connections: Gauge,
     /// The connections that were refused because too many were open.
     pub(crate) refused_connections: Counter,
-    /// The labels of each model that exist, so that they can be removed with the model.
-    known: Mutex<Known>,
+    /// The labels in use for each model, so that they can be removed with the model. At most 10,000 models are loaded (the limit `set_models` of the
+    /// library), and statuses and codes are fixed sets.
+    known: Mutex<LabelSets>,
 }
 
+/// The labels in use.
 #[derive(Debug, Default)]
-struct Known {
+struct LabelSets {
     /// The names of the loaded models.
     models: BTreeSet<String>,
     statuses: BTreeSet<(String, u16)>,
     codes: BTreeSet<(String, &'static str)>,
 }
 
-impl Known {
+impl LabelSets {
     /// The label of a model: empty if the model was removed while its request was in progress, so that no label of a removed model comes back.
     fn label<'m>(&self, model: Option<&'m ModelMetrics>) -> &'m str {
         model.map(|model| &*model.name).filter(|name| self.models.contains(*name)).unwrap_or_default()
@@ -180,7 +182,7 @@ impl Metrics {
             .retain(|(model, code)| model != name || !self.errors.remove(&CodeLabel { model: model.clone(), code }));
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, LabelSets> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

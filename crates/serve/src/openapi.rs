@@ -1,10 +1,10 @@
 //! The description of the server in the form of OpenAPI 3.1, made from the signatures of the models that are served now.
 
-use crate::models::Served;
+use crate::models::ModelVersion;
 use crate::problem;
 use crate::requests::Form;
 use crate::schema::{inputs, outputs};
-use crate::server::State;
+use crate::state::State;
 use cembra::{Field, QType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
@@ -102,7 +102,7 @@ fn operation(
 }
 
 /// The operations of a model, or of a version of it.
-fn model(state: &State, name: &str, served: &Served) -> Value {
+fn model(state: &State, name: &str, served: &ModelVersion) -> Value {
     let what = format!("`{name}`");
     let inputs = requests(served);
     let mut post = operation(state, &format!("run {name}"), &format!("Evaluates {what}"), answers(served), &ROWS, true);
@@ -114,7 +114,7 @@ fn model(state: &State, name: &str, served: &Served) -> Value {
 }
 
 /// The forms of a request. Among many rows, any object is taken: a row that does not fit has an error in its place.
-fn requests(served: &Served) -> Value {
+fn requests(served: &ModelVersion) -> Value {
     let row = inputs(served.executor.inputs());
     content(served, false, |form| match form {
         Form::Json if served.batch.is_ok() => json!({"anyOf": [row, {"type": "array", "items": {"type": "object"}}]}),
@@ -125,7 +125,7 @@ fn requests(served: &Served) -> Value {
 }
 
 /// The forms of an answer.
-fn answers(served: &Served) -> Value {
+fn answers(served: &ModelVersion) -> Value {
     let row = outputs(served.executor.outputs());
     content(served, true, |form| match form {
         Form::Json if served.batch.is_ok() => {
@@ -178,7 +178,7 @@ fn is_plain_name(name: &str) -> bool {
 }
 
 /// The media types that a model has, each with its schema.
-fn content(served: &Served, is_answer: bool, schema: impl Fn(Form) -> Value) -> Value {
+fn content(served: &ModelVersion, is_answer: bool, schema: impl Fn(Form) -> Value) -> Value {
     let has_lists = served.executor.inputs().iter().any(|input| has_lists(&input.qtype));
     let has = |form: &Form| match form {
         Form::Json => true,

@@ -4,8 +4,7 @@ use crate::answer::{Answer, AnswerBody, answer, json, whole};
 use crate::guard::{check_page, media_type};
 use crate::problem::Problem;
 use crate::requests::{BodyReading, CancelOnDrop};
-use crate::routes::find;
-use crate::server::{Page, State};
+use crate::state::{Page, State};
 use cembra::{Cancellation, Limits};
 use cembra_page::{Action, Refusal, Terms};
 use hyper::StatusCode;
@@ -70,7 +69,7 @@ pub(crate) fn models(state: &State, headers: &HeaderMap) -> Result<Answer, Probl
 /// The text of a served model.
 pub(crate) fn model(state: &State, headers: &HeaderMap, name: &str) -> Result<Answer, Problem> {
     check_page(headers, &page(state)?.token)?;
-    let served = find(state, name)?;
+    let served = state.models.find(name)?;
     let text = served.model.source().unwrap_or_default();
     Ok(json(&json!({"name": served.name, "text": text})))
 }

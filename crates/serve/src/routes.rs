@@ -1,18 +1,17 @@
 //! The paths of the server: which function answers which request. The checks before are in `guard`, the work of models in `requests`.
 
 use crate::answer::{Answer, close, json, refusal, whole};
-use crate::models::{Found, Served};
+use crate::models::ModelVersion;
 use crate::problem::Problem;
-use crate::server::State;
+use crate::record::{Record, Reply};
+use crate::state::State;
 use crate::wire::Flags;
 use crate::{metrics, openapi, page, requests, schema};
 use hyper::body::{Body, Incoming};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, StatusCode};
-use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The methods of a path that is only read.
 const READ: &str = "GET, HEAD";
@@ -66,42 +65,9 @@ impl Route<'_> {
     }
 }
 
-/// The record of a request for metrics and the log. It is closed when the answer is made, or at the end of a stream.
-pub(crate) struct Record {
-    start: Instant,
-    state: Arc<State>,
-    model: Option<Arc<Served>>,
-    status: u16,
-    /// The state of the connection.
-    pub(crate) flags: Arc<Flags>,
-}
-
-impl Record {
-    /// Records the status of the answer.
-    pub(crate) fn set_status(&mut self, status: StatusCode) {
-        self.status = status.as_u16();
-    }
-
-    /// Records that an answer ended early, after its status was sent.
-    pub(crate) fn cut_short(&self, problem: &Problem) {
-        self.state.metrics.failed(self.model.as_ref().map(|model| &model.metrics), problem.code, 1);
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        let time = self.start.elapsed();
-        let model = self.model.as_deref();
-        self.state.metrics.answered(model.map(|model| &model.metrics), self.status, time);
-        // The path is not logged: a client chose it.
-        tracing::debug!(model = model.map(|model| &*model.name), status = self.status, ?time);
-    }
-}
-
 /// Answers a request on the connection that has the state `flags`.
 pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, flags: &Arc<Flags>) -> Answer {
-    let mut record =
-        Record { start: Instant::now(), state: state.clone(), model: None, status: 0, flags: flags.clone() };
+    let mut record = Record::new(state.clone(), flags.clone());
     let (parts, body) = request.into_parts();
     let has_body = !body.is_end_stream();
     let made = match check(&parts, state, flags.are_ambiguous()) {
@@ -110,14 +76,14 @@ pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, flag
     };
     match made {
         // The record of a stream went along with it.
-        Ok(Made::Stream(answer)) => answer(record),
-        Ok(Made::Whole(answer)) => {
+        Ok(Reply::Stream(answer)) => answer(record),
+        Ok(Reply::Whole(answer)) => {
             record.set_status(answer.status());
             answer
         }
         Err(problem) => {
             record.set_status(problem.status);
-            state.metrics.failed(record.model.as_ref().map(|model| &model.metrics), problem.code, 1);
+            record.add_problem(&problem);
             let mut answer = refusal(&problem);
             // What is left of a body would have to be read before the next request.
             if has_body && !problem.body_is_read {
@@ -126,12 +92,6 @@ pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, flag
             answer
         }
     }
-}
-
-/// An answer: whole, or a stream that takes the record of the request along.
-pub(crate) enum Made {
-    Whole(Answer),
-    Stream(Box<dyn FnOnce(Record) -> Answer + Send>),
 }
 
 fn check<'p>(parts: &'p Parts, state: &State, is_ambiguous: bool) -> Result<Route<'p>, Problem> {
@@ -165,7 +125,7 @@ async fn dispatch(
     body: Incoming,
     state: &Arc<State>,
     record: &mut Record,
-) -> Result<Made, Problem> {
+) -> Result<Reply, Problem> {
     let answer = match route {
         Route::Health => whole("text/plain; charset=utf-8", "ok\n"),
         Route::Ready => ready(state)?,
@@ -173,8 +133,8 @@ async fn dispatch(
         Route::OpenApi => whole("application/json", openapi::document(state).to_string()),
         Route::Models => json(&list(state)),
         Route::Model(name) => {
-            let served = find(state, name)?;
-            record.model = Some(served.clone());
+            let served = state.models.find(name)?;
+            record.set_model(served.clone());
             if parts.method == Method::POST {
                 return requests::run(state, &served, parts, body).await;
             }
@@ -185,7 +145,7 @@ async fn dispatch(
         Route::PageModel(name) => page::model(state, &parts.headers, name)?,
         Route::PageAction(action) => page::act(state, &parts.headers, action, body).await?,
     };
-    Ok(Made::Whole(answer))
+    Ok(Reply::Whole(answer))
 }
 
 /// Answers whether requests may be sent to this server.
@@ -198,39 +158,11 @@ fn ready(state: &State) -> Result<Answer, Problem> {
     Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "not-ready", detail))
 }
 
-/// Finds the model that a part of a path names.
-///
-/// # Errors
-/// If there is no such model (404), its file is not valid and no earlier version is served (503), or the models are not loaded yet (503).
-pub(crate) fn find(state: &State, name: &str) -> Result<Arc<Served>, Problem> {
-    let unavailable = |code, detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
-    let missing = |detail: String| Problem::new(StatusCode::NOT_FOUND, "model", detail);
-    let name = percent_decode_str(name).decode_utf8().map_err(|_| missing("the name must be UTF-8".to_owned()))?;
-    match state.models.find(&name) {
-        Found::Model(served) => Ok(served),
-        Found::NotYet => {
-            let problem = unavailable("not-ready", "the models are not loaded yet".to_owned());
-            Err(Problem { retry_after: Some(1), ..problem })
-        }
-        Found::Nothing(detail) => match state.models.failed(&name) {
-            Some(failed) => {
-                let message = failed["message"].as_str().unwrap_or_default().to_owned();
-                let diagnostics = failed["diagnostics"].as_array().cloned().unwrap_or_default();
-                Err(Problem {
-                    diagnostics,
-                    ..unavailable("invalid-model", format!("the file is not a valid model: {message}"))
-                })
-            }
-            None => Err(missing(detail)),
-        },
-    }
-}
-
 /// The list of the models, and of the files that are not valid.
 fn list(state: &State) -> Value {
     let models = state.models.all();
     let failed = state.models.all_failed();
-    let entry = |(name, served): &(String, Arc<Served>)| {
+    let entry = |(name, served): &(String, Arc<ModelVersion>)| {
         let is_current = !failed.contains_key(name);
         json!({"name": name, "hash": served.hash, "loaded": timestamp(served.loaded), "current": is_current})
     };
@@ -242,7 +174,7 @@ fn list(state: &State) -> Value {
 }
 
 /// The signature of a model, its warnings, and the problems of its file.
-fn describe(state: &State, served: &Served) -> Value {
+fn describe(state: &State, served: &ModelVersion) -> Value {
     let fields = |fields: &[cembra::Field]| fields.iter().map(field).collect::<Vec<_>>();
     json!({
         "name": served.name,

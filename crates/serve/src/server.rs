@@ -1,56 +1,19 @@
-//! A running server: its threads, its state, and its end. Connections are in `connections`, requests in `routes`.
+//! A running server: its threads, its start, and its end. Connections are in `connections`, requests in `routes`, and the state that they share is in
+//! `state`.
 
-use crate::arguments::{Settings, Token};
+use crate::arguments::Settings;
 use crate::connections;
 use crate::guard::Guard;
 use crate::metrics::Metrics;
 use crate::models::{Models, Watcher};
-use crate::requests::Work;
-use cembra_page::Document;
+use crate::state::{PAGE_WORKERS, Page, Stage, State};
+use crate::work::Work;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-
-/// The requests of the page that are worked on at the same time.
-pub(crate) const PAGE_WORKERS: usize = 2;
-
-/// The stages in which a server ends.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Stage {
-    Runs,
-    /// No connection is accepted any more, and each connection ends after its next answer.
-    Drains,
-    /// Connections without a request in progress end.
-    Ends,
-}
-
-/// The state that all connections share.
-pub(crate) struct State {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) guard: Guard,
-    pub(crate) models: Arc<Models>,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) work: Work,
-    pub(crate) page: Option<Page>,
-    pub(crate) stage: watch::Sender<Stage>,
-}
-
-/// The page and the token of its requests.
-pub(crate) struct Page {
-    pub(crate) document: Document,
-    pub(crate) token: Token,
-    pub(crate) workers: Arc<tokio::sync::Semaphore>,
-}
-
-impl State {
-    /// True once the server ends.
-    pub(crate) fn ends(&self) -> bool {
-        *self.stage.borrow() > Stage::Runs
-    }
-}
 
 /// A running server. It runs until [`shut_down`](Server::shut_down) is called; dropping it ends it at once.
 pub struct Server {
@@ -180,18 +143,6 @@ impl Signals {
             // Without the signal, the server runs until its process is ended.
             std::future::pending::<()>().await;
         }
-    }
-}
-
-impl Page {
-    fn new() -> io::Result<Page> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-        let token = blake3::Hash::from_bytes(bytes).to_hex();
-        let mut document = cembra_page::server_document(&token);
-        document.policy = format!("{}; frame-ancestors 'none'", document.policy.trim_end_matches([';', ' ']));
-        let workers = Arc::new(tokio::sync::Semaphore::new(PAGE_WORKERS));
-        Ok(Page { document, token: Token::of(token.as_bytes()), workers })
     }
 }
 

@@ -1,18 +1,20 @@
 //! The models of a folder: the current version of each, the last versions that were served before, and the files that are not valid models.
-//! Reading the folder again is in `reload`, one version of a model in `served`.
+//! Reading the folder again is in `reload`, one version of a model in `version`.
 
 mod reload;
-mod served;
+mod version;
 
 pub(crate) use reload::Watcher;
-pub(crate) use served::Served;
+pub(crate) use version::ModelVersion;
 
 use crate::arguments::Settings;
 use crate::metrics::{Metrics, ReloadResult};
-use crate::problem::{diagnostics, message};
+use crate::problem::{Problem, diagnostics, message};
 use cembra::native::{live_code_bytes, live_code_limit};
 use cembra::operators::Registry;
 use cembra::{Error, FailedModel, Limits, Model, ModelSet};
+use hyper::StatusCode;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,10 +32,13 @@ const COMPILE_TIME: Duration = Duration::from_secs(20);
 
 /// The models of a server.
 pub(crate) struct Models {
-    set: OnceLock<ModelSet<Served>>,
+    /// The current models; empty until the folder was read. At most 10,000 models, because a reload fails if the folder has more files of models (the
+    /// library's limit `set_models`).
+    set: OnceLock<ModelSet<ModelVersion>>,
     /// The parts that the models share with the function that compiles them, which the set calls.
     shared: Arc<Shared>,
-    /// The files that are not valid models, by the name of the model, as the answers show them.
+    /// The files that are not valid models, by the name of the model, as the answers show them. At most 10,000, because
+    /// each reload replaces the whole map, and the limit `set_models` holds for all files that one reload reads.
     failed: RwLock<BTreeMap<String, Value>>,
     /// True once the folder was read, with the files that failed.
     are_loaded: AtomicBool,
@@ -43,11 +48,12 @@ pub(crate) struct Models {
 /// The parts of the models that compiling a model needs.
 struct Shared {
     metrics: Arc<Metrics>,
+    /// The last versions: at most [`VERSIONS`] per model, because older ones are dropped. The versions of a removed model are dropped with it.
     versions: Mutex<Versions>,
 }
 
 /// The versions of each model, the current one first.
-type Versions = BTreeMap<String, VecDeque<Arc<Served>>>;
+type Versions = BTreeMap<String, VecDeque<Arc<ModelVersion>>>;
 
 impl Shared {
     fn versions(&self) -> MutexGuard<'_, Versions> {
@@ -68,9 +74,9 @@ impl Shared {
     }
 }
 
-/// The model that a request names.
-pub(crate) enum Found {
-    Model(Arc<Served>),
+/// The result of looking up the model that a request names.
+enum Lookup {
+    Model(Arc<ModelVersion>),
     /// No model has the name. The string is the message.
     Nothing(String),
     /// The models are not loaded yet.
@@ -97,7 +103,7 @@ impl Models {
                 let limits = Limits::default().compile_time(COMPILE_TIME);
                 let make = move |name: &str, model: &Model| {
                     shared.make_room();
-                    let served = Served::compile(name, model, &settings, &shared.metrics)?;
+                    let served = ModelVersion::compile(name, model, &settings, &shared.metrics)?;
                     shared.metrics.compiled(name, served.compile_time);
                     Ok(served)
                 };
@@ -137,7 +143,7 @@ impl Models {
     }
 
     /// Adds the current models to the versions, and forgets models that are gone.
-    fn keep_versions(&self, current: &[(String, Arc<Served>)]) {
+    fn keep_versions(&self, current: &[(String, Arc<ModelVersion>)]) {
         let mut versions = self.shared.versions();
         versions.retain(|name, _| {
             let stays = current.binary_search_by(|(one, _)| one.cmp(name)).is_ok();
@@ -162,35 +168,63 @@ impl Models {
         self.are_loaded.load(Ordering::Acquire)
     }
 
+    /// Finds the model that a part of a path names, in which characters may be percent-encoded.
+    ///
+    /// # Errors
+    /// If there is no such model (404), its file is not valid and no earlier version is served (503), or the models are not loaded yet (503).
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<ModelVersion>, Problem> {
+        let unavailable = |code, detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
+        let missing = |detail: String| Problem::new(StatusCode::NOT_FOUND, "model", detail);
+        let name = percent_decode_str(name).decode_utf8().map_err(|_| missing("the name must be UTF-8".to_owned()))?;
+        match self.look_up(&name) {
+            Lookup::Model(served) => Ok(served),
+            Lookup::NotYet => {
+                let problem = unavailable("not-ready", "the models are not loaded yet".to_owned());
+                Err(Problem { retry_after: Some(1), ..problem })
+            }
+            Lookup::Nothing(detail) => match self.failed(&name) {
+                Some(failed) => {
+                    let message = failed["message"].as_str().unwrap_or_default().to_owned();
+                    let diagnostics = failed["diagnostics"].as_array().cloned().unwrap_or_default();
+                    Err(Problem {
+                        diagnostics,
+                        ..unavailable("invalid-model", format!("the file is not a valid model: {message}"))
+                    })
+                }
+                None => Err(missing(detail)),
+            },
+        }
+    }
+
     /// Finds the model that `name` denotes: `fraud`, or a version as in `fraud@1b0f9c2d`.
-    pub(crate) fn find(&self, name: &str) -> Found {
-        let Some(set) = self.set.get().filter(|_| self.are_loaded()) else { return Found::NotYet };
+    fn look_up(&self, name: &str) -> Lookup {
+        let Some(set) = self.set.get().filter(|_| self.are_loaded()) else { return Lookup::NotYet };
         if let Some(served) = set.get(name) {
-            return Found::Model(served);
+            return Lookup::Model(served);
         }
         let Some((own, hash)) = name.rsplit_once('@') else {
-            return Found::Nothing("there is no model with this name; `GET /v1/models` lists the models".to_owned());
+            return Lookup::Nothing("there is no model with this name; `GET /v1/models` lists the models".to_owned());
         };
         if hash.len() < LEAST_DIGITS {
-            return Found::Nothing(format!("a version must be named by at least {LEAST_DIGITS} digits of its hash"));
+            return Lookup::Nothing(format!("a version must be named by at least {LEAST_DIGITS} digits of its hash"));
         }
         let versions = self.shared.versions();
         let version = versions.get(own).and_then(|all| all.iter().find(|one| one.hash.starts_with(hash)));
         match version {
-            Some(version) => Found::Model(version.clone()),
-            None => Found::Nothing(format!(
+            Some(version) => Lookup::Model(version.clone()),
+            None => Lookup::Nothing(format!(
                 "there is no such version of the model; the last {VERSIONS} versions that were served are kept"
             )),
         }
     }
 
     /// The current models by name.
-    pub(crate) fn all(&self) -> Vec<(String, Arc<Served>)> {
+    pub(crate) fn all(&self) -> Vec<(String, Arc<ModelVersion>)> {
         self.set.get().map(ModelSet::all).unwrap_or_default()
     }
 
     /// The kept versions of a model, the current one first.
-    pub(crate) fn versions(&self, name: &str) -> Vec<Arc<Served>> {
+    pub(crate) fn versions(&self, name: &str) -> Vec<Arc<ModelVersion>> {
         self.shared.versions().get(name).into_iter().flatten().cloned().collect()
     }
 

@@ -26,7 +26,7 @@ enum Rows {
 }
 
 /// A version of a model.
-pub(crate) struct Served {
+pub(crate) struct ModelVersion {
     pub(crate) name: String,
     /// The first digits of the hash of the model's texts.
     pub(crate) hash: String,
@@ -43,12 +43,17 @@ pub(crate) struct Served {
     slow: AtomicBool,
 }
 
-impl Served {
+impl ModelVersion {
     /// Compiles a model and runs its own tests.
     ///
     /// # Errors
     /// If the model cannot be compiled, if JSON cannot express its inputs or outputs, or if a test fails.
-    pub(crate) fn compile(name: &str, model: &Model, settings: &Settings, metrics: &Metrics) -> Result<Served, Error> {
+    pub(crate) fn compile(
+        name: &str,
+        model: &Model,
+        settings: &Settings,
+        metrics: &Metrics,
+    ) -> Result<ModelVersion, Error> {
         let options = Options::default().name(name);
         let start = Instant::now();
         // The threads of connections, and as many for rows that take long.
@@ -65,7 +70,7 @@ impl Served {
         let limit = RunOptions::new().time_limit(settings.arguments.time_limit.saturating_mul(TEST_FACTOR));
         model.run_tests_with(&options, &limit).check()?;
         let warnings = diagnostics(model.warnings(&options).as_slice(), model.sources());
-        Ok(Served {
+        Ok(ModelVersion {
             name: name.to_owned(),
             hash: hash(model),
             model: model.clone(),

@@ -1,8 +1,8 @@
 //! The body of a request, read within its limits: of bytes, of time, and of memory for all bodies. It is not interpreted here.
 
-use super::Work;
 use crate::arguments::Settings;
 use crate::problem::Problem;
+use crate::work::Work;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::StatusCode;

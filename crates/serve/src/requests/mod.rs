@@ -1,5 +1,5 @@
-//! Requests to models: the form of the request, the form of the answer, and the limits on requests that are in progress. One row of JSON is in `single`;
-//! many rows are in `stream`.
+//! Requests to models: the form of the request and the form of the answer. One row of JSON is in `single`; many rows are in `stream`. The limits on
+//! requests that are in progress are in `work`.
 
 mod body;
 mod forms;
@@ -11,66 +11,16 @@ mod writer;
 pub(crate) use body::BodyReading;
 pub(crate) use forms::Form;
 
-use crate::arguments::Settings;
 use crate::guard::media_type;
-use crate::models::Served;
+use crate::models::ModelVersion;
 use crate::problem::Problem;
-use crate::routes::Made;
-use crate::server::State;
+use crate::record::Reply;
+use crate::state::State;
 use cembra::Cancellation;
 use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use std::sync::Arc;
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
-
-/// The most streams at the same time: each has a thread, which mostly waits for the client.
-const STREAMS: usize = 64;
-
-/// The most KiB of bodies that wait as a whole in memory, over all requests.
-const BODIES_KIB: usize = 512 << 10;
-
-/// The limits on the requests that are in progress.
-pub(crate) struct Work {
-    /// A permit for each request to a model.
-    requests: Arc<Semaphore>,
-    /// The number of these permits.
-    most_requests: usize,
-    /// A permit for each stream of rows.
-    streams: Arc<Semaphore>,
-    /// A permit for each thread that computes, besides those of connections.
-    compute: Arc<Semaphore>,
-    /// A permit for each KiB of bodies in memory.
-    bodies: Arc<Semaphore>,
-}
-
-impl Work {
-    /// The most streams at the same time.
-    pub(crate) fn most_streams(settings: &Settings) -> usize {
-        STREAMS.min(settings.arguments.concurrency as usize)
-    }
-
-    pub(crate) fn new(settings: &Settings, streams: usize) -> Work {
-        let permits = |count: usize| Arc::new(Semaphore::new(count));
-        Work {
-            requests: permits(settings.arguments.concurrency as usize),
-            most_requests: settings.arguments.concurrency as usize,
-            streams: permits(streams),
-            compute: permits(settings.threads),
-            bodies: permits(BODIES_KIB),
-        }
-    }
-
-    /// The requests to models that are in progress.
-    pub(crate) fn in_progress(&self) -> usize {
-        self.most_requests.saturating_sub(self.requests.available_permits())
-    }
-
-    /// Waits for the permit to compute on a thread besides those of connections.
-    pub(crate) fn computing(&self) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
-        self.compute.clone().acquire_owned()
-    }
-}
 
 /// Cancels an evaluation when its request is dropped, because the client is gone.
 pub(crate) struct CancelOnDrop(Cancellation);
@@ -90,10 +40,10 @@ impl Drop for CancelOnDrop {
 /// Evaluates the rows of a request.
 pub(crate) async fn run(
     state: &Arc<State>,
-    served: &Arc<Served>,
+    served: &Arc<ModelVersion>,
     parts: &Parts,
     body: Incoming,
-) -> Result<Made, Problem> {
+) -> Result<Reply, Problem> {
     let from = Form::of_request(&media_type(&parts.headers)?)?;
     let to = Form::of_answer(&parts.headers, from)?;
     let Ok(place) = state.work.requests.clone().try_acquire_owned() else {
@@ -107,7 +57,7 @@ pub(crate) async fn run(
             Some(b'{') if to == Form::Json => {
                 let made = single::run(state, served, body).await;
                 drop(place);
-                return made.map(Made::Whole);
+                return made.map(Reply::Whole);
             }
             Some(b'{' | b'[') => {}
             _ => return Err(Problem::bad("json", "the body must be a JSON object, or an array of objects")),

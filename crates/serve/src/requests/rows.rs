@@ -1,7 +1,7 @@
 //! Evaluation of batches of rows: as columns where the model allows it, else row by row. A row that fails has missing outputs and an error beside
 //! it.
 
-use crate::models::Served;
+use crate::models::ModelVersion;
 use crate::problem::RowError;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, LargeListArray, NullArray, RecordBatch, UInt64Array};
@@ -56,7 +56,7 @@ impl RowEvaluator {
     ///
     /// # Errors
     /// If an output cannot be stored as data.
-    pub(crate) fn new(served: &Served, data: &Dataset) -> Result<(RowEvaluator, Vec<RequestedLeaf>), DataError> {
+    pub(crate) fn new(served: &ModelVersion, data: &Dataset) -> Result<(RowEvaluator, Vec<RequestedLeaf>), DataError> {
         let mut leaves = Vec::new();
         let mut sources = Vec::new();
         for input in served.executor.inputs() {

@@ -4,9 +4,9 @@
 use super::body::WholeBody;
 use super::{BodyReading, CancelOnDrop};
 use crate::answer::{Answer, whole};
-use crate::models::Served;
+use crate::models::ModelVersion;
 use crate::problem::Problem;
-use crate::server::State;
+use crate::state::State;
 use cembra::json::JsonRow;
 use cembra::{Cancellation, Error, FaultKind, RunOptions};
 use std::sync::Arc;
@@ -23,12 +23,12 @@ const LARGE: usize = 256 << 10;
 const QUICK: Duration = Duration::from_millis(1);
 
 /// Evaluates one row of JSON.
-pub(crate) async fn run(state: &Arc<State>, served: &Arc<Served>, body: BodyReading) -> Result<Answer, Problem> {
+pub(crate) async fn run(state: &Arc<State>, served: &Arc<ModelVersion>, body: BodyReading) -> Result<Answer, Problem> {
     let body = body.whole().await?;
     evaluated(state, served, body).await.map_err(Problem::after_body)
 }
 
-async fn evaluated(state: &Arc<State>, served: &Arc<Served>, body: WholeBody) -> Result<Answer, Problem> {
+async fn evaluated(state: &Arc<State>, served: &Arc<ModelVersion>, body: WholeBody) -> Result<Answer, Problem> {
     let text = str::from_utf8(&body).map_err(|_| Problem::bad("json", "the body is not UTF-8"))?;
     let limit = state.settings.arguments.time_limit;
     let is_quick = !served.is_slow() && text.len() <= LARGE;
@@ -43,7 +43,7 @@ async fn evaluated(state: &Arc<State>, served: &Arc<Served>, body: WholeBody) ->
 }
 
 /// Evaluates a row on this thread. `None` if it takes too long for that.
-fn here(served: &Served, text: &str, limit: Duration) -> Option<Result<String, Error>> {
+fn here(served: &ModelVersion, text: &str, limit: Duration) -> Option<Result<String, Error>> {
     let made = served.run(text, &RunOptions::new().time_limit(limit.min(HERE)));
     let is_late = made.as_ref().is_err_and(|error| error.fault_kind() == Some(FaultKind::Deadline));
     if is_late && limit > HERE {
@@ -56,7 +56,7 @@ fn here(served: &Served, text: &str, limit: Duration) -> Option<Result<String, E
 /// Evaluates a row on a thread for work that takes long. A client that goes away cancels it.
 async fn elsewhere(
     state: &Arc<State>,
-    served: &Arc<Served>,
+    served: &Arc<ModelVersion>,
     body: WholeBody,
     limit: Duration,
 ) -> Result<Result<String, Problem>, Problem> {
@@ -79,7 +79,7 @@ async fn elsewhere(
 }
 
 /// The problem of a row that fails.
-fn refused(error: &Error, text: &str, served: &Served) -> Problem {
+fn refused(error: &Error, text: &str, served: &ModelVersion) -> Problem {
     if let Err(syntax) = JsonRow::parse(text) {
         return Problem::bad("json", format!("the body is not a JSON object: {}", syntax.message()));
     }

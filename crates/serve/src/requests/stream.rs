@@ -6,10 +6,10 @@ use super::rows::{Failed, RowEvaluator};
 use super::writer::Writer;
 use super::{BodyReading, CancelOnDrop, Form};
 use crate::answer::{Answer, AnswerBody, CutShort, Parts, answer};
-use crate::models::Served;
+use crate::models::ModelVersion;
 use crate::problem::{Problem, RowError};
-use crate::routes::{Made, Record};
-use crate::server::State;
+use crate::record::{Record, Reply};
+use crate::state::State;
 use bytes::{Buf, Bytes};
 use cembra::Cancellation;
 use cembra_table::error::DataError;
@@ -56,26 +56,26 @@ const COMPRESSED: [&[u8]; 2] = [&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]];
 /// The first bytes of an Arrow file, which is not a stream.
 const ARROW_FILE: &[u8] = b"ARROW1";
 
-/// A part of the answer.
-struct Part {
+/// A chunk of the answer's body.
+struct Chunk {
     bytes: Bytes,
-    /// The part's share of the room for waiting bytes.
+    /// The chunk's share of the room for waiting bytes.
     _place: OwnedSemaphorePermit,
     is_last: bool,
 }
 
-/// A part of the answer, or the reason why there are no more.
-type Sent = Result<Part, Problem>;
+/// A chunk of the answer, or the reason why no further one follows.
+type Sent = Result<Chunk, Problem>;
 
 /// Evaluates the rows of a body.
 pub(crate) async fn run(
     state: &Arc<State>,
-    served: &Arc<Served>,
+    served: &Arc<ModelVersion>,
     from: Form,
     to: Form,
     body: BodyReading,
     places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
-) -> Result<Made, Problem> {
+) -> Result<Reply, Problem> {
     let (to_thread, parts) = channel(PARTS);
     let is_complete = Arc::new(AtomicBool::new(false));
     let reading = tokio::spawn(read(body, to_thread, is_complete.clone())).abort_handle();
@@ -111,11 +111,11 @@ pub(crate) async fn run(
         // The usual case of few rows: the length is known.
         Some(Ok(part)) if part.is_last => {
             let body = AnswerBody::Whole(Some(part.bytes));
-            Ok(Made::Whole(answer(StatusCode::OK, HeaderValue::from_static(to.content_type()), body)))
+            Ok(Reply::Whole(answer(StatusCode::OK, HeaderValue::from_static(to.content_type()), body)))
         }
         Some(Ok(first)) => {
             let body = Stream { first: Some(first), answers, ends, record: None, late: None };
-            Ok(Made::Stream(Box::new(move |record| stream(to, Stream { record: Some(record), ..body }))))
+            Ok(Reply::Stream(Box::new(move |record| stream(to, Stream { record: Some(record), ..body }))))
         }
         Some(Err(problem)) => Err(problem),
         None => Err(Problem::internal("the evaluation failed")),
@@ -163,7 +163,7 @@ impl Drop for Ends {
 
 /// The body of an answer while it is made.
 struct Stream {
-    first: Option<Part>,
+    first: Option<Chunk>,
     answers: Receiver<Sent>,
     #[expect(dead_code, reason = "its drop ends the evaluation")]
     ends: Ends,
@@ -183,7 +183,7 @@ impl Parts for Stream {
                 Some(Ok(part)) => return Poll::Ready(Some(Ok(part.bytes))),
                 Some(Err(problem)) => {
                     if let Some(record) = &self.record {
-                        record.cut_short(&problem);
+                        record.add_problem(&problem);
                     }
                 }
             }
@@ -268,7 +268,7 @@ impl Client {
         self.time_left = self.time_left.saturating_sub(start.elapsed());
         match place {
             Ok(Ok(place)) => {
-                let part = Part { bytes: bytes.into(), _place: place, is_last };
+                let part = Chunk { bytes: bytes.into(), _place: place, is_last };
                 self.answers.blocking_send(Ok(part)).map_err(|_| Stop::Gone)
             }
             Ok(Err(_)) => Err(Stop::Gone),
@@ -301,7 +301,7 @@ impl From<DataError> for Stop {
 
 /// The work on a body, on a thread of its own.
 struct Job {
-    served: Arc<Served>,
+    served: Arc<ModelVersion>,
     state: Arc<State>,
     from: Form,
     to: Form,

@@ -85,18 +85,18 @@ impl Writer {
         let mut from = 0;
         for count in written::cuts(outputs, PART_BYTES, ROW_BYTES)? {
             let own = failures.partition_point(|(row, _)| *row < from + count);
-            let part = Part { rows: outputs.slice(from, count), failures: &failures[..own], before: from, first };
-            take(self.part(&part)?)?;
+            let range = RowRange { rows: outputs.slice(from, count), failures: &failures[..own], before: from, first };
+            take(self.encode(&range)?)?;
             failures = &failures[own..];
             from += count;
         }
         Ok(())
     }
 
-    fn part(&mut self, part: &Part<'_>) -> Result<Vec<u8>, DataError> {
+    fn encode(&mut self, range: &RowRange<'_>) -> Result<Vec<u8>, DataError> {
         match self {
             Writer::Json { encoder, frame, is_array, is_empty } => {
-                let mut out = part.json(encoder.as_ref(), *is_array);
+                let mut out = range.json(encoder.as_ref(), *is_array);
                 if *is_empty && !out.is_empty() {
                     *is_empty = false;
                     if let (Some(begin), Some(byte)) = (frame.first, out.first_mut()) {
@@ -105,9 +105,9 @@ impl Writer {
                 }
                 Ok(out)
             }
-            Writer::Csv { encoder, schema, .. } => Ok(encoder.encode(&part.with_errors(schema)?)),
+            Writer::Csv { encoder, schema, .. } => Ok(encoder.encode(&range.with_errors(schema)?)),
             Writer::Arrow { writer, schema, plain } => {
-                plain::rows(&part.with_errors(schema)?, plain, |rows| writer.write(&rows).map_err(failed))?;
+                plain::rows(&range.with_errors(schema)?, plain, |rows| writer.write(&rows).map_err(failed))?;
                 Ok(std::mem::take(writer.get_mut()))
             }
         }
@@ -139,8 +139,8 @@ impl Writer {
     }
 }
 
-/// Consecutive rows that are written at once.
-struct Part<'e> {
+/// Consecutive rows of a batch that are written at once.
+struct RowRange<'e> {
     rows: RecordBatch,
     /// The rows that failed, counted like `before`.
     failures: &'e [(usize, RowError)],
@@ -150,7 +150,7 @@ struct Part<'e> {
     first: u64,
 }
 
-impl Part<'_> {
+impl RowRange<'_> {
     /// The rows as JSON, with an object for each row that failed.
     fn json(&self, encoder: &dyn Encoder, is_array: bool) -> Vec<u8> {
         if self.failures.is_empty() {
