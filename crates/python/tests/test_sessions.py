@@ -258,7 +258,7 @@ def test_files_and_folders(tmp_path):
     assert given(4.0) == 1.0 and pickle.loads(pickle.dumps(given))(4.0) == 1.0
     with pytest.raises(cembra.TextError, match="tax.cem"):
         cembra.compile('use "tax.cem"; 1')
-    with pytest.raises(cembra.TextError, match="beside"):
+    with pytest.raises(cembra.TextError, match="in the folder of the model"):
         cembra.compile('use "../tax.cem"; 1', files={"../tax.cem": "let vat = 1"})
     with pytest.raises(FileNotFoundError):
         cembra.load(tmp_path / "nowhere.cem")
