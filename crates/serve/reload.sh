@@ -6,7 +6,7 @@ set -eu
 seconds=${1:-20}
 here=$(cd "$(dirname "$0")" && pwd)
 target=${CARGO_TARGET_DIR:-$here/target}
-cargo build --quiet --release --manifest-path "$here/Cargo.toml" --bins
+cargo build --quiet --release --manifest-path "$here/Cargo.toml" --bins --examples
 
 folder=$(mktemp -d)
 server=
