@@ -245,7 +245,7 @@ impl Model {
                     let Pass { name, summary, .. } = pass;
                     match changed {
                         None => {
-                            listing.push(LineKind::Heading, [], format_args!("# {name}: {summary} (nothing changed)"))
+                            listing.push(LineKind::Heading, [], format_args!("# {name}: {summary} (nothing changed)"));
                         }
                         Some(now) => {
                             listing.push(LineKind::Heading, [], format_args!("# {name}: {summary}"));

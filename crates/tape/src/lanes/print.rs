@@ -103,10 +103,10 @@ fn list_kernel(listing: &mut Listing, kernel: &KernelSegment, segment: impl fmt:
     for load in &kernel.loads {
         match load.from {
             Source::Column(column) => {
-                listing.push(LineKind::Step, [site], format_args!("[{:#04x}] = {column}", load.offset))
+                listing.push(LineKind::Step, [site], format_args!("[{:#04x}] = {column}", load.offset));
             }
             Source::Constant(bits) => {
-                listing.push(LineKind::Step, [site], format_args!("[{:#04x}] = {bits:#x}", load.offset))
+                listing.push(LineKind::Step, [site], format_args!("[{:#04x}] = {bits:#x}", load.offset));
             }
         }
     }
