@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| workload.to_owned());
     let text = std::fs::read_to_string(&path)?;
     let (server, editor) = Connection::memory();
-    let served = std::thread::spawn(move || cembra_lsp::serve(&server));
+    let served = std::thread::spawn(move || cembra_lsp::serve(&server, &cembra::Limits::default()));
     let uri = "file:///m.cem";
     ask(&editor, "initialize", json!({ "capabilities": {} }))?;
     let document = json!({ "uri": uri, "languageId": "cembra", "version": 0, "text": text });

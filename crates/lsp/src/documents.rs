@@ -34,9 +34,9 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// An empty collection of open texts; `encoding` is the unit in which the editor counts positions within a line.
-    pub(crate) fn new(encoding: Encoding) -> Documents {
-        Documents { open: BTreeMap::new(), limits: Limits::default(), encoding }
+    /// An empty collection of open texts, which are read within `limits`; `encoding` is the unit in which the editor counts positions within a line.
+    pub(crate) fn new(encoding: Encoding, limits: Limits) -> Documents {
+        Documents { open: BTreeMap::new(), limits, encoding }
     }
 
     /// The names of the open texts.

@@ -20,7 +20,9 @@ mod uri;
 
 pub use error::ServerError;
 pub use server::serve;
+pub use uri::uri_of;
 
+use cembra::Limits;
 use lsp_server::Connection;
 
 /// Serves an editor over standard input and output until it sends `exit`.
@@ -29,7 +31,7 @@ use lsp_server::Connection;
 /// If the editor does not speak the protocol, or closes the connection without `shutdown`.
 pub fn run_stdio() -> Result<(), ServerError> {
     let (connection, threads) = Connection::stdio();
-    let served = serve(&connection);
+    let served = serve(&connection, &Limits::default());
     // The writing thread ends when the connection is dropped.
     drop(connection);
     served.and(threads.join().map_err(ServerError::Stream))

@@ -8,6 +8,7 @@ use crate::error::ServerError;
 use crate::positions::Encoding;
 use crate::uri::name_of;
 use crate::{completion, definition, diagnostics, format, hover, rename, symbols};
+use cembra::Limits;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::notification::{self as told, Notification as Told};
 use lsp_types::request::{self as asked, Request as Asked};
@@ -28,17 +29,17 @@ use std::rc::Rc;
 /// The pattern of the files that the server watches: texts of models, and data files of tables.
 const FILES: &str = "**/*.{cem,csv}";
 
-/// Serves an editor until it sends `exit`.
+/// Serves an editor until it sends `exit`. Texts, and the files that they use, are read and checked within `limits`.
 ///
 /// # Errors
 /// If the editor closes the connection, or sends `exit`, without `shutdown` before.
-pub fn serve(connection: &Connection) -> Result<(), ServerError> {
+pub fn serve(connection: &Connection, limits: &Limits) -> Result<(), ServerError> {
     let client = initialize(connection)?;
     let encoding = encoding(&client);
     let server = Server {
         connection,
         client,
-        documents: Documents::new(encoding),
+        documents: Documents::new(encoding, *limits),
         published: BTreeMap::new(),
         is_stale: false,
         is_shut_down: false,

@@ -55,7 +55,7 @@ pub(crate) fn name_of(uri: &Uri) -> String {
 }
 
 /// The URI of the file `name`, for a file that the editor has not opened; `None` if `name` is not an absolute path.
-pub(crate) fn uri_of(name: &str) -> Option<Uri> {
+pub fn uri_of(name: &str) -> Option<Uri> {
     if !Path::new(name).is_absolute() {
         return None;
     }

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-const TEMPLATE: &str = include_str!("../assets/page.html");
+const TEMPLATE: &str = include_str!("../web/src/page.html");
 const STYLE: &str = include_str!("../assets/page.css");
 const SCRIPT: &str = include_str!("../assets/page.js");
 /// The policy of the page, with the hashes of its style and its script. The front end's build writes it.

@@ -3,10 +3,12 @@
 
 use crate::data::HoverView;
 use crate::text::Units;
+use cembra::Limits;
 use cembra::program::Sources;
+use cembra_lsp::uri_of;
 use lsp_server::{Connection, Message, Notification, Request, Response};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, absolute};
 
 /// The methods that the page may ask for.
 const METHODS: [&str; 5] = [
@@ -20,16 +22,22 @@ const METHODS: [&str; 5] = [
 /// The address of the page's text, if it is in no folder. A text without a file cannot use files.
 const ADDRESS: &str = "untitled:page.cem";
 
-/// Answers the request `method` about `text`; `None` if the page may not ask it, or if the language server does not answer. The text may use the files
-/// of `folder`.
-pub(crate) fn answer(text: &str, folder: Option<&Path>, method: &str, params: Value) -> Option<Value> {
+/// Answers the request `method` about `text`; `None` if the page may not ask it, or if the language server does not answer. The text is read within
+/// `limits`, and may use the files of `folder`.
+pub(crate) fn answer(text: &str, folder: Option<&Path>, limits: &Limits, method: &str, params: Value) -> Option<Value> {
     METHODS.contains(&method).then_some(())?;
-    let mut answers = ask(text, folder, vec![(method.to_owned(), params)]);
+    let mut answers = ask(text, folder, limits, vec![(method.to_owned(), params)]);
     answers.pop()
 }
 
 /// The hover texts of a model whose page has no server: one for each place of `places`, as bytes of the main text.
-pub(crate) fn hovers(sources: &Sources, folder: Option<&Path>, places: &[usize], units: &Units) -> Vec<HoverView> {
+pub(crate) fn hovers(
+    sources: &Sources,
+    folder: Option<&Path>,
+    limits: &Limits,
+    places: &[usize],
+    units: &Units,
+) -> Vec<HoverView> {
     let text = sources.main();
     let question = |place: &usize| {
         let before = &text[..*place];
@@ -38,7 +46,7 @@ pub(crate) fn hovers(sources: &Sources, folder: Option<&Path>, places: &[usize],
         let character = units.before(*place) - units.before(start);
         ("textDocument/hover".to_owned(), json!({ "position": { "line": line, "character": character } }))
     };
-    let answers = ask(text, folder, places.iter().map(question).collect());
+    let answers = ask(text, folder, limits, places.iter().map(question).collect());
     let mut starts = vec![0];
     starts.extend(text.match_indices('\n').map(|(at, _)| units.before(at + 1)));
     let offset =
@@ -49,7 +57,7 @@ pub(crate) fn hovers(sources: &Sources, folder: Option<&Path>, places: &[usize],
             let (from, to) = (offset(&answer["range"]["start"])?, offset(&answer["range"]["end"])?);
             Some(HoverView {
                 range: crate::text::Range { from, to },
-                text: without_folder(answer["contents"]["value"].as_str()?, folder),
+                text: answer["contents"]["value"].as_str()?.to_owned(),
             })
         };
         shown.extend(hover().filter(|hover| shown.iter().all(|known| known.range != hover.range)));
@@ -57,19 +65,23 @@ pub(crate) fn hovers(sources: &Sources, folder: Option<&Path>, places: &[usize],
     shown
 }
 
-/// A text of the language server, with names of files in `folder` and without the folder itself: a page is shown to others.
-fn without_folder(text: &str, folder: Option<&Path>) -> String {
-    folder.map_or_else(|| text.to_owned(), |folder| text.replace(&format!("{}/", folder.display()), ""))
+/// An answer with the names of files in `folder`, but without the folder itself: a page is shown to others.
+fn without_folder(answer: Value, folder: &Path) -> Value {
+    let text = answer.to_string().replace(&format!("{}/", folder.display()), "");
+    // A text of JSON stays one if a path in its strings becomes shorter.
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// Opens `text` in a language server, and returns the answers to `questions` (methods and their parameters, which need not name the text). A question
 /// that fails has the answer null; after a failure of the server the remaining answers are left out.
-fn ask(text: &str, folder: Option<&Path>, questions: Vec<(String, Value)>) -> Vec<Value> {
-    let address = folder.map_or_else(|| ADDRESS.to_owned(), |folder| format!("file://{}/page.cem", folder.display()));
+fn ask(text: &str, folder: Option<&Path>, limits: &Limits, questions: Vec<(String, Value)>) -> Vec<Value> {
+    let folder = folder.and_then(|folder| absolute(folder).ok());
+    let file = folder.as_ref().and_then(|folder| uri_of(&folder.join("page.cem").display().to_string()));
+    let address = file.map_or_else(|| ADDRESS.to_owned(), |address| address.as_str().to_owned());
     let (server, client) = Connection::memory();
     std::thread::scope(|scope| {
         // The language server ends when the client's connection is dropped; its error then says only that.
-        let _served = scope.spawn(move || cembra_lsp::serve(&server).is_ok());
+        let _served = scope.spawn(move || cembra_lsp::serve(&server, limits).is_ok());
         let mut answers = Vec::with_capacity(questions.len());
         let exchange = |client: &Connection, answers: &mut Vec<Value>| -> Option<()> {
             let ask = |id: i32, method: &str, params: Value| -> Option<Response> {
@@ -101,6 +113,9 @@ fn ask(text: &str, folder: Option<&Path>, questions: Vec<(String, Value)>) -> Ve
         };
         let _ended = exchange(&client, &mut answers);
         drop(client);
-        answers
+        match &folder {
+            Some(folder) => answers.into_iter().map(|answer| without_folder(answer, folder)).collect(),
+            None => answers,
+        }
     })
 }

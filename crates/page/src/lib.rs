@@ -11,6 +11,8 @@ mod evaluation;
 mod machine;
 mod sample;
 mod stages;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use document::Document;
@@ -104,7 +106,7 @@ pub fn file_document(sources: &Sources, folder: Option<&Path>, options: &Options
         last = character;
     }
     places.truncate(MOST_HOVERS);
-    data.hovers = editor::hovers(sources, folder, &places, &units);
+    data.hovers = editor::hovers(sources, folder, limits, &places, &units);
     Document::of(&data)
 }
 
@@ -178,7 +180,7 @@ pub fn respond(action: Action, body: &[u8], terms: &Terms<'_>) -> Result<Vec<u8>
         Action::Lsp => {
             let LspRequest { text, method, params } = read(body)?;
             let params = if params.is_object() { params } else { json!({}) };
-            let answer = editor::answer(&text, terms.folder, &method, params);
+            let answer = editor::answer(&text, terms.folder, terms.limits, &method, params);
             let answer = answer.ok_or_else(|| Refusal::of_request(format!("there is no request `{method}` here")))?;
             serde_json::to_vec(&json!({ "result": answer }))
         }

@@ -1,4 +1,4 @@
-// Builds the page's assets: page.js, page.css, page.html, policy.txt and licences.txt. The same sources give the same bytes.
+// Builds the page's assets: page.js, page.css, policy.txt and licences.txt. The template, src/page.html, is used as it is. The same sources give the same bytes.
 //
 //     node build.mjs            writes crates/page/assets
 //     node build.mjs --check    fails if the assets there differ from the sources
@@ -19,7 +19,6 @@ const style = await build({ ...common, entryPoints: ["src/page.css"], target: ["
 const files = {
   "page.js": script.outputFiles[0].text.trim(),
   "page.css": style.outputFiles[0].text.trim(),
-  "page.html": readFileSync(join(here, "src", "page.html"), "utf8"),
   "licences.txt": licences(Object.keys(script.metafile.inputs)),
 };
 

@@ -222,7 +222,7 @@ fn session(seed: u64, editor: &Connection) {
 fn no_edit_and_no_question_is_too_much() {
     for seed in 0..TEXTS {
         let (server, editor) = Connection::memory();
-        let served = thread::spawn(move || cembra_lsp::serve(&server));
+        let served = thread::spawn(move || cembra_lsp::serve(&server, &cembra::Limits::default()));
         session(seed, &editor);
         served.join().expect("no panic").expect("it was shut down");
     }

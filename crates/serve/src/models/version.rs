@@ -32,7 +32,7 @@ pub(crate) struct ModelVersion {
     pub(crate) hash: String,
     pub(crate) model: Model,
     pub(crate) executor: Executor,
-    /// The model for many rows; the reason if there are none, as for a model with tensors.
+    /// The compiled model for many rows, or the reason why there is none: a model with tensors takes one object at a time.
     pub(crate) batch: Result<Batch, Error>,
     pub(crate) warnings: Vec<Value>,
     pub(crate) loaded: SystemTime,

@@ -18,7 +18,7 @@ const FREE_BYTES: usize = 64 << 10;
 /// The bytes for which a client has a further second: one that goes on at this rate is never late.
 const BYTES_PER_SECOND: f64 = (64 << 10) as f64;
 
-/// The further time that a client has for sending or taking `bytes` bytes.
+/// The time that a client has earned, beyond the fixed time limit, by sending or reading `bytes` bytes.
 pub(crate) fn earned(bytes: usize) -> Duration {
     Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND)
 }

@@ -45,7 +45,7 @@ fn a_request_in_progress_is_answered() {
     let address = running.address();
     running.shut_down();
     let end = std::thread::spawn(move || running.wait());
-    // A connection that was accepted may still ask, and is told that the server ends.
+    // An accepted connection may send a request after the shutdown began: it is closed, or its answer says that the server ends.
     silent.write_all(format!("GET /readyz HTTP/1.1\r\nHost: {own}\r\n\r\n").as_bytes()).unwrap();
     let told = until_end(&mut silent);
     assert!(told.is_empty() || told.starts_with("HTTP/1.1 503 ") && told.contains("connection: close"), "{told}");

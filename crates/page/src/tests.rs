@@ -1,8 +1,8 @@
 //! Tests of the page's data: the links between stages, the answers to a visitor, and foreign texts.
 
+use crate::{Action, Terms, file_document, respond, server_document};
 use cembra::program::{Folder, Sources};
 use cembra::{Cancellation, Limits, Options};
-use cembra_page::{Action, Terms, file_document, respond, server_document};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -180,4 +180,31 @@ fn machine_code_of_large_plans_is_left_out_in_words() {
     let stage = array(&data["stages"]).iter().find(|stage| stage["name"] == "asm").expect("the stage");
     assert!(stage["note"].as_str().is_some_and(|note| note.contains("at most 2000")), "{}", stage["note"]);
     assert_eq!(array(&stage["lines"]).len(), 0);
+}
+
+/// The language server of the page has the limits of the visitor, finds the files of a folder that is given by a relative path, and does not show where
+/// the folder is.
+#[test]
+fn the_language_server_keeps_to_the_terms() {
+    let here = std::env::current_dir().expect("a folder");
+    let folder = tempfile::tempdir_in(&here).expect("a folder");
+    std::fs::write(folder.path().join("rate.cem"), "let rate = 2.0").expect("a file");
+    let relative = folder.path().strip_prefix(&here).expect("it is inside");
+    let hover = |limits: &Limits| {
+        let cancellation = Cancellation::new();
+        let time_limit = Duration::from_secs(5);
+        let terms = Terms { limits, time_limit, cancellation: &cancellation, folder: Some(relative) };
+        let at = |character: u32| json!({ "position": { "line": 0, "character": character } });
+        let text = "use \"rate.cem\"\ninput x: f64\noutput y = x * rate";
+        let request = |params| json!({ "text": text, "method": "textDocument/hover", "params": params }).to_string();
+        let answer = |params| respond(Action::Lsp, request(params).as_bytes(), &terms).expect("an answer");
+        let rate = json!({ "position": { "line": 2, "character": 16 } });
+        [answer(at(6)), answer(rate)].map(|answer| String::from_utf8(answer).expect("JSON"))
+    };
+    let [file, rate] = hover(&Limits::default());
+    assert!(file.contains("the file `rate.cem`"), "{file}");
+    assert!(rate.contains("let rate: f64"), "{rate}");
+    assert!(!file.contains(&here.display().to_string()), "{file}");
+    let [_, beyond] = hover(&Limits::default().source_bytes(20));
+    assert!(!beyond.contains("let rate"), "a text beyond the limit is not read: {beyond}");
 }
