@@ -69,6 +69,20 @@ fn an_operator_is_in_each_stage_of_a_model_of_scalars() {
     assert!(slots.iter().all(|slot| slot["to"].as_u64() <= frame["steps"].as_u64()));
 }
 
+/// Steps beyond the tenth show whether a step's number is read as it is written.
+#[test]
+fn steps_of_longer_plans_are_linked() {
+    let sums: String = (1..30).map(|at| format!("let s{at} = exp(s{} + {at}.5)\n", at - 1)).collect();
+    let data = explained(&format!("input s0: f64\n{sums}output y = s29 * s28"));
+    for at in [9, 10, 11, 17, 26] {
+        let sum = format!("s{} + {at}.5", at - 1);
+        let own = lines_of(&data, "clif", &sum);
+        assert!(own.iter().filter(|line| line.contains("fadd")).count() == 1, "{sum}: {own:?}");
+        let own = lines_of(&data, "lanes", &sum);
+        assert!(own.iter().filter(|line| line.contains("Add")).count() == 1, "{sum}: {own:?}");
+    }
+}
+
 #[test]
 fn arrays_and_tensors_are_linked() {
     let arrays = explained("input xs: [f64]\noutput s = sum(xs * 2.0)\noutput m = max(xs)");
